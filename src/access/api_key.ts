@@ -1,0 +1,42 @@
+import type { Limits, Plan } from "./plans.ts";
+import type { Usage } from "./usage.ts";
+
+/** One secret of a key. */
+export interface Secret {
+  /** SHA-256 in hex. */
+  readonly hash: string;
+  /** When it stops being valid, ms since the epoch; absent while it is the current one. */
+  readonly expiresAt?: number;
+}
+
+/**
+ * A key lineage: who holds it, what it may do, what it has used. Rotation changes its secrets only, so
+ * neither quota nor ban is escaped by it. It is one row, so that an admission which checks the row has
+ * checked everything, and any change to the row is seen by the next admission in every process.
+ */
+export interface ApiKey {
+  readonly id: string;
+  readonly account: string;
+  readonly plan: Plan;
+  readonly limits: Limits;
+  readonly createdAt: number;
+  readonly revokedAt?: number;
+  readonly secrets: readonly Secret[];
+  readonly usage: Usage;
+}
+
+/** Row of an ApiKey. */
+export function keyRow(keyId: string): Deno.KvKey {
+  return ["keys", keyId];
+}
+
+/** Row that tells the id of the key a secret belongs to; written once, never changed. */
+export function secretRow(hash: string): Deno.KvKey {
+  return ["api_keys", hash];
+}
+
+/** Whether the secret opens the key at that time (ms). */
+export function isValid(key: ApiKey, hash: string, now: number): boolean {
+  if (key.revokedAt !== undefined) return false;
+  return key.secrets.some((secret) => secret.hash === hash && (secret.expiresAt ?? Infinity) > now);
+}

@@ -1,0 +1,126 @@
+import { retried } from "../kv/deadline.ts";
+import type { Store } from "../kv/store.ts";
+import { type ApiKey, keyRow, secretRow } from "./api_key.ts";
+import type { Limits, Plan } from "./plans.ts";
+import { createSecret, type Environment, hashSecret, randomBase62 } from "./secret.ts";
+import { pardon, UNUSED } from "./usage.ts";
+
+/** What a key is made of. */
+export interface NewKey {
+  readonly account: string;
+  readonly plan: Plan;
+  readonly limits: Limits;
+  readonly environment: Environment;
+}
+
+/** A key, and its secret: the only time that it is known. */
+export interface IssuedKey {
+  readonly key: ApiKey;
+  readonly secret: string;
+}
+
+const LIST_PAGE = 100;
+
+/** Stores and changes API keys. A change is seen by the next request in every process. */
+export class KeyStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /**
+   * Makes and stores a key.
+   *
+   * @throws {StoreUnavailable}
+   */
+  async create({ account, plan, limits, environment }: NewKey, now: number): Promise<IssuedKey> {
+    const secret = createSecret(environment);
+    const hash = hashSecret(secret);
+    const id = `key_${randomBase62(16)}`;
+    const key: ApiKey = { id, account, plan, limits, createdAt: now, secrets: [{ hash }], usage: UNUSED };
+    await retried(() =>
+      this.#store.commit(`key/${id}`, (operation) => {
+        operation.check({ key: keyRow(id), versionstamp: null });
+        operation.set(keyRow(id), key).set(secretRow(hash), id);
+      })
+    );
+    return { key, secret };
+  }
+
+  /** The id of the key that the secret with this hash belongs to. */
+  async findId(hash: string): Promise<string | undefined> {
+    return (await this.#store.get<string>(secretRow(hash)))?.value;
+  }
+
+  /** The key, if there is one with this id. */
+  async find(id: string): Promise<ApiKey | undefined> {
+    return (await this.#store.get<ApiKey>(keyRow(id)))?.value;
+  }
+
+  /** Every key, in the order of ids. */
+  async *list(): AsyncGenerator<ApiKey> {
+    let start: Deno.KvKey = keyRow("");
+    while (true) {
+      const entries = await this.#store.list<ApiKey>({ start, end: keyRow("~") }, LIST_PAGE);
+      for (const { value } of entries) yield value;
+      const last = entries.at(-1);
+      if (last === undefined) return;
+      start = keyRow(`${last.value.id}\0`);
+    }
+  }
+
+  /** Gives the key a new secret; its secrets until now stay valid for `grace` ms more. */
+  async rotate(
+    id: string,
+    environment: Environment,
+    grace: number,
+    now: number,
+  ): Promise<IssuedKey | undefined> {
+    const secret = createSecret(environment);
+    const hash = hashSecret(secret);
+    const key = await this.#change(
+      id,
+      (key) => ({ ...key, secrets: [...retire(key, now + grace, now), { hash }] }),
+      hash,
+    );
+    return key && { key, secret };
+  }
+
+  /** Ends the key for good. */
+  revoke(id: string, now: number): Promise<ApiKey | undefined> {
+    return this.#change(id, (key) => ({ ...key, revokedAt: key.revokedAt ?? now }));
+  }
+
+  /** Moves the key to another plan; what it has used in the running windows stays counted. */
+  setPlan(id: string, plan: Plan, limits: Limits): Promise<ApiKey | undefined> {
+    return this.#change(id, (key) => ({ ...key, plan, limits }));
+  }
+
+  /** Ends the key's ban and forgets its strikes. */
+  unban(id: string): Promise<ApiKey | undefined> {
+    return this.#change(id, (key) => ({ ...key, usage: pardon(key.usage) }));
+  }
+
+  /** Stores the changed key, and its new secret's row if it got one. Undefined when there is no such key. */
+  async #change(id: string, change: (key: ApiKey) => ApiKey, newHash?: string): Promise<ApiKey | undefined> {
+    const { key } = await retried(async () => {
+      const entry = await this.#store.get<ApiKey>(keyRow(id));
+      if (entry === null) return { key: undefined };
+      const key = change(entry.value);
+      const versionstamp = await this.#store.commit(`key/${id}`, (operation) => {
+        operation.check(entry).set(entry.key, key);
+        if (newHash !== undefined) operation.set(secretRow(newHash), id);
+      });
+      return versionstamp === undefined ? undefined : { key };
+    });
+    return key;
+  }
+}
+
+/** The secrets still valid, none beyond `end`. */
+function retire({ secrets }: ApiKey, end: number, now: number): ApiKey["secrets"] {
+  return secrets
+    .map(({ hash, expiresAt = Infinity }) => ({ hash, expiresAt: Math.min(expiresAt, end) }))
+    .filter(({ expiresAt }) => expiresAt > now);
+}

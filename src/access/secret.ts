@@ -1,0 +1,62 @@
+import { createHash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
+
+/** Where a service runs; a key of one environment is not valid in the other. */
+export type Environment = "production" | "staging";
+
+const PREFIX: Readonly<Record<Environment, string>> = { production: "as_live_", staging: "as_test_" };
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+const SECRET = /^as_(?:live|test)_[0-9A-Za-z]{38}$/;
+
+/**
+ * A new API key: prefix, 32 random base62 characters, 6 of checksum.
+ *
+ * @example
+ * ```ts
+ * import { assert } from "@std/assert";
+ *
+ * const secret = createSecret("staging");
+ * assert(isSecret(secret, "staging"));
+ * assert(!isSecret(secret, "production"));
+ * assert(!isSecret(secret.slice(0, -1) + (secret.endsWith("0") ? "1" : "0"), "staging"));
+ * ```
+ */
+export function createSecret(environment: Environment): string {
+  const body = PREFIX[environment] + randomBase62(RANDOM_LENGTH);
+  return body + checksum(body);
+}
+
+/** Whether the text has the form and checksum of a key of this environment; a typo is known without a read. */
+export function isSecret(text: string, environment: Environment): boolean {
+  if (!SECRET.test(text) || !text.startsWith(PREFIX[environment])) return false;
+  return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
+}
+
+/** SHA-256 of the key in hex: all that is ever stored of it. */
+export function hashSecret(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+/** Random base62 characters from the system's generator, each equally likely. */
+export function randomBase62(length: number): string {
+  const largestUnbiased = 256 - 256 % BASE62.length;
+  let text = "";
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < largestUnbiased && text.length < length) text += BASE62.charAt(byte % BASE62.length);
+    }
+  }
+  return text;
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  for (let place = 0; place < CHECKSUM_LENGTH; place++) {
+    digits = BASE62.charAt(rest % BASE62.length) + digits;
+    rest = Math.floor(rest / BASE62.length);
+  }
+  return digits;
+}

@@ -1,0 +1,48 @@
+/** Types the runtime's own libraries lack, and those the npm build of `@std` ships without. */
+
+interface JSON {
+  /** Parses with access to each number's source text (ECMAScript, JSON.parse source text access). */
+  parse(
+    text: string,
+    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
+  ): unknown;
+  /** A value that `JSON.stringify` writes as the given JSON text. */
+  rawJSON(text: string): unknown;
+}
+
+declare module "@std/http/etag" {
+  /** False when the `If-None-Match` value matches the tag, compared weakly (RFC 9110 section 13.1.2). */
+  export function ifNoneMatch(value: string | null, etag: string | undefined): boolean;
+}
+
+declare module "@std/assert" {
+  export function assert(condition: unknown, message?: string): asserts condition;
+  export function assertEquals<T>(actual: T, expected: T, message?: string): void;
+  export function assertNotEquals<T>(actual: T, expected: T, message?: string): void;
+  export function assertStrictEquals<T>(actual: unknown, expected: T, message?: string): void;
+  export function assertExists<T>(actual: T, message?: string): asserts actual is NonNullable<T>;
+  export function assertMatch(actual: string, expected: RegExp, message?: string): void;
+  export function assertStringIncludes(actual: string, expected: string, message?: string): void;
+  export function assertGreater<T>(actual: T, low: T, message?: string): void;
+  export function assertGreaterOrEqual<T>(actual: T, low: T, message?: string): void;
+  export function assertLess<T>(actual: T, high: T, message?: string): void;
+  export function assertLessOrEqual<T>(actual: T, high: T, message?: string): void;
+  export function assertInstanceOf<T>(
+    actual: unknown,
+    // deno-lint-ignore no-explicit-any -- a constructor's parameters are of no matter here
+    expected: new (...parameters: any[]) => T,
+    message?: string,
+  ): asserts actual is T;
+  export function assertThrows<E extends Error>(
+    fn: () => unknown,
+    // deno-lint-ignore no-explicit-any -- as above
+    errorClass: new (...parameters: any[]) => E,
+    messageIncludes?: string,
+  ): E;
+  export function assertRejects<E extends Error>(
+    fn: () => PromiseLike<unknown>,
+    // deno-lint-ignore no-explicit-any -- as above
+    errorClass: new (...parameters: any[]) => E,
+    messageIncludes?: string,
+  ): Promise<E>;
+}

@@ -1,0 +1,143 @@
+import { Gate } from "./access/gate.ts";
+import { refusalError, setLimitHeaders } from "./access/limit_headers.ts";
+import { unauthorized } from "./access/authenticator.ts";
+import type { Environment } from "./access/secret.ts";
+import type { Verdict } from "./access/usage.ts";
+import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
+import { ApiError, errorResponse } from "./http/error.ts";
+import { requestId } from "./http/request_id.ts";
+import { createMatcher, type Match } from "./http/router.ts";
+import { type Target, targetOf } from "./http/target.ts";
+import { ReplyStore } from "./idempotency/reply_store.ts";
+import { StoreUnavailable } from "./kv/deadline.ts";
+import type { Store } from "./kv/store.ts";
+import { describeError, type Log } from "./http/log.ts";
+import { MessageStore } from "./messages/message_store.ts";
+import { messageRoutes } from "./messages/message_routes.ts";
+import { petRoutes } from "./pets/pet_routes.ts";
+import { PetStore } from "./pets/pet_store.ts";
+
+/** What the app stands on. */
+export interface Services {
+  readonly store: Store;
+  readonly environment: Environment;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  readonly log: Log;
+  /** The client's address, for requests without a valid key. */
+  readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
+}
+
+/** What the server knows of a request's connection. */
+export interface ConnectionInfo {
+  readonly remoteAddr: Deno.Addr;
+}
+
+/** Answers a request; never rejects. */
+export type App = (request: Request, info: ConnectionInfo) => Promise<Response>;
+
+/** What is known of a request while it is answered. */
+interface Exchange extends Target {
+  readonly id: string;
+  readonly now: number;
+  readonly address: () => string;
+  route: string;
+  keyId: string;
+  verdict?: Verdict;
+}
+
+const BASE = "/v1";
+
+/** The whole service as a function of a request: the request path, top to bottom. */
+export function createApp({ store, environment, clock, log, clientAddress }: Services): App {
+  const replies = new ReplyStore(store);
+  const match = createMatcher([
+    ...petRoutes(new PetStore(store), replies),
+    ...messageRoutes(new MessageStore(store), replies),
+  ]);
+  const gate = new Gate(store, environment, clock);
+
+  return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
+    const exchange: Exchange = {
+      ...targetOf(request.url),
+      id: requestId(request),
+      now: clock(),
+      address: () => clientAddress(request, info),
+      route: "",
+      keyId: "",
+    };
+    let response: Response;
+    try {
+      response = await answer(request, exchange);
+    } catch (error) {
+      response = errorResponse(toApiError(error, exchange));
+    }
+    return finish(request, response, exchange);
+  };
+
+  async function answer(request: Request, exchange: Exchange): Promise<Response> {
+    const matched = match(request.method, exchange.path);
+    if (matched.kind === "route") exchange.route = matched.route.path;
+    if (matched.kind === "allow" && request.method === "OPTIONS") {
+      return optionsResponse(request, matched.allow);
+    }
+    if (isLimited(matched, exchange)) await admit(request, matched, exchange);
+    switch (matched.kind) {
+      case "route":
+        return await matched.route.handler(request, { ...exchange, params: matched.params });
+      case "allow":
+        throw new ApiError("method_not_allowed", `This path answers ${matched.allow}.`, {
+          allow: matched.allow,
+        });
+      case "none":
+        throw new ApiError("not_found", "There is nothing at this path.");
+    }
+  }
+
+  async function admit(request: Request, matched: Match, exchange: Exchange): Promise<void> {
+    const authorization = request.headers.get("authorization");
+    const { keyId, verdict } = await gate.admit(authorization, exchange.address, exchange.now);
+    exchange.verdict = verdict;
+    if (verdict.refusal) throw refusalError(verdict, verdict.refusal);
+    if (keyId === undefined && matched.kind === "route") throw unauthorized(authorization);
+    exchange.keyId = keyId ?? "";
+  }
+
+  function toApiError(error: unknown, { id, now, route }: Exchange): ApiError {
+    if (error instanceof ApiError) return error;
+    log.error({ time: new Date(now).toISOString(), id, route, ...describeError(error) });
+    return error instanceof StoreUnavailable
+      ? new ApiError("store_unavailable", "The store does not answer. Try again shortly.", {
+        "retry-after": "5",
+      })
+      : new ApiError("internal_error", "Something went wrong here.");
+  }
+
+  function finish(request: Request, response: Response, exchange: Exchange): Response {
+    const { id, now, path, route, keyId } = exchange;
+    const { headers, status } = response;
+    if (isVersioned(path)) setLimitHeaders(headers, exchange.verdict ?? gate.peek(exchange.address(), now));
+    headers.set("x-request-id", id);
+    headers.set("x-content-type-options", "nosniff");
+    if (request.headers.has("origin")) setCorsHeaders(headers);
+    log.access?.({
+      time: new Date(now).toISOString(),
+      id,
+      method: request.method,
+      route,
+      status,
+      ms: clock() - now,
+      keyId,
+    });
+    return response;
+  }
+}
+
+/** Whether the request counts against a limit: calls of operations do, and misses below the base path. */
+function isLimited(matched: Match, { path }: Exchange): boolean {
+  return matched.kind === "route" ? matched.route.access === "key" : isVersioned(path);
+}
+
+function isVersioned(path: string): boolean {
+  return path === BASE || path.startsWith(`${BASE}/`);
+}

@@ -1,0 +1,62 @@
+/** Every `code` an Error body can carry, with its HTTP status (interface section 7). */
+const STATUS = {
+  invalid_request: 400,
+  invalid_json: 400,
+  invalid_content_type: 400,
+  missing_api_key: 401,
+  invalid_api_key: 401,
+  pet_not_found: 404,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  gone: 410,
+  payload_too_large: 413,
+  idempotency_key_reused: 422,
+  rate_limit_minute: 429,
+  rate_limit_day: 429,
+  key_banned: 429,
+  internal_error: 500,
+  store_unavailable: 503,
+} as const;
+
+/** A machine-readable error code. */
+export type ErrorCode = keyof typeof STATUS;
+
+/** An error whose message is written for the client; anything else thrown becomes a bare 500. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly code: ErrorCode;
+  /** Response headers that belong to this error, such as `Allow` or `Retry-After`. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+
+  /** The HTTP status that goes with the code. */
+  get status(): number {
+    return STATUS[this.code];
+  }
+}
+
+/**
+ * The response with the Error body of interface section 2.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const response = errorResponse(new ApiError("pet_not_found", "No animal has the id 7."));
+ * assertEquals(response.status, 404);
+ * assertEquals(await response.json(), {
+ *   code: "pet_not_found",
+ *   message: "No animal has the id 7.",
+ *   status: 404,
+ * });
+ * ```
+ */
+export function errorResponse({ code, message, status, headers }: ApiError): Response {
+  return Response.json({ code, message, status }, { status, headers });
+}

@@ -1,0 +1,42 @@
+/**
+ * Parses JSON text with every integer literal as a bigint, so that int64 is exact.
+ * Other numbers (with a fraction or an exponent) stay numbers.
+ *
+ * @throws {SyntaxError} when the text is not JSON; {RangeError} when it is nested too deeply.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const text = '{"categoryId":9007199254740993}';
+ * assertEquals(parseJson(text), { categoryId: 9007199254740993n });
+ * assertEquals(stringifyJson(parseJson(text)), text);
+ * ```
+ */
+export function parseJson(text: string): unknown {
+  return JSON.parse(
+    text,
+    (_key, value, { source }) => source !== undefined && INTEGER.test(source) ? BigInt(source) : value,
+  );
+}
+
+const INTEGER = /^-?\d+$/;
+
+/** Writes a value as JSON text, bigints digit for digit as numbers. */
+export function stringifyJson(value: unknown): string {
+  return JSON.stringify(
+    value,
+    (_key, item) => typeof item === "bigint" ? JSON.rawJSON(item.toString()) : item,
+  );
+}
+
+/** A response with the value as its JSON body. */
+export function jsonResponse(
+  value: unknown,
+  init: ResponseInit & { headers?: Record<string, string> } = {},
+): Response {
+  return new Response(stringifyJson(value), {
+    ...init,
+    headers: { "content-type": "application/json", ...init.headers },
+  });
+}

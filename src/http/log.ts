@@ -1,0 +1,53 @@
+/** A line of the access log. */
+export interface AccessRecord {
+  /** ISO 8601, UTC. */
+  readonly time: string;
+  readonly id: string;
+  readonly method: string;
+  /** The route's pattern, not the path: it holds no client data. */
+  readonly route: string;
+  readonly status: number;
+  /** Time taken, in ms. */
+  readonly ms: number;
+  readonly keyId: string;
+}
+
+/** A line of the error log. */
+export interface ErrorRecord {
+  /** ISO 8601, UTC. */
+  readonly time: string;
+  /** Request id, as the client got it. */
+  readonly id: string;
+  readonly route: string;
+  /** Name of the error, and of its cause. */
+  readonly error: string;
+  /** Source file and line that it was thrown from, where known. */
+  readonly at: string;
+}
+
+/** Where the service writes what happened; never a key, a body or an error's message. */
+export interface Log {
+  /** One answered request. */
+  readonly access?: (record: AccessRecord) => void;
+  /** A failure of the service's own. */
+  readonly error: (record: ErrorRecord) => void;
+}
+
+const ENCODER = new TextEncoder();
+
+/** Writes JSON lines: errors to standard error, and requests to standard output if asked to. */
+export function createLog({ access }: { access: boolean }): Log {
+  const error = (record: ErrorRecord) => writeLine(Deno.stderr, record);
+  return access ? { error, access: (record) => writeLine(Deno.stdout, record) } : { error };
+}
+
+/** What the log may say of an error: names and a place, for messages can hold anything. */
+export function describeError(error: unknown): Pick<ErrorRecord, "error" | "at"> {
+  if (!(error instanceof Error)) return { error: typeof error, at: "" };
+  const cause = error.cause instanceof Error ? ` (${error.cause.name})` : "";
+  return { error: error.name + cause, at: /src\/[\w/]+\.ts:\d+/.exec(error.stack ?? "")?.[0] ?? "" };
+}
+
+function writeLine(output: { writeSync(bytes: Uint8Array): number }, record: object): void {
+  output.writeSync(ENCODER.encode(`${JSON.stringify(record)}\n`));
+}

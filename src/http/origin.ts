@@ -1,0 +1,26 @@
+const AUTHORITY = /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/;
+
+/**
+ * Scheme and authority that the client used, also when a proxy forwarded the request and said so in
+ * `X-Forwarded-Proto` and `X-Forwarded-Host`. Empty, for relative references, when neither is usable.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const headers = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "pets.example" };
+ * assertEquals(clientOrigin(new Request("http://10.0.0.1:8000/v1/pets", { headers })), "https://pets.example");
+ * ```
+ */
+export function clientOrigin(request: Request): string {
+  const [scheme = "", , host = ""] = request.url.split("/", 3);
+  const forwardedScheme = request.headers.get("x-forwarded-proto");
+  const forwardedHost = request.headers.get("x-forwarded-host");
+  const authority = [forwardedHost, host].find((candidate) =>
+    candidate !== null && AUTHORITY.test(candidate)
+  );
+  if (authority === undefined) return "";
+  return `${
+    forwardedScheme === "https" || forwardedScheme === "http" ? `${forwardedScheme}:` : scheme
+  }//${authority}`;
+}

@@ -1,0 +1,118 @@
+/** Who may call a route: holders of a valid API key, whose requests are charged, or anyone, uncharged. */
+export type Access = "key" | "public";
+
+/** What a handler is given beside the request. */
+export interface Call {
+  /** Path parameters by name, percent-decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Query string with its leading `?`, or empty. */
+  readonly query: string;
+  /** When the request arrived, ms since the epoch. */
+  readonly now: number;
+  /** Id of the API key that called; empty on a public route. */
+  readonly keyId: string;
+}
+
+/** Answers a request, or throws an ApiError. */
+export type Handler = (request: Request, call: Call) => Response | Promise<Response>;
+
+/** A row of the route table. A path segment written `:name` matches any one non-empty segment. */
+export interface Route {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly access: Access;
+  readonly handler: Handler;
+}
+
+/** What the table says of a method and path. */
+export type Match =
+  | { readonly kind: "route"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: "allow"; readonly allow: string }
+  | { readonly kind: "none" };
+
+interface Node {
+  readonly children: Map<string, Node>;
+  parameter?: { readonly name: string; readonly node: Node };
+  readonly routes: Map<string, Route>;
+  /** Value of `Allow`: the methods of this path, sorted. */
+  allow: string;
+}
+
+const NONE: Match = { kind: "none" };
+const NO_PARAMS = {};
+
+/**
+ * Folds a route table into one matcher of method and raw (still percent-encoded) path.
+ *
+ * A path that is in the table under other methods gives `allow` (RFC 9110 section 15.5.6). HEAD is
+ * answered by GET's route. Paths are compared exactly: case and trailing slashes count.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const match = createMatcher([
+ *   { method: "GET", path: "/pets/:petId", access: "key", handler: () => new Response() },
+ * ]);
+ * const found = match("GET", "/pets/a%20b");
+ * assertEquals(found.kind === "route" && found.params, { petId: "a b" });
+ * assertEquals(match("POST", "/pets/1"), { kind: "allow", allow: "GET, HEAD, OPTIONS" });
+ * assertEquals(match("GET", "/pets/%zz"), { kind: "none" });
+ * ```
+ */
+export function createMatcher(routes: readonly Route[]): (method: string, path: string) => Match {
+  const root = createNode();
+  for (const route of routes) insert(root, route);
+
+  return function match(method: string, path: string): Match {
+    let node = root;
+    let params: Record<string, string> = NO_PARAMS;
+    for (const raw of path.slice(1).split("/")) {
+      const segment = decode(raw);
+      const child = segment === undefined ? undefined : node.children.get(segment);
+      if (child !== undefined) {
+        node = child;
+      } else if (segment && node.parameter) {
+        params = { ...params, [node.parameter.name]: segment };
+        node = node.parameter.node;
+      } else {
+        return NONE;
+      }
+    }
+    const route = node.routes.get(method);
+    if (route) return { kind: "route", route, params };
+    return node.allow ? { kind: "allow", allow: node.allow } : NONE;
+  };
+}
+
+function createNode(): Node {
+  return { children: new Map(), routes: new Map(), allow: "" };
+}
+
+function insert(root: Node, route: Route): void {
+  let node = root;
+  for (const segment of route.path.slice(1).split("/")) node = descend(node, segment);
+  node.routes.set(route.method, route);
+  if (route.method === "GET") node.routes.set("HEAD", route);
+  node.allow = [...node.routes.keys(), "OPTIONS"].sort().join(", ");
+}
+
+function descend(node: Node, segment: string): Node {
+  if (segment.startsWith(":")) {
+    node.parameter ??= { name: segment.slice(1), node: createNode() };
+    return node.parameter.node;
+  }
+  const child = node.children.get(segment) ?? createNode();
+  node.children.set(segment, child);
+  return child;
+}
+
+/** The percent-decoded segment, or undefined when an escape is malformed or not UTF-8. */
+function decode(segment: string): string | undefined {
+  if (!segment.includes("%")) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,79 @@
+import { createHash } from "node:crypto";
+import { ApiError } from "../http/error.ts";
+import type { Call } from "../http/router.ts";
+import type { Attachment } from "../kv/collection.ts";
+import { retried } from "../kv/deadline.ts";
+import { readIdempotencyKey } from "./idempotency_key.ts";
+import { type ReplyName, replyRow, replyRows, type ReplyStore, type StoredReply } from "./reply_store.ts";
+
+/** The reply to a successful creation. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A POST that creates an item. */
+export interface Creation<Item> {
+  /** Name of the operation, within which an idempotency key is unique. */
+  readonly operation: string;
+  /** The request body. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Stores the item; undefined when the attachment's guard had changed. */
+  create(attachment?: Attachment<Item>): Promise<Item | undefined>;
+  reply(item: Item): Reply;
+}
+
+const REPLAYED_FOR = 24 * 3_600_000;
+const ENCODER = new TextEncoder();
+
+/**
+ * Creates an item and replies; with an Idempotency-Key, just once: whoever repeats the request within
+ * 24 hours gets the first reply again, because it is stored in the same commit as the item.
+ *
+ * @throws {ApiError} `idempotency_key_reused` when the key came with another body before.
+ * @throws {StoreUnavailable}
+ */
+export async function createOnce<Item>(
+  request: Request,
+  call: Call,
+  replies: ReplyStore,
+  creation: Creation<Item>,
+): Promise<Response> {
+  const key = readIdempotencyKey(request);
+  if (key === undefined) return respond(creation.reply(await retried(() => creation.create())));
+
+  const name: ReplyName = [call.keyId, creation.operation, key];
+  const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
+  const expiresAt = call.now + REPLAYED_FOR;
+  return await retried(async () => {
+    const first = await replies.find(name);
+    if (first !== null && first.value.expiresAt > call.now) return replay(first.value, fingerprint);
+    const item = await creation.create({
+      guard: { key: replyRow(name), versionstamp: first?.versionstamp ?? null },
+      rows: (item) => replyRows(name, { ...encoded(creation.reply(item)), fingerprint, expiresAt }),
+    });
+    return item && respond(creation.reply(item));
+  });
+}
+
+function encoded({ status, headers, body }: Reply): Omit<StoredReply, "fingerprint" | "expiresAt"> {
+  return { status, headers, body: ENCODER.encode(body) };
+}
+
+function respond({ status, headers, body }: Reply): Response {
+  return new Response(body, { status, headers: { "content-type": "application/json", ...headers } });
+}
+
+function replay({ status, headers, body, fingerprint: first }: StoredReply, fingerprint: string): Response {
+  if (first !== fingerprint) {
+    throw new ApiError(
+      "idempotency_key_reused",
+      "This Idempotency-Key was used with another body; use a new key.",
+    );
+  }
+  return new Response(body, {
+    status,
+    headers: { "content-type": "application/json", "idempotency-replayed": "true", ...headers },
+  });
+}

@@ -1,0 +1,54 @@
+/** A call that waits in a batcher for its round. */
+export interface Waiting<Item, Result> {
+  readonly item: Item;
+  resolve(result: Result): void;
+  reject(reason: unknown): void;
+}
+
+/**
+ * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next.
+ * A round starts after its calls arrived, so what it reads is never older than the call. It settles
+ * its calls one by one; those it leaves are rejected with what it throws.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const rounds: number[][] = [];
+ * const double = batched<number, number>((round) => {
+ *   rounds.push(round.map(({ item }) => item));
+ *   for (const { item, resolve } of round) resolve(item * 2);
+ *   return Promise.resolve();
+ * });
+ * assertEquals(await Promise.all([double(1), double(2), double(3)]), [2, 4, 6]);
+ * assertEquals(rounds, [[1, 2, 3]]);
+ * ```
+ */
+export function batched<Item, Result>(
+  run: (round: readonly Waiting<Item, Result>[]) => Promise<void>,
+): (item: Item) => Promise<Result> {
+  let waiting: Waiting<Item, Result>[] = [];
+  let running = false;
+
+  async function drain(): Promise<void> {
+    running = true;
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const round = waiting;
+      waiting = [];
+      try {
+        await run(round);
+      } catch (error) {
+        for (const { reject } of round) reject(error);
+      }
+    }
+    running = false;
+  }
+
+  return function call(item: Item): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    waiting.push({ item, resolve, reject });
+    if (!running) drain();
+    return promise;
+  };
+}

@@ -1,0 +1,146 @@
+import { batched, type Waiting } from "./batcher.ts";
+import { retried } from "./deadline.ts";
+import type { Entry, Store } from "./store.ts";
+
+/** The newest state of a collection: its last id, and a versionstamp that changes with every append. */
+export interface Head {
+  readonly lastId: number;
+  /** Null while nothing was ever appended. */
+  readonly versionstamp: string | null;
+}
+
+/** A key and the value to store under it. */
+export type Row = readonly [key: Deno.KvKey, value: unknown];
+
+/** What else an append stores in its commit, on condition that `guard` still holds. */
+export interface Attachment<Item> {
+  readonly guard: Deno.AtomicCheck;
+  rows(item: Item): readonly Row[];
+}
+
+/** How a collection is kept. */
+export interface CollectionOptions<Draft, Item> {
+  /** Key of the row that allocates ids and versions the whole collection. */
+  readonly head: Deno.KvKey;
+  /** Appends that one commit may carry, such that their rows fit into one atomic operation. */
+  readonly appendsPerCommit: number;
+  /** The item that a draft becomes with its id. */
+  item(draft: Draft, id: number): Item;
+  /** The rows an item is stored in. */
+  rows(item: Item): readonly Row[];
+}
+
+interface Append<Draft, Item> {
+  readonly draft: Draft;
+  readonly attachment: Attachment<Item> | undefined;
+}
+
+type WaitingAppend<Draft, Item> = Waiting<Append<Draft, Item>, Item | undefined>;
+
+const EMPTY: Head = { lastId: 0, versionstamp: null };
+
+/** Items with ascending ids from 1, appended durably; one commit carries every append that waits. */
+export class Collection<Draft, Item> {
+  /**
+   * The head as it is after the call: one read serves all who wait.
+   *
+   * @throws {StoreUnavailable}
+   */
+  readonly head: (_: void) => Promise<Head>;
+  readonly #append: (append: Append<Draft, Item>) => Promise<Item | undefined>;
+  readonly #store: Store;
+  readonly #options: CollectionOptions<Draft, Item>;
+  #known: Head | undefined;
+
+  constructor(store: Store, options: CollectionOptions<Draft, Item>) {
+    this.#store = store;
+    this.#options = options;
+    this.#append = batched((round) => this.#appendRound(round));
+    this.head = batched(async (round) => {
+      const head = await this.#readHead();
+      for (const { resolve } of round) resolve(head);
+    });
+  }
+
+  /**
+   * Resolves to the item once it is stored, or to undefined when the attachment's guard had changed.
+   *
+   * @throws {StoreUnavailable}
+   */
+  append(draft: Draft, attachment?: Attachment<Item>): Promise<Item | undefined> {
+    return this.#append({ draft, attachment });
+  }
+
+  async #readHead(): Promise<Head> {
+    const entry = await this.#store.get<{ lastId: number }>(this.#options.head);
+    return entry ? { lastId: entry.value.lastId, versionstamp: entry.versionstamp } : EMPTY;
+  }
+
+  async #appendRound(round: readonly WaitingAppend<Draft, Item>[]): Promise<void> {
+    let waiting = round;
+    while (waiting.length > 0) {
+      const { slice, rest } = this.#firstSlice(waiting);
+      await retried(() => this.#appendSlice(slice));
+      waiting = rest;
+    }
+  }
+
+  /** As many as fit into one commit; of two with the same guard, the second has to see the first's rows. */
+  #firstSlice(
+    waiting: readonly WaitingAppend<Draft, Item>[],
+  ): Record<"slice" | "rest", WaitingAppend<Draft, Item>[]> {
+    const slice: WaitingAppend<Draft, Item>[] = [];
+    const rest: WaitingAppend<Draft, Item>[] = [];
+    const guards = new Set<string>();
+    const maxGuards = this.#store.maxChecks - 1;
+    for (const call of waiting) {
+      const { attachment } = call.item;
+      const guard = attachment && JSON.stringify(attachment.guard.key);
+      const guardFits = guard === undefined || (!guards.has(guard) && guards.size < maxGuards);
+      const fits = guardFits && slice.length < this.#options.appendsPerCommit;
+      if (fits && guard !== undefined) guards.add(guard);
+      (fits ? slice : rest).push(call);
+    }
+    return { slice, rest };
+  }
+
+  async #appendSlice(slice: WaitingAppend<Draft, Item>[]): Promise<true | undefined> {
+    const head = this.#known ?? await this.#readHead();
+    this.#known = undefined;
+    const items = slice.map(({ item: { draft } }, index) =>
+      this.#options.item(draft, head.lastId + 1 + index)
+    );
+    const lastId = head.lastId + slice.length;
+    const versionstamp = await this.#store.commit(this.#options.head.join("/"), (operation) => {
+      operation.check({ key: this.#options.head, versionstamp: head.versionstamp });
+      operation.set(this.#options.head, { lastId });
+      items.forEach((item, index) => {
+        const attachment = slice[index]?.item.attachment;
+        if (attachment) operation.check(attachment.guard);
+        for (const [key, value] of this.#options.rows(item)) operation.set(key, value);
+        for (const [key, value] of attachment?.rows(item) ?? []) operation.set(key, value);
+      });
+    });
+    if (versionstamp === undefined) return await this.#withdrawGuarded(slice);
+    this.#known = { lastId, versionstamp };
+    slice.forEach(({ resolve }, index) => resolve(items[index]));
+    return true;
+  }
+
+  /** After a refused commit: settles the appends whose guard has changed; the others stay in the slice. */
+  async #withdrawGuarded(slice: WaitingAppend<Draft, Item>[]): Promise<true | undefined> {
+    const guards = slice.flatMap(({ item: { attachment } }) => attachment ? [attachment.guard] : []);
+    const entries = await this.#store.getMany(guards.map(({ key }) => key));
+    const changed = new Set(guards.filter((guard, index) => !holds(guard, entries[index])));
+    for (const call of slice.splice(0)) {
+      const guard = call.item.attachment?.guard;
+      if (guard && changed.has(guard)) call.resolve(undefined);
+      else slice.push(call);
+    }
+    return slice.length === 0 ? true : undefined;
+  }
+}
+
+function holds(guard: Deno.AtomicCheck, entry: Entry<unknown> | null | undefined): boolean {
+  return guard.versionstamp === (entry?.versionstamp ?? null);
+}

@@ -1,0 +1,47 @@
+import { retried, StoreUnavailable } from "./deadline.ts";
+import { Store, unlessLocked } from "./store.ts";
+
+/** The KV could not be opened; the message says why, for the operator. */
+export class OpenError extends Error {
+  override readonly name = "OpenError";
+}
+
+const PORTABLE_CHECKS = 10;
+const LOCAL_CHECKS = 100;
+
+/**
+ * Opens a store on a file (made with its folder when missing), on `:memory:`, on a KV Connect server's
+ * URL, or without a path on Deno Deploy's KV.
+ *
+ * @throws {OpenError}
+ */
+export async function openStore(path: string | undefined): Promise<Store> {
+  const local = path !== undefined && !/^https?:/.test(path);
+  if (local && path !== ":memory:") await makeFolder(path);
+  try {
+    const store = new Store(await openKv(path), { maxChecks: local ? LOCAL_CHECKS : PORTABLE_CHECKS });
+    await store.probe();
+    return store;
+  } catch (error) {
+    throw new OpenError(`The KV ${path ?? "of this deployment"} cannot be used: ${reason(error)}.`);
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  const folder = path.replace(/[^/\\]*$/, "") || ".";
+  try {
+    await Deno.mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new OpenError(`The folder ${folder} cannot be made: ${reason(error)}.`);
+  }
+}
+
+/** Another process that opens the same file for the first time locks it for a moment. */
+function openKv(path: string | undefined): Promise<Deno.Kv> {
+  return retried(() => Deno.openKv(path).catch(unlessLocked));
+}
+
+function reason(error: unknown): string {
+  const cause = error instanceof StoreUnavailable && error.cause ? error.cause : error;
+  return cause instanceof Error ? cause.message.split("\n")[0] ?? cause.name : typeof cause;
+}

@@ -1,0 +1,118 @@
+import { KV_DEADLINE, retried, withDeadline } from "./deadline.ts";
+
+/** A row as KV gave it, present for certain. */
+export interface Entry<T> {
+  readonly key: Deno.KvKey;
+  readonly value: T;
+  readonly versionstamp: string;
+}
+
+/** What differs between the KVs that a store can stand on. */
+export interface StoreOptions {
+  /** Checks that one commit may carry. */
+  readonly maxChecks: number;
+  /** Longest wait for one operation, in ms. */
+  readonly deadline?: number;
+}
+
+const MAX_KEYS_PER_READ = 10;
+
+/**
+ * Deno KV with a deadline on every operation, and with commits that tell the truth.
+ *
+ * @throws {StoreUnavailable} from every method, when KV fails or does not answer in time.
+ */
+export class Store implements Disposable {
+  readonly maxChecks: number;
+  readonly #kv: Deno.Kv;
+  readonly #deadline: number;
+  #instance: string = crypto.randomUUID();
+  #sequence = 0;
+
+  constructor(kv: Deno.Kv, { maxChecks, deadline = KV_DEADLINE }: StoreOptions) {
+    this.#kv = kv;
+    this.maxChecks = maxChecks;
+    this.#deadline = deadline;
+  }
+
+  /** One row, or null. */
+  async get<T>(key: Deno.KvKey): Promise<Entry<T> | null> {
+    return present(await this.#within(this.#kv.get<T>(key)));
+  }
+
+  /** Rows in the order of their keys, null where there is none. Not one snapshot beyond ten keys. */
+  async getMany<T>(keys: readonly Deno.KvKey[]): Promise<(Entry<T> | null)[]> {
+    const reads: Promise<Deno.KvEntryMaybe<T>[]>[] = [];
+    for (let start = 0; start < keys.length; start += MAX_KEYS_PER_READ) {
+      reads.push(this.#kv.getMany<T[]>(keys.slice(start, start + MAX_KEYS_PER_READ)));
+    }
+    return (await this.#within(Promise.all(reads))).flat().map(present);
+  }
+
+  /** The first `limit` rows that the selector selects. */
+  list<T>(selector: Deno.KvListSelector, limit: number): Promise<Entry<T>[]> {
+    return this.#within(
+      Array.fromAsync(this.#kv.list<T>(selector, { limit, batchSize: Math.min(limit, 500) })),
+    );
+  }
+
+  /**
+   * Commits what `build` puts into an atomic operation. Resolves to its versionstamp, or to undefined
+   * when nothing was applied: a check failed or SQLite was locked by another process.
+   *
+   * A KV Connect client repeats a commit whose reply was lost, and the repetition fails its own
+   * checks. So every commit also leaves a mark, in a slot that no concurrent commit uses, by which a
+   * refused commit that did apply is known.
+   */
+  async commit(slot: string, build: (operation: Deno.AtomicOperation) => void): Promise<string | undefined> {
+    const mark = ["commits", this.#instance, slot];
+    const sequence = ++this.#sequence;
+    const operation = this.#kv.atomic();
+    build(operation);
+    operation.set(mark, sequence);
+    const result = await this.#within(operation.commit().catch(unlessLocked));
+    if (result?.ok) return result.versionstamp;
+    if (result === undefined) return undefined;
+    const left = await this.get<number>(mark);
+    return left?.value === sequence ? left.versionstamp : undefined;
+  }
+
+  /** Writes and reads, and so finds out whether both work. */
+  async probe(): Promise<void> {
+    await retried(() => this.commit("probe", () => {}));
+    await this.get(["commits", this.#instance, "probe"]);
+  }
+
+  /** Forgets this store's marks and closes the KV; drain first. */
+  async close(): Promise<void> {
+    const marks = await this.list({ prefix: ["commits", this.#instance] }, 1_000);
+    const operation = this.#kv.atomic();
+    for (const { key } of marks) operation.delete(key);
+    await this.#within(operation.commit().catch(unlessLocked));
+    this.#kv.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.#kv.close();
+  }
+
+  async #within<T>(promise: Promise<T>): Promise<T> {
+    try {
+      return await withDeadline(promise, this.#deadline);
+    } catch (error) {
+      // A commit that was given up may still land and overwrite its mark: leave these slots to it.
+      this.#instance = crypto.randomUUID();
+      throw error;
+    }
+  }
+}
+
+function present<T>(entry: Deno.KvEntryMaybe<T>): Entry<T> | null {
+  return entry.versionstamp === null ? null : entry;
+}
+
+/** Swallows the error that says another process holds the file, so that nothing was done. */
+export function unlessLocked(error: unknown): undefined {
+  if (error instanceof TypeError && error.message.includes("database is locked")) return;
+  throw error;
+}

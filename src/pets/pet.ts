@@ -1,0 +1,54 @@
+import type { JsonObject } from "../http/body.ts";
+import { int64Field, invalidField, stringField } from "../http/field.ts";
+
+/** Availability of an animal (interface section 2). */
+export const PET_STATUSES = ["available", "pending", "sold"] as const;
+
+/** One of the availability statuses. */
+export type PetStatus = typeof PET_STATUSES[number];
+
+/** An animal to add. */
+export interface NewPet {
+  readonly name: string;
+  /** An int64. */
+  readonly categoryId: bigint;
+  readonly status: PetStatus;
+}
+
+/** An animal of the catalogue. */
+export interface Pet extends NewPet {
+  /** Assigned by the service, ascending, at most 2^53 - 1. */
+  readonly id: number;
+}
+
+/**
+ * The animal that a request body describes; members it does not know are ignored.
+ *
+ * @throws {ApiError} `invalid_request`, naming the field and what was expected.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(parseNewPet({ name: "Rex", categoryId: 1n }), {
+ *   name: "Rex",
+ *   categoryId: 1n,
+ *   status: "available",
+ * });
+ * ```
+ */
+export function parseNewPet(object: JsonObject): NewPet {
+  const name = stringField(object, "name", { min: 1, max: 255 });
+  const categoryId = int64Field(object, "categoryId");
+  const { status = "available" } = object;
+  if (!isPetStatus(status)) throw invalidField("status", EXPECTED_STATUS, status);
+  return { name, categoryId, status };
+}
+
+/** What a status must be, in words. */
+export const EXPECTED_STATUS = "one of available, pending, sold";
+
+/** Whether the value is an availability status. */
+export function isPetStatus(value: unknown): value is PetStatus {
+  return PET_STATUSES.some((status) => status === value);
+}

@@ -1,0 +1,73 @@
+import { readJsonObject } from "../http/body.ts";
+import { conditionalResponse } from "../http/conditional.ts";
+import { ApiError } from "../http/error.ts";
+import { stringifyJson } from "../http/json.ts";
+import { clientOrigin } from "../http/origin.ts";
+import type { Call, Route } from "../http/router.ts";
+import { createOnce } from "../idempotency/create_once.ts";
+import type { ReplyStore } from "../idempotency/reply_store.ts";
+import { DEPRECATION_HEADERS, DEPRECATION_ROUTE, refuseAfterSunset } from "./deprecation.ts";
+import { PageCache } from "./page_cache.ts";
+import { parseNewPet, type Pet } from "./pet.ts";
+import { parsePetQuery } from "./pet_query.ts";
+import type { PetQuery, PetStore } from "./pet_store.ts";
+
+const PATH = "/v1/pets";
+
+/** The routes of interface sections 4.1 to 4.3. */
+export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
+  const pages = new PageCache(pets);
+
+  async function listPets(request: Request, call: Call): Promise<Response> {
+    const query = parsePetQuery(call.query);
+    const { body, etag, nextCursor } = await pages.get(query, await pets.head());
+    const link = nextCursor === undefined ? {} : { link: nextLink(request, query, nextCursor) };
+    return conditionalResponse(request, body, { etag, ...link });
+  }
+
+  async function createPet(request: Request, call: Call): Promise<Response> {
+    const { bytes, object } = await readJsonObject(request);
+    const newPet = parseNewPet(object);
+    return await createOnce<Pet>(request, call, replies, {
+      operation: "createPet",
+      bytes,
+      create: (attachment) => pets.create(newPet, attachment),
+      reply: (pet) => ({
+        status: 201,
+        headers: { location: `${PATH}/${pet.id}` },
+        body: stringifyJson(pet),
+      }),
+    });
+  }
+
+  async function getPet(request: Request, call: Call): Promise<Response> {
+    refuseAfterSunset(call.now);
+    const id = parsePetId(call.params.petId ?? "");
+    const entry = id === undefined ? null : await pets.find(id);
+    if (entry === null) {
+      throw new ApiError("pet_not_found", "No animal has this petId.", DEPRECATION_HEADERS);
+    }
+    const etag = `"${entry.versionstamp}"`;
+    return conditionalResponse(request, stringifyJson(entry.value), { etag, ...DEPRECATION_HEADERS });
+  }
+
+  return [
+    { method: "GET", path: PATH, access: "key", handler: listPets },
+    { method: "POST", path: PATH, access: "key", handler: createPet },
+    { method: "GET", path: `${PATH}/:petId`, access: "key", handler: getPet },
+    DEPRECATION_ROUTE,
+  ];
+}
+
+/** The id, or undefined when no animal can have it: ids are never beyond 2^53 - 1. */
+function parsePetId(text: string): number | undefined {
+  if (!/^[1-9]\d{0,15}$/.test(text)) return undefined;
+  const id = Number(text);
+  return Number.isSafeInteger(id) ? id : undefined;
+}
+
+/** Link to the next page (RFC 8288). */
+function nextLink(request: Request, { limit, status }: PetQuery, cursor: string): string {
+  const filter = status === undefined ? "" : `&status=${status}`;
+  return `<${clientOrigin(request)}${PATH}?limit=${limit}${filter}&cursor=${cursor}>; rel="next"`;
+}

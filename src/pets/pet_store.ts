@@ -1,0 +1,62 @@
+import { type Attachment, Collection, type Head } from "../kv/collection.ts";
+import type { Entry, Store } from "../kv/store.ts";
+import type { NewPet, Pet, PetStatus } from "./pet.ts";
+
+/** Which animals to list. */
+export interface PetQuery {
+  /** Most animals to return. */
+  readonly limit: number;
+  /** Undefined for any status. */
+  readonly status: PetStatus | undefined;
+  /** Only animals with a greater id. */
+  readonly after: number;
+}
+
+/** Some of the animals, ascending by id. */
+export interface PetPage {
+  readonly pets: readonly Pet[];
+  /** Whether more animals follow. */
+  readonly more: boolean;
+}
+
+/** The catalogue. Every method throws StoreUnavailable when KV fails. */
+export class PetStore {
+  readonly #store: Store;
+  readonly #pets: Collection<NewPet, Pet>;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#pets = new Collection(store, {
+      head: ["catalogue"],
+      appendsPerCommit: 100,
+      item: (newPet, id) => ({ id, ...newPet }),
+      rows: (pet) => [
+        [["pets", pet.id], pet],
+        [["pets_by_status", pet.status, pet.id], pet],
+      ],
+    });
+  }
+
+  /** Adds an animal; undefined when the attachment's guard had changed. */
+  create(newPet: NewPet, attachment?: Attachment<Pet>): Promise<Pet | undefined> {
+    return this.#pets.append(newPet, attachment);
+  }
+
+  /** The animal's row, if there is an animal with this id. */
+  find(id: number): Promise<Entry<Pet> | null> {
+    return this.#store.get<Pet>(["pets", id]);
+  }
+
+  /** The newest state of the catalogue, as it is after the call. */
+  head(): Promise<Head> {
+    return this.#pets.head();
+  }
+
+  /** A page of the catalogue as it was at `head`: animals never change, so later ones are just left out. */
+  async list({ limit, status, after }: PetQuery, head: Head): Promise<PetPage> {
+    const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
+    const selector = { start: [...prefix, after + 1], end: [...prefix, head.lastId + 1] };
+    const entries = await this.#store.list<Pet>(selector, limit + 1);
+    return { pets: entries.slice(0, limit).map(({ value }) => value), more: entries.length > limit };
+  }
+}

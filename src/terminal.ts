@@ -1,0 +1,13 @@
+const ENCODER = new TextEncoder();
+
+/** Writes a line for people to standard error. */
+export function print(line: string): void {
+  Deno.stderr.writeSync(ENCODER.encode(`${line}\n`));
+}
+
+/** Writes a line of output for programs to standard output; resolves once all of it is written. */
+export async function printOutput(line: string): Promise<void> {
+  const writer = Deno.stdout.writable.getWriter();
+  await writer.write(ENCODER.encode(`${line}\n`));
+  writer.releaseLock();
+}
