@@ -3,6 +3,7 @@ import { refusalError, setLimitHeaders } from "./access/limit_headers.ts";
 import { unauthorized } from "./access/authenticator.ts";
 import type { Environment } from "./access/secret.ts";
 import type { Verdict } from "./access/usage.ts";
+import { healthRoutes } from "./health/health_routes.ts";
 import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
 import { ApiError, errorResponse } from "./http/error.ts";
 import { requestId } from "./http/request_id.ts";
@@ -54,6 +55,7 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
   const match = createMatcher([
     ...petRoutes(new PetStore(store), replies),
     ...messageRoutes(new MessageStore(store), replies),
+    ...healthRoutes(store),
   ]);
   const gate = new Gate(store, environment, clock);
 

@@ -74,7 +74,9 @@ export async function runKeys(
     case "unban":
       return report("Unbanned", existing(await keys.unban(oneId(words)), id), err);
     default:
-      throw new UsageError(command === undefined ? "A command is missing" : `There is no command keys ${command}`);
+      throw new UsageError(
+        command === undefined ? "A command is missing" : `There is no command keys ${command}`,
+      );
   }
 }
 

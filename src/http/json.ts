@@ -30,13 +30,7 @@ export function stringifyJson(value: unknown): string {
   );
 }
 
-/** A response with the value as its JSON body. */
-export function jsonResponse(
-  value: unknown,
-  init: ResponseInit & { headers?: Record<string, string> } = {},
-): Response {
-  return new Response(stringifyJson(value), {
-    ...init,
-    headers: { "content-type": "application/json", ...init.headers },
-  });
+/** A 200 response with the value as its JSON body. */
+export function jsonResponse(value: unknown): Response {
+  return new Response(stringifyJson(value), { headers: { "content-type": "application/json" } });
 }
