@@ -7,8 +7,8 @@ import { healthRoutes } from "./health/health_routes.ts";
 import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
 import { ApiError, errorResponse } from "./http/error.ts";
 import { requestId } from "./http/request_id.ts";
-import { createMatcher, type Match } from "./http/router.ts";
-import { type Target, targetOf } from "./http/target.ts";
+import { type Call, createMatcher, type Match } from "./http/router.ts";
+import { targetOf } from "./http/target.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import type { Store } from "./kv/store.ts";
@@ -38,12 +38,13 @@ export interface ConnectionInfo {
 export type App = (request: Request, info: ConnectionInfo) => Promise<Response>;
 
 /** What is known of a request while it is answered. */
-interface Exchange extends Target {
+interface Exchange extends Call {
   readonly id: string;
-  readonly now: number;
+  readonly path: string;
   readonly address: () => string;
-  route: string;
+  params: Call["params"];
   keyId: string;
+  route: string;
   verdict?: Verdict;
 }
 
@@ -60,13 +61,16 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
   const gate = new Gate(store, environment, clock);
 
   return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
+    const { path, query } = targetOf(request.url);
     const exchange: Exchange = {
-      ...targetOf(request.url),
       id: requestId(request),
       now: clock(),
-      address: () => clientAddress(request, info),
-      route: "",
+      path,
+      query,
+      params: {},
       keyId: "",
+      route: "",
+      address: () => clientAddress(request, info),
     };
     let response: Response;
     try {
@@ -86,7 +90,8 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
     if (isLimited(matched, exchange)) await admit(request, matched, exchange);
     switch (matched.kind) {
       case "route":
-        return await matched.route.handler(request, { ...exchange, params: matched.params });
+        exchange.params = matched.params;
+        return await matched.route.handler(request, exchange);
       case "allow":
         throw new ApiError("method_not_allowed", `This path answers ${matched.allow}.`, {
           allow: matched.allow,

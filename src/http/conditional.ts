@@ -11,9 +11,12 @@ export interface Validators {
  * CORS headers depend on the request's Origin, hence `Vary`.
  */
 export function conditionalResponse(request: Request, body: BodyInit, validators: Validators): Response {
-  const headers = { ...validators, "cache-control": "private, no-cache", vary: "Origin" };
-  if (!ifNoneMatch(request.headers.get("if-none-match"), validators.etag)) {
-    return new Response(null, { status: 304, headers });
-  }
-  return new Response(body, { headers: { "content-type": "application/json", ...headers } });
+  const fresh = ifNoneMatch(request.headers.get("if-none-match"), validators.etag);
+  const response = fresh ? new Response(body) : new Response(null, { status: 304 });
+  const { headers } = response;
+  if (fresh) headers.set("content-type", "application/json");
+  for (const [name, value] of Object.entries(validators)) headers.set(name, value);
+  headers.set("cache-control", "private, no-cache");
+  headers.set("vary", "Origin");
+  return response;
 }

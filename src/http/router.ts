@@ -38,8 +38,13 @@ interface Node {
   allow: string;
 }
 
+/** Where a path leads to. */
+interface Place {
+  readonly node: Node;
+  readonly params: Readonly<Record<string, string>>;
+}
+
 const NONE: Match = { kind: "none" };
-const NO_PARAMS = {};
 
 /**
  * Folds a route table into one matcher of method and raw (still percent-encoded) path.
@@ -62,26 +67,19 @@ const NO_PARAMS = {};
  */
 export function createMatcher(routes: readonly Route[]): (method: string, path: string) => Match {
   const root = createNode();
-  for (const route of routes) insert(root, route);
+  const literal = new Map<string, Place>();
+  for (const route of routes) {
+    const node = insert(root, route);
+    if (!route.path.includes(":")) literal.set(route.path, { node, params: {} });
+  }
 
   return function match(method: string, path: string): Match {
-    let node = root;
-    let params: Record<string, string> = NO_PARAMS;
-    for (const raw of path.slice(1).split("/")) {
-      const segment = decode(raw);
-      const child = segment === undefined ? undefined : node.children.get(segment);
-      if (child !== undefined) {
-        node = child;
-      } else if (segment && node.parameter) {
-        params = { ...params, [node.parameter.name]: segment };
-        node = node.parameter.node;
-      } else {
-        return NONE;
-      }
-    }
-    const route = node.routes.get(method);
+    const place = literal.get(path) ?? find(root, path);
+    if (place === undefined) return NONE;
+    const { node: { routes, allow }, params } = place;
+    const route = routes.get(method);
     if (route) return { kind: "route", route, params };
-    return node.allow ? { kind: "allow", allow: node.allow } : NONE;
+    return allow ? { kind: "allow", allow } : NONE;
   };
 }
 
@@ -89,12 +87,13 @@ function createNode(): Node {
   return { children: new Map(), routes: new Map(), allow: "" };
 }
 
-function insert(root: Node, route: Route): void {
+function insert(root: Node, route: Route): Node {
   let node = root;
   for (const segment of route.path.slice(1).split("/")) node = descend(node, segment);
   node.routes.set(route.method, route);
   if (route.method === "GET") node.routes.set("HEAD", route);
   node.allow = [...node.routes.keys(), "OPTIONS"].sort().join(", ");
+  return node;
 }
 
 function descend(node: Node, segment: string): Node {
@@ -105,6 +104,24 @@ function descend(node: Node, segment: string): Node {
   const child = node.children.get(segment) ?? createNode();
   node.children.set(segment, child);
   return child;
+}
+
+function find(root: Node, path: string): Place | undefined {
+  let node = root;
+  let params: Record<string, string> = {};
+  for (const raw of path.slice(1).split("/")) {
+    const segment = decode(raw);
+    const child = segment === undefined ? undefined : node.children.get(segment);
+    if (child !== undefined) {
+      node = child;
+    } else if (segment && node.parameter) {
+      params = { ...params, [node.parameter.name]: segment };
+      node = node.parameter.node;
+    } else {
+      return undefined;
+    }
+  }
+  return { node, params };
 }
 
 /** The percent-decoded segment, or undefined when an escape is malformed or not UTF-8. */

@@ -1,3 +1,5 @@
+import { setImmediate } from "node:timers";
+
 /** A call that waits in a batcher for its round. */
 export interface Waiting<Item, Result> {
   readonly item: Item;
@@ -6,7 +8,8 @@ export interface Waiting<Item, Result> {
 }
 
 /**
- * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next.
+ * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next, and so
+ * does what the event loop has ready when a round is about to start.
  * A round starts after its calls arrived, so what it reads is never older than the call. It settles
  * its calls one by one; those it leaves are rejected with what it throws.
  *
@@ -32,8 +35,8 @@ export function batched<Item, Result>(
 
   async function drain(): Promise<void> {
     running = true;
-    await Promise.resolve();
     while (waiting.length > 0) {
+      await eventLoopTurn();
       const round = waiting;
       waiting = [];
       try {
@@ -51,4 +54,8 @@ export function batched<Item, Result>(
     if (!running) drain();
     return promise;
   };
+}
+
+function eventLoopTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -2,17 +2,20 @@ import { stringifyJson } from "../http/json.ts";
 import type { Head } from "../kv/collection.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { encodeCursor } from "./cursor.ts";
+import { parsePetQuery } from "./pet_query.ts";
 import type { PetQuery, PetStore } from "./pet_store.ts";
 
 /** A page of a listing, ready to send. */
 export interface RenderedPage {
   readonly body: Uint8Array<ArrayBuffer>;
   readonly etag: string;
-  /** Where the next page starts; undefined on the last page. */
-  readonly nextCursor: string | undefined;
+  /** Query string of the next page; undefined on the last page. */
+  readonly nextQuery: string | undefined;
 }
 
 interface CachedPage {
+  readonly query: PetQuery;
+  /** Of the catalogue that the page was made from. */
   readonly versionstamp: string | null;
   readonly page: Promise<RenderedPage>;
 }
@@ -23,30 +26,43 @@ const ENCODER = new TextEncoder();
 /** Keeps recent pages for as long as the catalogue stays at the version they were made from. */
 export class PageCache {
   readonly #pets: PetStore;
+  /** By query string. */
   readonly #pages: BoundedMap<string, CachedPage> = new BoundedMap(MAX_PAGES);
 
   constructor(pets: PetStore) {
     this.#pets = pets;
   }
 
-  /** The page of the catalogue as it is at `head`; those who ask at the same time share one read. */
-  get(query: PetQuery, head: Head): Promise<RenderedPage> {
-    const name = `${query.limit}.${query.status ?? "any"}.${query.after}`;
-    const cached = this.#pages.get(name);
+  /**
+   * The page that a query string asks for, of the catalogue as it is after the call.
+   *
+   * @throws {ApiError} `invalid_request`, naming the parameter and what was expected.
+   * @throws {StoreUnavailable}
+   */
+  async get(queryString: string): Promise<RenderedPage> {
+    const query = this.#pages.get(queryString)?.query ?? parsePetQuery(queryString);
+    const head = await this.#pets.head();
+    const cached = this.#pages.get(queryString);
     if (cached?.versionstamp === head.versionstamp) return cached.page;
-    const page = this.#render(query, head, `"${head.versionstamp ?? 0}.${name}"`);
-    page.catch(() => this.#pages.delete(name));
-    this.#pages.set(name, { versionstamp: head.versionstamp, page });
+    const page = this.#render(query, head);
+    page.catch(() => this.#pages.delete(queryString));
+    this.#pages.set(queryString, { query, versionstamp: head.versionstamp, page });
     return page;
   }
 
-  async #render(query: PetQuery, head: Head, etag: string): Promise<RenderedPage> {
+  async #render(query: PetQuery, head: Head): Promise<RenderedPage> {
+    const { limit, status = "any", after } = query;
     const { pets, more } = await this.#pets.list(query, head);
     const last = pets.at(-1);
     return {
       body: ENCODER.encode(stringifyJson(pets)),
-      etag,
-      nextCursor: more && last ? encodeCursor(last.id) : undefined,
+      etag: `"${head.versionstamp ?? 0}.${limit}.${status}.${after}"`,
+      nextQuery: more && last ? nextQuery(query, last.id) : undefined,
     };
   }
+}
+
+function nextQuery({ limit, status }: PetQuery, lastId: number): string {
+  const filter = status === undefined ? "" : `&status=${status}`;
+  return `?limit=${limit}${filter}&cursor=${encodeCursor(lastId)}`;
 }

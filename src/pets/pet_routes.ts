@@ -9,8 +9,7 @@ import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { DEPRECATION_HEADERS, DEPRECATION_ROUTE, refuseAfterSunset } from "./deprecation.ts";
 import { PageCache } from "./page_cache.ts";
 import { parseNewPet, type Pet } from "./pet.ts";
-import { parsePetQuery } from "./pet_query.ts";
-import type { PetQuery, PetStore } from "./pet_store.ts";
+import type { PetStore } from "./pet_store.ts";
 
 const PATH = "/v1/pets";
 
@@ -19,10 +18,10 @@ export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
   const pages = new PageCache(pets);
 
   async function listPets(request: Request, call: Call): Promise<Response> {
-    const query = parsePetQuery(call.query);
-    const { body, etag, nextCursor } = await pages.get(query, await pets.head());
-    const link = nextCursor === undefined ? {} : { link: nextLink(request, query, nextCursor) };
-    return conditionalResponse(request, body, { etag, ...link });
+    const { body, etag, nextQuery } = await pages.get(call.query);
+    if (nextQuery === undefined) return conditionalResponse(request, body, { etag });
+    const link = `<${clientOrigin(request)}${PATH}${nextQuery}>; rel="next"`;
+    return conditionalResponse(request, body, { etag, link });
   }
 
   async function createPet(request: Request, call: Call): Promise<Response> {
@@ -64,10 +63,4 @@ function parsePetId(text: string): number | undefined {
   if (!/^[1-9]\d{0,15}$/.test(text)) return undefined;
   const id = Number(text);
   return Number.isSafeInteger(id) ? id : undefined;
-}
-
-/** Link to the next page (RFC 8288). */
-function nextLink(request: Request, { limit, status }: PetQuery, cursor: string): string {
-  const filter = status === undefined ? "" : `&status=${status}`;
-  return `<${clientOrigin(request)}${PATH}?limit=${limit}${filter}&cursor=${cursor}>; rel="next"`;
 }
