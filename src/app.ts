@@ -83,7 +83,7 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
 
   async function answer(request: Request, exchange: Exchange): Promise<Response> {
     const matched = match(request.method, exchange.path);
-    if (matched.kind === "route") exchange.route = matched.route.path;
+    exchange.route = patternOf(matched);
     if (matched.kind === "allow" && request.method === "OPTIONS") {
       return optionsResponse(request, matched.allow);
     }
@@ -121,11 +121,14 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
   }
 
   function finish(request: Request, response: Response, exchange: Exchange): Response {
-    const { id, now, path, route, keyId } = exchange;
+    const { id, now, route, keyId } = exchange;
     const { headers, status } = response;
-    if (isVersioned(path)) setLimitHeaders(headers, exchange.verdict ?? gate.peek(exchange.address(), now));
+    if (isVersioned(exchange)) {
+      setLimitHeaders(headers, exchange.verdict ?? gate.peek(exchange.address(), now));
+    }
     headers.set("x-request-id", id);
     headers.set("x-content-type-options", "nosniff");
+    headers.set("vary", "Origin");
     if (request.headers.has("origin")) setCorsHeaders(headers);
     log.access?.({
       time: new Date(now).toISOString(),
@@ -140,11 +143,23 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
   }
 }
 
-/** Whether the request counts against a limit: calls of operations do, and misses below the base path. */
-function isLimited(matched: Match, { path }: Exchange): boolean {
-  return matched.kind === "route" ? matched.route.access === "key" : isVersioned(path);
+function patternOf(matched: Match): string {
+  switch (matched.kind) {
+    case "route":
+      return matched.route.path;
+    case "allow":
+      return matched.path;
+    case "none":
+      return "";
+  }
 }
 
-function isVersioned(path: string): boolean {
-  return path === BASE || path.startsWith(`${BASE}/`);
+/** Whether the request counts against a limit: calls of operations do, and misses below the base path. */
+function isLimited(matched: Match, exchange: Exchange): boolean {
+  return matched.kind === "route" ? matched.route.access === "key" : isVersioned(exchange);
+}
+
+function isVersioned({ route, path }: Exchange): boolean {
+  const place = route || path;
+  return place === BASE || place.startsWith(`${BASE}/`);
 }

@@ -6,10 +6,7 @@ export interface Validators {
   readonly [header: string]: string;
 }
 
-/**
- * The representation, or 304 when the client has it already (RFC 9110 section 13.1.2).
- * CORS headers depend on the request's Origin, hence `Vary`.
- */
+/** The representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
 export function conditionalResponse(request: Request, body: BodyInit, validators: Validators): Response {
   const fresh = ifNoneMatch(request.headers.get("if-none-match"), validators.etag);
   const response = fresh ? new Response(body) : new Response(null, { status: 304 });
@@ -17,6 +14,5 @@ export function conditionalResponse(request: Request, body: BodyInit, validators
   if (fresh) headers.set("content-type", "application/json");
   for (const [name, value] of Object.entries(validators)) headers.set(name, value);
   headers.set("cache-control", "private, no-cache");
-  headers.set("vary", "Origin");
   return response;
 }

@@ -24,10 +24,10 @@ export interface Route {
   readonly handler: Handler;
 }
 
-/** What the table says of a method and path. */
+/** What the table says of a method and path; `path` is the pattern that the path matched. */
 export type Match =
   | { readonly kind: "route"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  | { readonly kind: "allow"; readonly allow: string }
+  | { readonly kind: "allow"; readonly path: string; readonly allow: string }
   | { readonly kind: "none" };
 
 interface Node {
@@ -61,7 +61,11 @@ const NONE: Match = { kind: "none" };
  * ]);
  * const found = match("GET", "/pets/a%20b");
  * assertEquals(found.kind === "route" && found.params, { petId: "a b" });
- * assertEquals(match("POST", "/pets/1"), { kind: "allow", allow: "GET, HEAD, OPTIONS" });
+ * assertEquals(match("POST", "/pets/1"), {
+ *   kind: "allow",
+ *   path: "/pets/:petId",
+ *   allow: "GET, HEAD, OPTIONS",
+ * });
  * assertEquals(match("GET", "/pets/%zz"), { kind: "none" });
  * ```
  */
@@ -79,7 +83,8 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     const { node: { routes, allow }, params } = place;
     const route = routes.get(method);
     if (route) return { kind: "route", route, params };
-    return allow ? { kind: "allow", allow } : NONE;
+    const [other] = routes.values();
+    return other ? { kind: "allow", path: other.path, allow } : NONE;
   };
 }
 

@@ -1,5 +1,7 @@
 /**
- * A map that holds at most `capacity` entries and forgets the least recently used one first.
+ * A map that holds at most `capacity` entries and forgets those that were not used for longest.
+ * It keeps two generations, each up to half the capacity: what is used moves to the young one, and when
+ * that is full, the old one is forgotten and the young one grows old.
  *
  * @example
  * ```ts
@@ -13,46 +15,43 @@
  * ```
  */
 export class BoundedMap<Key, Value> {
-  readonly #capacity: number;
-  readonly #entries: Map<Key, Value> = new Map();
+  readonly #halfCapacity: number;
+  #young: Map<Key, Value> = new Map();
+  #old: Map<Key, Value> = new Map();
 
+  /** The capacity is at least 2. */
   constructor(capacity: number) {
-    this.#capacity = capacity;
+    this.#halfCapacity = Math.floor(capacity / 2);
   }
 
   /** How many entries it holds. */
   get size(): number {
-    return this.#entries.size;
+    return this.#young.size + this.#old.size;
   }
 
   /** The value, which counts as a use. */
   get(key: Key): Value | undefined {
-    const value = this.#entries.get(key);
-    if (value !== undefined && this.#entries.size === this.#capacity) {
-      this.#entries.delete(key);
-      this.#entries.set(key, value);
-    }
-    return value;
+    const value = this.#young.get(key);
+    if (value !== undefined) return value;
+    const old = this.#old.get(key);
+    if (old !== undefined) this.set(key, old);
+    return old;
   }
 
-  /** Stores the value, at the cost of the least recently used entry when full. */
+  /** Stores the value. */
   set(key: Key, value: Value): this {
-    this.#entries.delete(key);
-    if (this.#entries.size === this.#capacity) {
-      const [oldest] = this.#entries.keys();
-      if (oldest !== undefined) this.#entries.delete(oldest);
+    this.#old.delete(key);
+    if (this.#young.size === this.#halfCapacity && !this.#young.has(key)) {
+      this.#old = this.#young;
+      this.#young = new Map();
     }
-    this.#entries.set(key, value);
+    this.#young.set(key, value);
     return this;
   }
 
   /** Forgets the entry. */
   delete(key: Key): void {
-    this.#entries.delete(key);
-  }
-
-  /** Forgets every entry. */
-  clear(): void {
-    this.#entries.clear();
+    this.#young.delete(key);
+    this.#old.delete(key);
   }
 }
