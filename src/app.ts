@@ -1,11 +1,11 @@
 import { Gate } from "./access/gate.ts";
-import { refusalError, setLimitHeaders } from "./access/limit_headers.ts";
+import { refusalProblem, setLimitHeaders } from "./access/limit_headers.ts";
 import { unauthorized } from "./access/authenticator.ts";
 import type { Environment } from "./access/secret.ts";
 import type { Verdict } from "./access/usage.ts";
 import { healthRoutes } from "./health/health_routes.ts";
 import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
-import { ApiError, errorResponse } from "./http/error.ts";
+import { ApiError, type Problem, problemResponse } from "./http/error.ts";
 import { requestId } from "./http/request_id.ts";
 import { type Call, createMatcher, type Match } from "./http/router.ts";
 import { targetOf } from "./http/target.ts";
@@ -49,6 +49,12 @@ interface Exchange extends Call {
 }
 
 const BASE = "/v1";
+const UNAVAILABLE: Problem = {
+  code: "store_unavailable",
+  message: "The store does not answer. Try again shortly.",
+  headers: { "retry-after": "5" },
+};
+const INTERNAL: Problem = { code: "internal_error", message: "Something went wrong here.", headers: {} };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp({ store, environment, clock, log, clientAddress }: Services): App {
@@ -76,7 +82,7 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
     try {
       response = await answer(request, exchange);
     } catch (error) {
-      response = errorResponse(toApiError(error, exchange));
+      response = problemResponse(toProblem(error, exchange));
     }
     return finish(request, response, exchange);
   };
@@ -87,7 +93,8 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
     if (matched.kind === "allow" && request.method === "OPTIONS") {
       return optionsResponse(request, matched.allow);
     }
-    if (isLimited(matched, exchange)) await admit(request, matched, exchange);
+    const problem = isLimited(matched, exchange) && await admit(request, matched, exchange);
+    if (problem) return problemResponse(problem);
     switch (matched.kind) {
       case "route":
         exchange.params = matched.params;
@@ -101,23 +108,20 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
     }
   }
 
-  async function admit(request: Request, matched: Match, exchange: Exchange): Promise<void> {
+  /** Charges the request; returns what keeps it from being answered, if anything does. */
+  async function admit(request: Request, matched: Match, exchange: Exchange): Promise<Problem | undefined> {
     const authorization = request.headers.get("authorization");
     const { keyId, verdict } = await gate.admit(authorization, exchange.address, exchange.now);
     exchange.verdict = verdict;
-    if (verdict.refusal) throw refusalError(verdict, verdict.refusal);
-    if (keyId === undefined && matched.kind === "route") throw unauthorized(authorization);
     exchange.keyId = keyId ?? "";
+    if (verdict.refusal) return refusalProblem(verdict, verdict.refusal);
+    return keyId === undefined && matched.kind === "route" ? unauthorized(authorization) : undefined;
   }
 
-  function toApiError(error: unknown, { id, now, route }: Exchange): ApiError {
+  function toProblem(error: unknown, { id, now, route }: Exchange): Problem {
     if (error instanceof ApiError) return error;
     log.error({ time: new Date(now).toISOString(), id, route, ...describeError(error) });
-    return error instanceof StoreUnavailable
-      ? new ApiError("store_unavailable", "The store does not answer. Try again shortly.", {
-        "retry-after": "5",
-      })
-      : new ApiError("internal_error", "Something went wrong here.");
+    return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
 
   function finish(request: Request, response: Response, exchange: Exchange): Response {

@@ -1,4 +1,4 @@
-import { ApiError } from "../http/error.ts";
+import type { ErrorCode, Problem } from "../http/error.ts";
 import { dayEnd, minuteEnd, type Refusal, type Verdict } from "./usage.ts";
 
 /** One limit as a response describes it. Times are ms since the epoch. */
@@ -34,31 +34,22 @@ export function setLimitHeaders(headers: Headers, verdict: Verdict): void {
 }
 
 /** The 429 of a refused request, with `Retry-After` in seconds. */
-export function refusalError(verdict: Verdict, refusal: Refusal): ApiError {
+export function refusalProblem(verdict: Verdict, refusal: Refusal): Problem {
   const window = decisive(verdict, minuteWindow(verdict), dayWindow(verdict));
   const retryAfter = seconds(window, verdict.now);
-  const headers = { "retry-after": `${retryAfter}` };
-  switch (refusal) {
-    case "minute":
-      return new ApiError(
-        "rate_limit_minute",
-        `More than ${window.limit} requests in a minute. Try again in ${retryAfter} s.`,
-        headers,
-      );
-    case "day":
-      return new ApiError(
-        "rate_limit_day",
-        `More than ${window.limit} requests in a day (UTC). Try again in ${retryAfter} s.`,
-        headers,
-      );
-    case "ban":
-      return new ApiError(
-        "key_banned",
-        `The API key is banned for ${retryAfter} s, because requests went on after 429 responses.`,
-        headers,
-      );
-  }
+  const [code, reason] = REASONS[refusal](window.limit);
+  return {
+    code,
+    message: `${reason} Try again in ${retryAfter} s.`,
+    headers: { "retry-after": `${retryAfter}` },
+  };
 }
+
+const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, reason: string]>> = {
+  minute: (limit) => ["rate_limit_minute", `More than ${limit} requests in a minute.`],
+  day: (limit) => ["rate_limit_day", `More than ${limit} requests in a day (UTC).`],
+  ban: () => ["key_banned", "The API key is banned because requests went on after 429 responses."],
+};
 
 /** The window that refused; for an admitted request, the one with fewer requests left. */
 function decisive({ refusal }: Verdict, minute: Window, day: Window): Window {

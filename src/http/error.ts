@@ -22,22 +22,25 @@ const STATUS = {
 /** A machine-readable error code. */
 export type ErrorCode = keyof typeof STATUS;
 
-/** An error whose message is written for the client; anything else thrown becomes a bare 500. */
-export class ApiError extends Error {
+/** What an error response says. */
+export interface Problem {
+  readonly code: ErrorCode;
+  /** Written for the client: what was wrong and what was expected. */
+  readonly message: string;
+  /** Response headers that belong to it, such as `Allow` or `Retry-After`. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A problem to throw; anything else that is thrown becomes a bare 500. */
+export class ApiError extends Error implements Problem {
   override readonly name = "ApiError";
   readonly code: ErrorCode;
-  /** Response headers that belong to this error, such as `Allow` or `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.code = code;
     this.headers = headers;
-  }
-
-  /** The HTTP status that goes with the code. */
-  get status(): number {
-    return STATUS[this.code];
   }
 }
 
@@ -48,7 +51,7 @@ export class ApiError extends Error {
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const response = errorResponse(new ApiError("pet_not_found", "No animal has the id 7."));
+ * const response = problemResponse(new ApiError("pet_not_found", "No animal has the id 7."));
  * assertEquals(response.status, 404);
  * assertEquals(await response.json(), {
  *   code: "pet_not_found",
@@ -57,6 +60,10 @@ export class ApiError extends Error {
  * });
  * ```
  */
-export function errorResponse({ code, message, status, headers }: ApiError): Response {
-  return Response.json({ code, message, status }, { status, headers });
+export function problemResponse({ code, message, headers }: Problem): Response {
+  const status = STATUS[code];
+  const response = new Response(JSON.stringify({ code, message, status }), { status });
+  response.headers.set("content-type", "application/json");
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
 }
