@@ -6,6 +6,7 @@ import type { Verdict } from "./access/usage.ts";
 import { healthRoutes } from "./health/health_routes.ts";
 import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
 import { ApiError, type Problem, problemResponse } from "./http/error.ts";
+import { requireValidHost } from "./http/authority.ts";
 import { requestId } from "./http/request_id.ts";
 import { type Call, createMatcher, type Match } from "./http/router.ts";
 import { targetOf } from "./http/target.ts";
@@ -88,6 +89,7 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
   };
 
   async function answer(request: Request, exchange: Exchange): Promise<Response> {
+    requireValidHost(request);
     const matched = match(request.method, exchange.path);
     exchange.route = patternOf(matched);
     if (matched.kind === "allow" && request.method === "OPTIONS") {

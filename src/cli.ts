@@ -13,6 +13,7 @@ import { print, printOutput } from "./terminal.ts";
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const [group, ...rest] = args;
   try {
+    if (group !== "keys" && group !== "messages") throw new UsageError("The commands are keys and messages");
     const help = group === "messages" ? MESSAGES_HELP : KEYS_HELP;
     const parsed = parseArguments(rest);
     if (parsed.options.help) {
@@ -36,7 +37,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
 }
 
 function explain(error: unknown, group: string | undefined): [line: string, exitCode: number] {
-  if (error instanceof UsageError) return [`${error.message}. See: deno task ${group} --help`, 2];
+  if (error instanceof UsageError) return [`${error.message}. See: deno task ${group ?? "keys"} --help`, 2];
   if (error instanceof CommandError) return [`${error.message}.`, 1];
   if (error instanceof ConfigError || error instanceof OpenError) return [error.message, 1];
   if (error instanceof StoreUnavailable) return [`The KV does not answer: ${error.message}.`, 1];

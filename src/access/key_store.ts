@@ -1,3 +1,4 @@
+import { batched } from "../kv/batcher.ts";
 import { retried } from "../kv/deadline.ts";
 import type { Store } from "../kv/store.ts";
 import { type ApiKey, keyRow, secretRow } from "./api_key.ts";
@@ -23,10 +24,16 @@ const LIST_PAGE = 100;
 
 /** Stores and changes API keys. A change is seen by the next request in every process. */
 export class KeyStore {
+  /** The id of the key that the secret with this hash belongs to. */
+  readonly findId: (hash: string) => Promise<string | undefined>;
   readonly #store: Store;
 
   constructor(store: Store) {
     this.#store = store;
+    this.findId = batched(async (round) => {
+      const entries = await store.getMany<string>(round.map(({ item }) => secretRow(item)));
+      round.forEach(({ resolve }, index) => resolve(entries[index]?.value));
+    });
   }
 
   /**
@@ -46,11 +53,6 @@ export class KeyStore {
       })
     );
     return { key, secret };
-  }
-
-  /** The id of the key that the secret with this hash belongs to. */
-  async findId(hash: string): Promise<string | undefined> {
-    return (await this.#store.get<string>(secretRow(hash)))?.value;
   }
 
   /** The key, if there is one with this id. */

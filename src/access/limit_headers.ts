@@ -1,5 +1,5 @@
 import type { ErrorCode, Problem } from "../http/error.ts";
-import { dayEnd, minuteEnd, type Refusal, type Verdict } from "./usage.ts";
+import { dayEnd, minuteEnd, type Refusal, roll, type Verdict } from "./usage.ts";
 
 /** One limit as a response describes it. Times are ms since the epoch. */
 interface Window {
@@ -67,7 +67,9 @@ function minuteWindow({ refusal, usage, limits }: Verdict): Window {
   };
 }
 
-function dayWindow({ usage, limits }: Verdict): Window {
+function dayWindow({ usage: decided, limits, now }: Verdict): Window {
+  // A ban leaves the usage as it was, perhaps on an earlier day.
+  const usage = roll(decided, now);
   return { limit: limits.day, remaining: Math.max(0, limits.day - usage.dayUsed), reset: dayEnd(usage) };
 }
 

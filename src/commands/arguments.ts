@@ -63,7 +63,7 @@ export function parseArguments(args: readonly string[]): Arguments {
     return { words: positionals, options: values };
   } catch (error) {
     throw new UsageError(
-      error instanceof Error ? error.message.split(". ")[0] : "The options are not understood",
+      error instanceof Error ? error.message.split(/\.\s/)[0] : "The options are not understood",
     );
   }
 }

@@ -1,4 +1,5 @@
 const EXPOSED = [
+  "Allow",
   "Deprecation",
   "ETag",
   "Idempotency-Replayed",

@@ -1,4 +1,4 @@
-const AUTHORITY = /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/;
+import { isAuthority } from "./authority.ts";
 
 /**
  * Scheme and authority that the client used, also when a proxy forwarded the request and said so in
@@ -16,9 +16,7 @@ export function clientOrigin(request: Request): string {
   const [scheme = "", , host = ""] = request.url.split("/", 3);
   const forwardedScheme = request.headers.get("x-forwarded-proto");
   const forwardedHost = request.headers.get("x-forwarded-host");
-  const authority = [forwardedHost, host].find((candidate) =>
-    candidate !== null && AUTHORITY.test(candidate)
-  );
+  const authority = [forwardedHost, host].find((candidate) => candidate !== null && isAuthority(candidate));
   if (authority === undefined) return "";
   return `${
     forwardedScheme === "https" || forwardedScheme === "http" ? `${forwardedScheme}:` : scheme

@@ -44,6 +44,9 @@ interface Place {
   readonly params: Readonly<Record<string, string>>;
 }
 
+/** How Deno gives the target of `OPTIONS *`, which asks about the service as a whole (RFC 9110 section 9.3.7). */
+const ASTERISK = "/*";
+
 const NONE: Match = { kind: "none" };
 
 /**
@@ -77,7 +80,10 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     if (!route.path.includes(":")) literal.set(route.path, { node, params: {} });
   }
 
+  const service: Match = { kind: "allow", path: "*", allow: allowValue(routes) };
+
   return function match(method: string, path: string): Match {
+    if (method === "OPTIONS" && path === ASTERISK) return service;
     const place = literal.get(path) ?? find(root, path);
     if (place === undefined) return NONE;
     const { node: { routes, allow }, params } = place;
@@ -97,8 +103,14 @@ function insert(root: Node, route: Route): Node {
   for (const segment of route.path.slice(1).split("/")) node = descend(node, segment);
   node.routes.set(route.method, route);
   if (route.method === "GET") node.routes.set("HEAD", route);
-  node.allow = [...node.routes.keys(), "OPTIONS"].sort().join(", ");
+  node.allow = allowValue([...node.routes.values()]);
   return node;
+}
+
+/** Value of `Allow` for what these routes answer. */
+function allowValue(routes: readonly Route[]): string {
+  const methods = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]);
+  return [...new Set(["OPTIONS", ...methods])].sort().join(", ");
 }
 
 function descend(node: Node, segment: string): Node {

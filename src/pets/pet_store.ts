@@ -1,3 +1,4 @@
+import { BoundedMap } from "../kv/bounded_map.ts";
 import { type Attachment, Collection, type Head } from "../kv/collection.ts";
 import type { Entry, Store } from "../kv/store.ts";
 import type { NewPet, Pet, PetStatus } from "./pet.ts";
@@ -19,10 +20,14 @@ export interface PetPage {
   readonly more: boolean;
 }
 
+const MAX_CACHED_PETS = 10_000;
+
 /** The catalogue. Every method throws StoreUnavailable when KV fails. */
 export class PetStore {
   readonly #store: Store;
   readonly #pets: Collection<NewPet, Pet>;
+  /** Animals never change, so what was found once stays true. */
+  readonly #found: BoundedMap<number, Entry<Pet>> = new BoundedMap(MAX_CACHED_PETS);
 
   constructor(store: Store) {
     this.#store = store;
@@ -43,8 +48,12 @@ export class PetStore {
   }
 
   /** The animal's row, if there is an animal with this id. */
-  find(id: number): Promise<Entry<Pet> | null> {
-    return this.#store.get<Pet>(["pets", id]);
+  async find(id: number): Promise<Entry<Pet> | null> {
+    const cached = this.#found.get(id);
+    if (cached) return cached;
+    const entry = await this.#store.get<Pet>(["pets", id]);
+    if (entry) this.#found.set(id, entry);
+    return entry;
   }
 
   /** The newest state of the catalogue, as it is after the call. */
@@ -54,6 +63,7 @@ export class PetStore {
 
   /** A page of the catalogue as it was at `head`: animals never change, so later ones are just left out. */
   async list({ limit, status, after }: PetQuery, head: Head): Promise<PetPage> {
+    if (after >= head.lastId) return { pets: [], more: false };
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
     const selector = { start: [...prefix, after + 1], end: [...prefix, head.lastId + 1] };
     const entries = await this.#store.list<Pet>(selector, limit + 1);
