@@ -21,12 +21,14 @@ try {
 
 /** Serves until SIGINT or SIGTERM. */
 async function main(): Promise<void> {
-  const stopping = stopSignal();
+  const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
   const log = createLog({ access: config.accessLog });
   const store = await openStore(config.kvPath);
+  const controller = new AbortController();
   const app = drainable(createApp({
     store,
+    stopping: controller.signal,
     environment: config.environment,
     clock: Date.now,
     log,
@@ -38,9 +40,10 @@ async function main(): Promise<void> {
   if (config.environment !== "production") await printFirstSteps(store, server.addr.port);
   const stopSweeper = startSweeper(new ReplyStore(store), Date.now, log);
 
-  await stopping;
+  await stopped;
   stopSweeper();
-  await app.drain();
+  controller.abort();
+  await app.drained();
   await server.shutdown();
   await store.close();
   Deno.exit(0);

@@ -28,6 +28,8 @@ export interface Services {
   readonly log: Log;
   /** The client's address, for requests without a valid key. */
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
+  /** From its abort on, requests are turned away. */
+  readonly stopping?: AbortSignal;
 }
 
 /** What the server knows of a request's connection. */
@@ -55,10 +57,15 @@ const UNAVAILABLE: Problem = {
   message: "The store does not answer. Try again shortly.",
   headers: { "retry-after": "5" },
 };
+const STOPPING: Problem = {
+  code: "store_unavailable",
+  message: "The service is stopping. Try again shortly.",
+  headers: { "retry-after": "1", connection: "close" },
+};
 const INTERNAL: Problem = { code: "internal_error", message: "Something went wrong here.", headers: {} };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
-export function createApp({ store, environment, clock, log, clientAddress }: Services): App {
+export function createApp({ store, environment, clock, log, clientAddress, stopping }: Services): App {
   const replies = new ReplyStore(store);
   const match = createMatcher([
     ...petRoutes(new PetStore(store), replies),
@@ -89,6 +96,7 @@ export function createApp({ store, environment, clock, log, clientAddress }: Ser
   };
 
   async function answer(request: Request, exchange: Exchange): Promise<Response> {
+    if (stopping?.aborted) return problemResponse(STOPPING);
     requireValidHost(request);
     const matched = match(request.method, exchange.path);
     exchange.route = patternOf(matched);

@@ -4,8 +4,8 @@ type Handle<Info> = (request: Request, info: Info) => Promise<Response>;
 /** A handler that can be waited for. */
 export interface Drainable<Info> {
   readonly handle: Handle<Info>;
-  /** Resolves when no request is being answered; from the call on, connections are closed after their answer. */
-  readonly drain: () => Promise<void>;
+  /** Resolves as soon as no request is being answered. */
+  readonly drained: () => Promise<void>;
 }
 
 /**
@@ -13,14 +13,17 @@ export interface Drainable<Info> {
  * down: `Deno.HttpServer.shutdown()` cuts off request bodies that are still arriving.
  */
 export function drainable<Info>(handle: Handle<Info>): Drainable<Info> {
-  const drained = Promise.withResolvers<void>();
+  const idle = Promise.withResolvers<void>();
+  let awaited = false;
   let answering = 0;
-  let draining = false;
+
+  function check(): void {
+    if (awaited && answering === 0) idle.resolve();
+  }
 
   function finish(response: Response): Response {
     answering--;
-    if (draining) response.headers.set("connection", "close");
-    if (draining && answering === 0) drained.resolve();
+    check();
     return response;
   }
 
@@ -29,10 +32,10 @@ export function drainable<Info>(handle: Handle<Info>): Drainable<Info> {
       answering++;
       return handle(request, info).then(finish);
     },
-    drain: () => {
-      draining = true;
-      if (answering === 0) drained.resolve();
-      return drained.promise;
+    drained: () => {
+      awaited = true;
+      check();
+      return idle.promise;
     },
   };
 }
