@@ -103,7 +103,8 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
     if (matched.kind === "allow" && request.method === "OPTIONS") {
       return optionsResponse(request, matched.allow);
     }
-    const problem = isLimited(matched, exchange) && await admit(request, matched, exchange);
+    const problem = request.method !== "OPTIONS" && isLimited(matched, exchange) &&
+      await admit(request, matched, exchange);
     if (problem) return problemResponse(problem);
     switch (matched.kind) {
       case "route":

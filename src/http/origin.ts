@@ -14,11 +14,15 @@ import { isAuthority } from "./authority.ts";
  */
 export function clientOrigin(request: Request): string {
   const [scheme = "", , host = ""] = request.url.split("/", 3);
-  const forwardedScheme = request.headers.get("x-forwarded-proto");
-  const forwardedHost = request.headers.get("x-forwarded-host");
-  const authority = [forwardedHost, host].find((candidate) => candidate !== null && isAuthority(candidate));
+  const forwardedScheme = first(request.headers.get("x-forwarded-proto"));
+  const authority = [first(request.headers.get("x-forwarded-host")), host].find(isAuthority);
   if (authority === undefined) return "";
   return `${
     forwardedScheme === "https" || forwardedScheme === "http" ? `${forwardedScheme}:` : scheme
   }//${authority}`;
+}
+
+/** Of what several proxies appended, the first is what the client used. */
+function first(list: string | null): string {
+  return list?.split(",", 1)[0]?.trim() ?? "";
 }

@@ -7,9 +7,11 @@ export interface Waiting<Item, Result> {
   reject(reason: unknown): void;
 }
 
+const MAX_TURNS = 8;
+
 /**
  * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next, and so
- * does what the event loop has ready when a round is about to start.
+ * do those whose requests the event loop has ready when it is about to start.
  * A round starts after its calls arrived, so what it reads is never older than the call. It settles
  * its calls one by one; those it leaves are rejected with what it throws.
  *
@@ -36,7 +38,7 @@ export function batched<Item, Result>(
   async function drain(): Promise<void> {
     running = true;
     while (waiting.length > 0) {
-      await eventLoopTurn();
+      await noMoreArrive();
       const round = waiting;
       waiting = [];
       try {
@@ -46,6 +48,15 @@ export function batched<Item, Result>(
       }
     }
     running = false;
+  }
+
+  /** Lets the event loop turn until a turn brings no further call: a larger round costs hardly more. */
+  async function noMoreArrive(): Promise<void> {
+    let before = 0;
+    for (let turn = 0; turn < MAX_TURNS && waiting.length > before; turn++) {
+      before = waiting.length;
+      await eventLoopTurn();
+    }
   }
 
   return function call(item: Item): Promise<Result> {

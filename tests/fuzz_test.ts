@@ -1,0 +1,196 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { Harness } from "./harness.ts";
+
+const REQUESTS = 10_000;
+const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301205");
+const AFTER_SUNSET = Date.UTC(2031, 0, 1);
+
+const METHODS = words(`${"GET POST ".repeat(8)}HEAD OPTIONS PUT PATCH DELETE PROPFIND get a!#$%&'*+-.^_~`);
+const PATHS = words(`${"/v1/pets ".repeat(6)}/v1/messages /v1/messages /v1/pets/1 /v1/pets/1 /health /ready`);
+const SEGMENTS = words(
+  "v1 v2 V1 pets messages .. . * : __proto__ constructor 0 1 2 -1 1e1 9007199254740993 ;",
+);
+const ESCAPES = words("% %zz %ff %00 %2f %2e%2e %F0%9F%90%95 %C0%AF %ED%A0%80 %u0041 + & = ' \\ é 🐕");
+const PARAMETERS = words("limit limit status status cursor Limit x __proto__");
+const NUMBERS = words("1 20 100 0 101 -1 1.5 1e1 0x10 01 1_0 abc 99999999999999999999 1e400 -0 NaN");
+const INT64 = words('1 7 8 -1 9223372036854775807 9007199254740993 9223372036854775808 1.0 1e400 "1" null');
+const STATUSES = words("available pending sold available pending sold Sold toString null MQ MTA OTk5");
+const STRINGS = words(`"Rex" "Tom" "🐕" "\\ud800" "a\\u0000" "" null "${"é".repeat(256)}"`);
+const MEMBERS = words('"id":7 "__proto__":{"name":"x"} "constructor":null "name":1 "a":[{"b":[]}]');
+const DOCUMENTS = words(
+  `${"[".repeat(50_000)} {} [] null 1 "a" {"a":"${"x".repeat(70_000)}"} ${"9".repeat(70_000)}`,
+).concat("");
+const TYPES = words("application/json;charset=utf-8 APPLICATION/JSON text/plain application/jsonp ;");
+const HEADERS = words(
+  "accept accept-encoding access-control-request-method connection content-encoding content-length cookie date " +
+    "expect forwarded host idempotency-key if-match if-none-match origin te transfer-encoding upgrade " +
+    "x-forwarded-for x-forwarded-host x-forwarded-proto x-request-id",
+);
+const VALUES = words('* "a" W/"a" " "a","b" null https 0 -1 gzip [::1]:x \xe9').concat("");
+
+/** A request that can be sent again and shown. */
+interface Sent {
+  readonly target: string;
+  readonly headers: [name: string, value: string][];
+  readonly body: string | Uint8Array<ArrayBuffer> | undefined;
+  /** Whether the connection breaks before the body has ended. */
+  readonly broken: boolean;
+}
+
+Deno.test("service keeps its promises when 10,000 requests are random", async () => {
+  const random = new Random(SEED);
+  using service = await Harness.open();
+  const credentials = await issueCredentials(service);
+  const statuses = new Set<number>();
+  for (let count = 1; count <= REQUESTS; count++) {
+    if (random.chance(0.01)) service.now += random.below(90_000);
+    if (count === REQUESTS * 0.95) service.now = AFTER_SUNSET;
+    service.address = `192.0.2.${random.below(40)}`;
+    const sent = randomRequest(random, credentials);
+    try {
+      const response = await send(service, sent);
+      statuses.add(response.status);
+      await assertPromises(response, sent.target);
+      assertEquals(service.errors, []);
+    } catch (cause) {
+      const shown = JSON.stringify(sent).slice(0, 1_000);
+      throw new Error(`Request ${count} of FUZZ_SEED=${SEED} failed: ${shown}`, { cause });
+    }
+  }
+  for (const status of [200, 201, 202, 204, 304, 400, 401, 404, 405, 410, 413, 422, 429]) {
+    assert(statuses.has(status), `No request of FUZZ_SEED=${SEED} was answered with ${status}`);
+  }
+});
+
+/** What holds for every answer. */
+async function assertPromises(response: Response, target: string): Promise<void> {
+  const { status, headers } = response;
+  const body = await response.text();
+  assert(status >= 200 && status < 500, `status ${status}`);
+  assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]{1,64}$/);
+  if (/^\/v1(\/|$)/.test(new URL(target.replace(/^.* /, "http://localhost")).pathname)) {
+    for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]) {
+      assertMatch(headers.get(name) ?? "", /^\d+$/, name);
+    }
+  }
+  if (status >= 400) {
+    const { code, message, ...rest }: Record<string, unknown> = JSON.parse(body);
+    assertMatch(String(code), /^[a-z]+(_[a-z]+)*$/);
+    assert(typeof message === "string" && message !== "");
+    assertEquals(rest, { status });
+  } else if (status === 204 || status === 304) {
+    assertEquals(body, "");
+  } else if (headers.get("content-type") === "application/json") {
+    JSON.parse(body);
+  }
+  assertEquals(headers.has("retry-after"), status === 429);
+  assertEquals(headers.has("www-authenticate"), status === 401);
+  if (status === 405) assertMatch(headers.get("allow") ?? "", /^[A-Z]+(, [A-Z]+)*$/);
+}
+
+function send(service: Harness, { target, headers, body, broken }: Sent): Promise<Response> {
+  const init = { headers: new Headers(headers) };
+  if (body === undefined) return service.fetch(target, init);
+  return service.fetch(target, { ...init, body: broken ? brokenStream() : body });
+}
+
+function brokenStream(): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start: (controller) => controller.error(new TypeError("The connection broke")),
+  });
+}
+
+/** Values of Authorization: keys in every state, and nonsense. Empty for none. */
+async function issueCredentials(service: Harness): Promise<string[]> {
+  const { secret } = await service.issueKey();
+  const free = await service.issueKey("free");
+  const scarce = await service.issueKey({ minute: 2, day: 40 });
+  const revoked = await service.issueKey();
+  await service.keys.revoke(revoked.key.id, service.now);
+  const good = Array.from({ length: 12 }, () => `Bearer ${secret}`);
+  const keys = [free, scarce, revoked].map(({ secret }) => `Bearer ${secret}`);
+  const typos = [`${secret}x`, secret.toLowerCase(), secret.replace("_test_", "_live_"), "\xff", "", "a b"];
+  const odd = [`bearer  ${secret} `, `Bearer${secret}`, secret, `Basic ${btoa(`a:${secret}`)}`, "Bearer", ""];
+  return [...good, ...keys, ...typos.map((typo) => `Bearer ${typo}`), ...odd];
+}
+
+function randomRequest(random: Random, credentials: readonly string[]): Sent {
+  const method = random.pick(METHODS);
+  const authorization = random.pick(credentials);
+  const type = random.chance(0.9) ? "application/json" : random.pick(TYPES);
+  const headers = random.list(2, (): [string, string] => [random.pick(HEADERS), random.pick(VALUES)]);
+  headers.push(["content-type", type]);
+  if (random.chance(0.2)) headers.push(["idempotency-key", random.pick(["a", '"b"', "c"])]);
+  if (random.chance(0.1)) headers.push(["if-none-match", "*"]);
+  if (authorization !== "") headers.push(["authorization", authorization]);
+  const bodiless = /^(get|head)$/i.test(method) || random.chance(0.05);
+  return {
+    target: `${method} ${randomPath(random)}${randomQuery(random)}`,
+    headers,
+    body: bodiless ? undefined : randomBody(random),
+    broken: random.chance(0.03),
+  };
+}
+
+function randomPath(random: Random): string {
+  if (random.chance(0.85)) return random.pick(PATHS);
+  if (random.chance(0.3)) return `/v1/pets/${random.pick([...NUMBERS, ...ESCAPES])}`;
+  return `/${random.list(5, () => random.pick([...SEGMENTS, ...ESCAPES])).join("/")}`;
+}
+
+function randomQuery(random: Random): string {
+  if (random.chance(0.5)) return "";
+  const values = [...NUMBERS, ...STATUSES, ...STATUSES, ...ESCAPES, ""];
+  return `?${random.list(3, () => `${random.pick(PARAMETERS)}=${random.pick(values)}`).join("&")}`;
+}
+
+/** JSON text, mostly of an animal or a message, and sometimes spoilt. */
+function randomBody(random: Random): string | Uint8Array<ArrayBuffer> {
+  if (random.chance(0.1)) return random.pick(DOCUMENTS);
+  const members = [
+    `"name":${random.pick(STRINGS)}`,
+    `"categoryId":${random.pick(INT64)}`,
+    `"message":${random.pick(STRINGS)}`,
+    `"status":"${random.pick(STATUSES)}"`,
+  ].filter(() => random.chance(0.9));
+  const text = `{${[...members, ...random.list(1, () => random.pick(MEMBERS))].join(",")}}`;
+  if (random.chance(0.1)) return text.slice(0, random.below(text.length));
+  if (random.chance(0.9)) return text;
+  const bytes = new TextEncoder().encode(text);
+  bytes[random.below(bytes.length)] = random.below(256);
+  return bytes;
+}
+
+function words(text: string): string[] {
+  return text.split(" ");
+}
+
+/** Pseudo-random choices, the same for the same seed (the generator is mulberry32). */
+class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed;
+  }
+
+  /** An integer from 0 up to, and without, the bound. */
+  below(bound: number): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * bound);
+  }
+
+  chance(probability: number): boolean {
+    return this.below(1_000_000) < probability * 1_000_000;
+  }
+
+  pick(items: readonly string[]): string {
+    return items[this.below(items.length)] ?? "";
+  }
+
+  /** Up to `most` results of `make`. */
+  list<Item>(most: number, make: () => Item): Item[] {
+    return Array.from({ length: this.below(most + 1) }, make);
+  }
+}

@@ -1,0 +1,84 @@
+/** What a commit resolves to. */
+export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
+
+/** A commit on its way to the KV. */
+export interface Commit {
+  /** Carries it out, once more at each call. */
+  readonly apply: () => Promise<CommitResult>;
+  readonly checks: number;
+  readonly keys: readonly Deno.KvKey[];
+}
+
+/** What comes between a store and its KV. */
+export interface Disturbance {
+  /** Comes before a read of these keys, or of a range (then without keys). */
+  readonly read?: (keys: readonly Deno.KvKey[]) => Promise<void> | void;
+  /** Comes in place of a commit. */
+  readonly commit?: (commit: Commit) => Promise<CommitResult>;
+}
+
+/** The KV as it looks to somebody whose reads and commits are disturbed. */
+export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: Disturbance): Deno.Kv {
+  const methods = new Map<string | symbol, unknown>([
+    ["get", async (key: Deno.KvKey) => {
+      await read([key]);
+      return await kv.get(key);
+    }],
+    ["getMany", async (keys: Deno.KvKey[]) => {
+      await read(keys);
+      return await kv.getMany(keys);
+    }],
+    ["list", async function* (selector: Deno.KvListSelector, options: Deno.KvListOptions) {
+      await read([]);
+      yield* kv.list(selector, options);
+    }],
+    ["atomic", () => disturbedOperation(kv.atomic(), commit)],
+    ["close", () => kv.close()],
+  ]);
+  return new Proxy(kv, { get: (_, name) => methods.get(name) });
+}
+
+/** Lets a commit through. */
+export function carryOut({ apply }: Commit): Promise<CommitResult> {
+  return apply();
+}
+
+/** What SQLite says of a commit while another process holds the file: it was not applied. */
+export function locked(): Promise<never> {
+  return Promise.reject(new TypeError("database is locked: Error code 5: The database file is locked"));
+}
+
+/** What never comes to an end. */
+export function hang(): Promise<never> {
+  return new Promise(() => {});
+}
+
+/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function disturbedOperation(
+  operation: Deno.AtomicOperation,
+  commit: (commit: Commit) => Promise<CommitResult>,
+): Deno.AtomicOperation {
+  const { check, set, commit: apply } = operation;
+  const keys: Deno.KvKey[] = [];
+  let checks = 0;
+  operation.check = (...given) => {
+    checks += given.length;
+    return check.apply(operation, given);
+  };
+  operation.set = (key, ...value) => {
+    keys.push(key);
+    return set.call(operation, key, ...value);
+  };
+  operation.commit = () => commit({ apply: () => apply.call(operation), checks, keys });
+  return operation;
+}

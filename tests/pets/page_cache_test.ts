@@ -1,0 +1,95 @@
+import { assertEquals, assertNotEquals, assertRejects } from "@std/assert";
+import { ApiError } from "../../src/http/error.ts";
+import { StoreUnavailable } from "../../src/kv/deadline.ts";
+import { Store } from "../../src/kv/store.ts";
+import { PageCache, type RenderedPage } from "../../src/pets/page_cache.ts";
+import { type PetPage, PetStore } from "../../src/pets/pet_store.ts";
+
+const REX = { name: "Rex", categoryId: 7n, status: "sold" } as const;
+
+/** A catalogue that counts how often it is listed, and fails as often as it is told to. */
+class CountingPets extends PetStore {
+  reads = 0;
+  failures = 0;
+
+  override list(...parameters: Parameters<PetStore["list"]>): Promise<PetPage> {
+    this.reads++;
+    if (this.failures-- > 0) return Promise.reject(new StoreUnavailable("No answer"));
+    return super.list(...parameters);
+  }
+}
+
+Deno.test("get() reads once for all who ask at the same time, and after", async () => {
+  using store = await openStore();
+  const pets = new CountingPets(store);
+  const cache = new PageCache(pets);
+  await pets.create(REX);
+
+  const pages = await Promise.all([cache.get("?limit=5"), cache.get("?limit=5")]);
+  pages.push(await cache.get("?limit=5"));
+
+  assertEquals(pets.reads, 1);
+  assertEquals(
+    pages.map(textOf),
+    new Array(3).fill('[{"id":1,"name":"Rex","categoryId":7,"status":"sold"}]'),
+  );
+});
+
+Deno.test("get() reads again once the catalogue has changed", async () => {
+  using store = await openStore();
+  const pets = new CountingPets(store);
+  const cache = new PageCache(pets);
+
+  const empty = await cache.get("");
+  await pets.create(REX);
+  const full = await cache.get("");
+
+  assertEquals(pets.reads, 2);
+  assertNotEquals(full.etag, empty.etag);
+  assertEquals(textOf(empty), "[]");
+});
+
+Deno.test.each([
+  [49, 0],
+  [100, 1],
+])("get() after %i other pages reads the first one %i times more", async (others, rereads) => {
+  using store = await openStore();
+  const pets = new CountingPets(store);
+  const cache = new PageCache(pets);
+
+  await cache.get("");
+  for (let limit = 1; limit <= others; limit++) await cache.get(`?limit=${limit}`);
+  assertEquals(pets.reads, 1 + others);
+  await cache.get("");
+
+  assertEquals(pets.reads, 1 + others + rereads);
+});
+
+Deno.test("get() does not keep a failure", async () => {
+  using store = await openStore();
+  const pets = new CountingPets(store);
+  const cache = new PageCache(pets);
+  pets.failures = 1;
+
+  await assertRejects(() => cache.get(""), StoreUnavailable);
+
+  assertEquals(textOf(await cache.get("")), "[]");
+});
+
+Deno.test("get() refuses a bad query also when the page before it is kept", async () => {
+  using store = await openStore();
+  const cache = new PageCache(new CountingPets(store));
+  await cache.get("?limit=1");
+
+  for (const query of ["?limit=1&limit=1", "?limit=0", "?limit=0"]) {
+    await assertRejects(() => cache.get(query), ApiError, "limit");
+  }
+});
+
+async function openStore(): Promise<Store> {
+  return new Store(await Deno.openKv(":memory:"), { maxChecks: 10 });
+}
+
+function textOf({ body }: RenderedPage): string {
+  return new TextDecoder().decode(body);
+}

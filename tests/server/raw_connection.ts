@@ -1,0 +1,105 @@
+/** A response as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
+const END_OF_HEAD = "\r\n\r\n";
+
+/** A TCP connection on which a test writes HTTP/1.1 by hand. */
+export class RawConnection implements Disposable {
+  readonly #connection: Deno.TcpConn;
+  #received = "";
+
+  private constructor(connection: Deno.TcpConn) {
+    this.#connection = connection;
+  }
+
+  /** Connects to a port of this machine. */
+  static async open(port: number): Promise<RawConnection> {
+    return new RawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
+  }
+
+  /** Writes all of the text; in vain when the server has closed the connection. */
+  async send(text: string): Promise<void> {
+    const bytes = ENCODER.encode(text);
+    try {
+      for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
+    } catch (error) {
+      if (!isDisconnection(error)) throw error;
+    }
+  }
+
+  /** Says that nothing more will be sent. */
+  closeWrite(): Promise<void> {
+    return this.#connection.closeWrite();
+  }
+
+  /** The next response, or undefined when the server closes the connection without one. */
+  async receive({ bodiless = false }: { bodiless?: boolean } = {}): Promise<RawAnswer | undefined> {
+    while (!this.#received.includes(END_OF_HEAD)) {
+      if (!await this.#read()) return undefined;
+    }
+    const [head = ""] = this.#received.split(END_OF_HEAD, 1);
+    const [statusLine = "", ...lines] = head.split("\r\n");
+    const headers = new Headers(lines.map((line) => {
+      const [name = "", value = ""] = line.split(/: ?(.*)/s);
+      return [name, value];
+    }));
+    const length = bodiless ? 0 : Number(headers.get("content-length") ?? 0);
+    const start = head.length + END_OF_HEAD.length;
+    while (this.#received.length < start + length) {
+      if (!await this.#read()) return undefined;
+    }
+    const body = this.#received.slice(start, start + length);
+    this.#received = this.#received.slice(start + length);
+    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body };
+  }
+
+  /** Whatever else the server sends until it closes the connection. */
+  async receiveRest(): Promise<string> {
+    while (await this.#read());
+    return this.#received;
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection.close();
+  }
+
+  /** Reads some more; false at the end. Answers are ASCII, hence characters are bytes. */
+  async #read(): Promise<boolean> {
+    const buffer = new Uint8Array(16_384);
+    try {
+      const length = await this.#connection.read(buffer);
+      if (length === null) return false;
+      this.#received += DECODER.decode(buffer.subarray(0, length));
+      return true;
+    } catch (error) {
+      if (isDisconnection(error)) return false;
+      throw error;
+    }
+  }
+}
+
+/**
+ * A request as it goes over the wire, such as `rawRequest("GET /v1/pets", { authorization })`.
+ * A body comes with its Content-Length unless the headers say something else.
+ */
+export function rawRequest(
+  target: string,
+  headers: Readonly<Record<string, string>> = {},
+  body = "",
+): string {
+  const framed = "content-length" in headers || "transfer-encoding" in headers || body === "";
+  const all = { host: "localhost", ...headers, ...(framed ? {} : { "content-length": `${body.length}` }) };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return [`${target} HTTP/1.1`, ...lines, "", body].join("\r\n");
+}
+
+function isDisconnection(error: unknown): boolean {
+  return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.BrokenPipe ||
+    error instanceof Deno.errors.ConnectionAborted || error instanceof Deno.errors.NotConnected;
+}
