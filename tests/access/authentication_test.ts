@@ -24,20 +24,21 @@ Deno.test("createApp() asks for a key when there is none in bearer form", async 
   const { secret } = await service.issueKey();
 
   for (
-    const authorization of [
+    const form of [
       undefined,
       "",
-      secret,
+      "KEY",
       "Bearer",
       "Bearer ",
-      `Basic ${btoa(`user:${secret}`)}`,
-      `Token ${secret}`,
-      `Bearer${secret}`,
-      `Bearer ${secret} ${secret}`,
-      `Bearer ${secret}, Bearer ${secret}`,
+      "Basic KEY",
+      "Token KEY",
+      "BearerKEY",
+      "Bearer KEY KEY",
+      "Bearer KEY, Bearer KEY",
     ]
   ) {
-    await t.step(`Authorization: ${authorization?.replaceAll(secret, "KEY")}`, async () => {
+    await t.step(`Authorization: ${form}`, async () => {
+      const authorization = form?.replaceAll("KEY", secret);
       const { status, challenge, body } = await answer(service, authorization);
 
       assertEquals(status, 401);

@@ -52,7 +52,7 @@ const cases: readonly Case[] = [
   { target: "GET /v1/messages", status: 405, charged: true },
   { target: "PROPFIND /v1/pets", status: 405, charged: true },
   { target: "OPTIONS /v1/pets", status: 204, charged: false },
-  { target: "OPTIONS /v1/nowhere", status: 404, charged: true },
+  { target: "OPTIONS /v1/nowhere", status: 404, charged: false },
 ];
 
 const LIMIT_HEADERS = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];

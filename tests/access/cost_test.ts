@@ -84,12 +84,15 @@ Deno.test("Limiter puts as many keys into a commit as it takes checks", async ()
 
 Deno.test("Limiter serves the keys of other commits when one commit of a round fails", async () => {
   using kv = await Deno.openKv(":memory:");
-  let fails = false;
+  let isFirst = false;
   const rough = disturbed(kv, {
-    commit: (commit) => {
-      if (!fails) return carryOut(commit);
-      fails = false;
-      return Promise.reject(new TypeError("disk I/O error"));
+    commit: async (commit) => {
+      if (isFirst) {
+        isFirst = false;
+        throw new TypeError("disk I/O error");
+      }
+      await new Promise((resolve) => setTimeout(resolve));
+      return await carryOut(commit);
     },
   });
   const service = new Harness(rough, new Store(rough, { maxChecks: 10 }));
@@ -97,7 +100,7 @@ Deno.test("Limiter serves the keys of other commits when one commit of a round f
   const callEach = () => Promise.all(keys.map(({ secret }) => call(service, secret, NOWHERE)));
   await callEach();
 
-  fails = true;
+  isFirst = true;
   const replies = await callEach();
 
   assertEquals(tally(replies), { "404 not_found": 20, "503 store_unavailable": 10 });

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
 import { Harness, NOON } from "../harness.ts";
-import { call } from "./replies.ts";
+import { carryOut, disturbed } from "../kv/disturbed_kv.ts";
+import { call, callAtOnce } from "./replies.ts";
 
 const HOUR = 3_600_000;
 
@@ -44,6 +45,17 @@ Deno.test("KeyStore.rotate() ends what is on its way out when there is no grace 
   assertEquals(await Promise.all(replies), [401, 401, 200]);
 });
 
+Deno.test("KeyStore.rotate() forgets secrets that have ended", async () => {
+  using service = await Harness.open();
+  const { key: { id } } = await service.issueKey("free");
+  await service.keys.rotate(id, "staging", HOUR, NOON);
+
+  const before = await service.keys.rotate(id, "staging", HOUR, NOON + HOUR - 1);
+  const after = await service.keys.rotate(id, "staging", HOUR, NOON + 3 * HOUR);
+
+  assertEquals([before?.key.secrets.length, after?.key.secrets.length], [3, 2]);
+});
+
 Deno.test("KeyStore.revoke() cannot be undone by any other change, and keeps its first date", async () => {
   using service = await Harness.open();
   const { key: { id }, secret } = await service.issueKey("free");
@@ -55,7 +67,7 @@ Deno.test("KeyStore.revoke() cannot be undone by any other change, and keeps its
   const key = await service.keys.revoke(id, NOON + HOUR);
 
   assertEquals(key?.revokedAt, NOON);
-  for (const ended of [secret, rotated?.secret]) {
+  for (const ended of [secret, rotated?.secret ?? secret]) {
     assertEquals((await call(service, ended)).code, "invalid_api_key");
   }
 });
@@ -71,6 +83,39 @@ Deno.test("KeyStore changes nothing and says so when there is no such key", asyn
   assertEquals(await keys.unban("key_none"), undefined);
 
   assertEquals(await Array.fromAsync(keys.list()), []);
+});
+
+Deno.test("KeyStore loses neither its change nor an admission that comes between its read and its write", async () => {
+  using service = await Harness.open();
+  const { key: { id }, secret } = await service.issueKey("free");
+  let calls = 0;
+  const overtaken = disturbed(service.kv, {
+    commit: async (commit) => {
+      if (calls++ < 3) await call(service, secret);
+      return await carryOut(commit);
+    },
+  });
+
+  await new Harness(overtaken).keys.setPlan(id, "pro", PLAN_LIMITS.pro);
+
+  assertEquals((await service.keys.find(id))?.usage.minuteUsed, 3);
+  const { limit, remaining } = await call(service, secret);
+  assertEquals([limit, remaining], [300, 296]);
+});
+
+Deno.test("KeyStore loses none of the changes that come at once", async () => {
+  using service = await Harness.open();
+  const { key: { id }, secret } = await service.issueKey("free");
+  await callAtOnce(121, [service], secret);
+
+  await Promise.all([
+    service.keys.setPlan(id, "pro", PLAN_LIMITS.pro),
+    new Harness(service.kv).keys.unban(id),
+    new Harness(service.kv).keys.rotate(id, "staging", HOUR, NOON),
+  ]);
+
+  const key = await service.keys.find(id);
+  assertEquals([key?.plan, key?.usage.bans, key?.secrets.length], ["pro", 0, 2]);
 });
 
 Deno.test("KeyStore.list() gives every key in the order of ids when there are hundreds", async () => {

@@ -187,14 +187,17 @@ Deno.test("Collection.head() sees what another instance appended before the call
   }
 });
 
-Deno.test("Collection.head() reads once for all who ask at once", async () => {
+Deno.test("Collection reads its head once for all who ask at once, and never to append after its own append", async () => {
   using kv = await Deno.openKv(":memory:");
   let reads = 0;
-  const counted = disturbed(kv, { read: () => void reads++ });
-  const notebook = Notebook.on(counted, { maxChecks: 10 });
+  const notebook = Notebook.on(disturbed(kv, { read: () => void reads++ }), { maxChecks: 10 });
 
   const heads = await Promise.all(Array.from({ length: 50 }, () => notebook.head()));
-
   assertEquals(new Set(heads.map(({ lastId }) => lastId)), new Set([0]));
   assertEquals(reads, 1);
+
+  await notebook.append("1");
+  reads = 0;
+  for (let count = 0; count < 5; count++) await notebook.append("more");
+  assertEquals(reads, 0);
 });

@@ -1,4 +1,4 @@
-import { assertGreater } from "@std/assert";
+import { assertEquals, assertGreater } from "@std/assert";
 import { Store } from "../../src/kv/store.ts";
 import { Harness } from "../harness.ts";
 import { assertExact, createMany } from "./creations.ts";
@@ -68,3 +68,25 @@ for (const { name, disturbance } of troubles) {
     }
   });
 }
+
+Deno.test("Limiter counts each of many keys exactly when replies get lost in several commits at once", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const random = seededRandom(35);
+  const rough = disturbed(kv, {
+    commit: async ({ apply }) => {
+      const result = await apply();
+      return random() < 0.5 ? await apply() : result;
+    },
+  });
+  const service = new Harness(rough, new Store(rough, { maxChecks: 10 }));
+  const keys = await Promise.all(Array.from({ length: 60 }, () => service.issueKey("free")));
+
+  for (let round = 1; round <= 20; round++) {
+    const replies = await Promise.all(
+      keys.map(({ secret: key }) => service.fetch("GET /v1/nowhere", { key })),
+    );
+
+    const remaining = new Set(replies.map(({ headers }) => headers.get("x-ratelimit-remaining")));
+    assertEquals(remaining, new Set([`${60 - round}`]));
+  }
+});

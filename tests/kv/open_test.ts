@@ -54,3 +54,19 @@ Deno.test("openStore() says in one line why when the KV cannot be used", async (
   }
   await Deno.remove(folder, { recursive: true });
 });
+
+Deno.test("openStore() keeps to one line when a server refuses with several", async () => {
+  Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  await using server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 }),
+  );
+
+  const { message } = await assertRejects(
+    () => openStore(`http://127.0.0.1:${server.addr.port}/`),
+    OpenError,
+  );
+
+  assertStringIncludes(message, "403");
+  assertEquals(message.split("\n").length, 1);
+});

@@ -1,6 +1,6 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertAlive, assertAnswer, type Expected } from "./expectations.ts";
 import { type RawAnswer, RawConnection, rawRequest } from "./raw_connection.ts";
-import type { ServerProcess } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';
@@ -15,7 +15,7 @@ Deno.test("server answers sensibly and goes on when the request's body is unusua
   const chunked = { "transfer-encoding": "chunked" };
   const tooMuch = "x".repeat(MAX_BYTES + 1);
 
-  const cases: readonly [name: string, request: string, expected: number | "refused"][] = [
+  const cases: readonly [name: string, request: string, expected: Expected][] = [
     ["a body", post({}, ANIMAL), 201],
     ["a body in one chunk", post(chunked, chunk(ANIMAL) + chunk("")), 201],
     ["a body in many chunks", post(chunked, [...ANIMAL].map(chunk).join("") + chunk("")), 201],
@@ -53,7 +53,7 @@ Deno.test("server answers sensibly and goes on when the request's body is unusua
     await t.step(name, async () => {
       using connection = await RawConnection.open(server.port);
       await connection.send(request);
-      assertExpected(await connection.receive(), expected);
+      assertAnswer(await connection.receive(), expected);
       await assertAlive(server);
     });
   }
@@ -126,24 +126,6 @@ async function finalAnswer(connection: RawConnection): Promise<RawAnswer | undef
   }
 }
 
-function assertExpected(answer: RawAnswer | undefined, expected: number | "refused"): void {
-  if (expected === "refused") {
-    const status = answer?.status ?? 400;
-    assert(status >= 400 && status < 500, `${status}`);
-    return;
-  }
-  assertEquals(answer?.status, expected);
-  if (expected >= 400) {
-    assertMatch(answer?.body ?? "", /^\{"code":"[a-z_]+","message":".+","status":\d{3}\}$/);
-  }
-}
-
 function chunk(text: string): string {
   return `${text.length.toString(16)}\r\n${text}\r\n`;
-}
-
-async function assertAlive(server: ServerProcess): Promise<void> {
-  const response = await fetch(`${server.origin}/health`);
-  assertEquals(response.status, 200);
-  await response.body?.cancel();
 }

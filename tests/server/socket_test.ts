@@ -1,10 +1,7 @@
-import { assert, assertEquals, assertGreater, assertMatch } from "@std/assert";
-import { type RawAnswer, RawConnection, rawRequest } from "./raw_connection.ts";
-import type { ServerProcess } from "./server_process.ts";
+import { assertEquals, assertGreater } from "@std/assert";
+import { assertAlive, assertAnswer, type Expected } from "./expectations.ts";
+import { RawConnection, rawRequest } from "./raw_connection.ts";
 import { TemporaryStore } from "./temporary_store.ts";
-
-/** What may come back: a status of ours, with its Error body from 400 on; or the HTTP layer's own refusal. */
-type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | "refused";
 
 const LONG = "a".repeat(1_000_000);
 
@@ -80,7 +77,7 @@ Deno.test("server answers sensibly and goes on when the request's head is unusua
     await t.step(name, async () => {
       using connection = await RawConnection.open(server.port);
       await connection.send(request);
-      assertExpected(await connection.receive(), expected);
+      assertAnswer(await connection.receive(), expected);
       await assertAlive(server);
     });
   }
@@ -105,23 +102,3 @@ Deno.test("server answers HEAD like GET, without the body, when the method is HE
     assertGreater(Number(head?.headers.get("content-length")), 0);
   }
 });
-
-function assertExpected(answer: RawAnswer | undefined, expected: Expected): void {
-  if (expected === "refused") {
-    const status = answer?.status ?? 400;
-    assert(status >= 400 && status < 500, `${status}`);
-    return;
-  }
-  assertEquals(answer?.status, expected);
-  if (expected >= 400) {
-    assertMatch(answer?.body ?? "", /^\{"code":"[a-z_]+","message":".+","status":\d{3}\}$/);
-  }
-  if (expected === 204) assertEquals(answer?.body, "");
-  if (expected === 405) assertEquals(answer?.headers.get("allow"), "GET, HEAD, OPTIONS, POST");
-}
-
-async function assertAlive(server: ServerProcess): Promise<void> {
-  const response = await fetch(`${server.origin}/health`);
-  assertEquals(response.status, 200);
-  await response.body?.cancel();
-}
