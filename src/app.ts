@@ -1,21 +1,21 @@
+import { unauthorized } from "./access/authenticator.ts";
 import { Gate } from "./access/gate.ts";
 import { refusalProblem, setLimitHeaders } from "./access/limit_headers.ts";
-import { unauthorized } from "./access/authenticator.ts";
 import type { Environment } from "./access/secret.ts";
 import type { Verdict } from "./access/usage.ts";
+import { problemOf, STOPPING } from "./failures.ts";
 import { healthRoutes } from "./health/health_routes.ts";
-import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
-import { ApiError, type Problem, problemResponse } from "./http/error.ts";
 import { requireValidHost } from "./http/authority.ts";
+import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
+import { ApiError, problemResponse } from "./http/error.ts";
+import type { Log } from "./http/log.ts";
 import { requestId } from "./http/request_id.ts";
 import { type Call, createMatcher, type Match } from "./http/router.ts";
 import { targetOf } from "./http/target.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";
-import { StoreUnavailable } from "./kv/deadline.ts";
 import type { Store } from "./kv/store.ts";
-import { describeError, type Log } from "./http/log.ts";
-import { MessageStore } from "./messages/message_store.ts";
 import { messageRoutes } from "./messages/message_routes.ts";
+import { MessageStore } from "./messages/message_store.ts";
 import { petRoutes } from "./pets/pet_routes.ts";
 import { PetStore } from "./pets/pet_store.ts";
 
@@ -45,24 +45,14 @@ interface Exchange extends Call {
   readonly id: string;
   readonly path: string;
   readonly address: () => string;
+  /** Pattern of the path, where one matched. */
+  route: string;
   params: Call["params"];
   keyId: string;
-  route: string;
   verdict?: Verdict;
 }
 
 const BASE = "/v1";
-const UNAVAILABLE: Problem = {
-  code: "store_unavailable",
-  message: "The store does not answer. Try again shortly.",
-  headers: { "retry-after": "5" },
-};
-const STOPPING: Problem = {
-  code: "store_unavailable",
-  message: "The service is stopping. Try again shortly.",
-  headers: { "retry-after": "1", connection: "close" },
-};
-const INTERNAL: Problem = { code: "internal_error", message: "Something went wrong here.", headers: {} };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp({ store, environment, clock, log, clientAddress, stopping }: Services): App {
@@ -81,16 +71,16 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
       now: clock(),
       path,
       query,
+      address: () => clientAddress(request, info),
+      route: "",
       params: {},
       keyId: "",
-      route: "",
-      address: () => clientAddress(request, info),
     };
     let response: Response;
     try {
       response = await answer(request, exchange);
     } catch (error) {
-      response = problemResponse(toProblem(error, exchange));
+      response = problemResponse(problemOf(error, exchange, log));
     }
     return finish(request, response, exchange);
   };
@@ -100,12 +90,19 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
     requireValidHost(request);
     const matched = match(request.method, exchange.path);
     exchange.route = patternOf(matched);
-    if (matched.kind === "allow" && request.method === "OPTIONS") {
+    if (request.method === "OPTIONS" && matched.kind === "allow") {
       return optionsResponse(request, matched.allow);
     }
-    const problem = request.method !== "OPTIONS" && isLimited(matched, exchange) &&
-      await admit(request, matched, exchange);
-    if (problem) return problemResponse(problem);
+    if (request.method !== "OPTIONS" && isCharged(matched, exchange)) {
+      const authorization = request.headers.get("authorization");
+      const { keyId, verdict } = await gate.admit(authorization, exchange.address, exchange.now);
+      exchange.verdict = verdict;
+      exchange.keyId = keyId ?? "";
+      if (verdict.refusal) return problemResponse(refusalProblem(verdict, verdict.refusal));
+      if (keyId === undefined && matched.kind === "route") {
+        return problemResponse(unauthorized(authorization));
+      }
+    }
     switch (matched.kind) {
       case "route":
         exchange.params = matched.params;
@@ -119,25 +116,9 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
     }
   }
 
-  /** Charges the request; returns what keeps it from being answered, if anything does. */
-  async function admit(request: Request, matched: Match, exchange: Exchange): Promise<Problem | undefined> {
-    const authorization = request.headers.get("authorization");
-    const { keyId, verdict } = await gate.admit(authorization, exchange.address, exchange.now);
-    exchange.verdict = verdict;
-    exchange.keyId = keyId ?? "";
-    if (verdict.refusal) return refusalProblem(verdict, verdict.refusal);
-    return keyId === undefined && matched.kind === "route" ? unauthorized(authorization) : undefined;
-  }
-
-  function toProblem(error: unknown, { id, now, route }: Exchange): Problem {
-    if (error instanceof ApiError) return error;
-    log.error({ time: new Date(now).toISOString(), id, route, ...describeError(error) });
-    return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
-  }
-
   function finish(request: Request, response: Response, exchange: Exchange): Response {
-    const { id, now, route, keyId } = exchange;
     const { headers, status } = response;
+    const { id, now, route, keyId } = exchange;
     if (isVersioned(exchange)) {
       setLimitHeaders(headers, exchange.verdict ?? gate.peek(exchange.address(), now));
     }
@@ -145,15 +126,10 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
     headers.set("x-content-type-options", "nosniff");
     headers.set("vary", "Origin");
     if (request.headers.has("origin")) setCorsHeaders(headers);
-    log.access?.({
-      time: new Date(now).toISOString(),
-      id,
-      method: request.method,
-      route,
-      status,
-      ms: clock() - now,
-      keyId,
-    });
+    if (log.access) {
+      const time = new Date(now).toISOString();
+      log.access({ time, id, method: request.method, route, status, ms: clock() - now, keyId });
+    }
     return response;
   }
 }
@@ -170,7 +146,7 @@ function patternOf(matched: Match): string {
 }
 
 /** Whether the request counts against a limit: calls of operations do, and misses below the base path. */
-function isLimited(matched: Match, exchange: Exchange): boolean {
+function isCharged(matched: Match, exchange: Exchange): boolean {
   return matched.kind === "route" ? matched.route.access === "key" : isVersioned(exchange);
 }
 

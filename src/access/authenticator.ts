@@ -32,13 +32,16 @@ export class Authenticator {
 
   /**
    * The key that the Authorization header's secret belongs to, valid or not; undefined when there is none.
+   * Known at once for a secret that came before.
    *
    * @throws {StoreUnavailable}
    */
-  async identify(authorization: string | null): Promise<Claim | undefined> {
+  identify(authorization: string | null): Claim | undefined | Promise<Claim | undefined> {
     if (authorization === null) return undefined;
-    const cached = this.#claims.get(authorization);
-    if (cached) return cached;
+    return this.#claims.get(authorization) ?? this.#lookUp(authorization);
+  }
+
+  async #lookUp(authorization: string): Promise<Claim | undefined> {
     const secret = BEARER.exec(authorization)?.[1];
     if (secret === undefined || !isSecret(secret, this.#environment)) return undefined;
     const hash = hashSecret(secret);
