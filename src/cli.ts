@@ -1,6 +1,6 @@
 import { CommandError, parseArguments, type Terminal, UsageError } from "./commands/arguments.ts";
-import { KEYS_HELP, runKeys } from "./commands/keys.ts";
-import { MESSAGES_HELP, runMessages } from "./commands/messages.ts";
+import { KEYS_HELP, keysCommand } from "./commands/keys.ts";
+import { MESSAGES_HELP, messagesCommand } from "./commands/messages.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { OpenError, openStore } from "./kv/open.ts";
@@ -21,10 +21,12 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       return 0;
     }
     const { kvPath, environment } = readConfig(terminal.env);
+    const command = group === "keys"
+      ? keysCommand(parsed, environment, terminal)
+      : messagesCommand(parsed, terminal);
     const store = await openStore(kvPath);
     try {
-      if (group === "messages") await runMessages(parsed, store, terminal);
-      else await runKeys(parsed, store, environment, terminal);
+      await command(store);
     } finally {
       await store.close();
     }

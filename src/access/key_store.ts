@@ -72,7 +72,10 @@ export class KeyStore {
     }
   }
 
-  /** Gives the key a new secret; its secrets until now stay valid for `grace` ms more. */
+  /**
+   * Gives the key a new secret; its secrets until now stay valid for `grace` ms more.
+   * Undefined when there is no such key or it was revoked.
+   */
   async rotate(
     id: string,
     environment: Environment,
@@ -83,7 +86,10 @@ export class KeyStore {
     const hash = hashSecret(secret);
     const key = await this.#change(
       id,
-      (key) => ({ ...key, secrets: [...retire(key, now + grace, now), { hash }] }),
+      (key) =>
+        key.revokedAt === undefined
+          ? { ...key, secrets: [...retire(key, now + grace, now), { hash }] }
+          : undefined,
       hash,
     );
     return key && { key, secret };
@@ -104,12 +110,16 @@ export class KeyStore {
     return this.#change(id, (key) => ({ ...key, usage: pardon(key.usage) }));
   }
 
-  /** Stores the changed key, and its new secret's row if it got one. Undefined when there is no such key. */
-  async #change(id: string, change: (key: ApiKey) => ApiKey, newHash?: string): Promise<ApiKey | undefined> {
+  /** Stores the changed key, and its new secret's row if it got one. Undefined when there is none to change. */
+  async #change(
+    id: string,
+    change: (key: ApiKey) => ApiKey | undefined,
+    newHash?: string,
+  ): Promise<ApiKey | undefined> {
     const { key } = await retried(async () => {
       const entry = await this.#store.get<ApiKey>(keyRow(id));
-      if (entry === null) return { key: undefined };
-      const key = change(entry.value);
+      const key = entry === null ? undefined : change(entry.value);
+      if (entry === null || key === undefined) return { key: undefined };
       const versionstamp = await this.#store.commit(`key/${id}`, (operation) => {
         operation.check(entry).set(entry.key, key);
         if (newHash !== undefined) operation.set(secretRow(newHash), id);

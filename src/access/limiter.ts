@@ -53,13 +53,22 @@ export class Limiter {
 
   async #round(round: readonly Waiting<Claim, Outcome>[]): Promise<void> {
     const groups = [...Map.groupBy(round, ({ item }) => item.keyId)];
-    const slices: Promise<true>[] = [];
+    const slices: Promise<void>[] = [];
     for (let start = 0; start < groups.length; start += this.#store.maxChecks) {
       const slice = groups.slice(start, start + this.#store.maxChecks)
         .map(([keyId, waiting]) => ({ keyId, waiting }));
-      slices.push(retried(() => this.#admitSlice(slice, `admit/${start}`)));
+      slices.push(this.#settleSlice(slice, `admit/${start}`));
     }
     await Promise.all(slices);
+  }
+
+  /** A slice that fails leaves the others of its round alone. */
+  async #settleSlice(slice: readonly Claims[], slot: string): Promise<void> {
+    try {
+      await retried(() => this.#admitSlice(slice, slot));
+    } catch (error) {
+      for (const { reject } of slice.flatMap(({ waiting }) => waiting)) reject(error);
+    }
   }
 
   async #admitSlice(slice: readonly Claims[], slot: string): Promise<true | undefined> {

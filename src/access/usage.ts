@@ -86,7 +86,7 @@ export function takeOrStrike(usage: Usage, limits: Limits, now: number): Verdict
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
   if (minute <= usage.minute) return usage;
-  const day = Math.max(usage.day, now - now % DAY);
+  const day = now - now % DAY;
   const dayUsed = day === usage.day ? usage.dayUsed : 0;
   return { ...usage, minute, minuteUsed: 0, refused: 0, day, dayUsed };
 }

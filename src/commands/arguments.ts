@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import type { Store } from "../kv/store.ts";
 import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../access/plans.ts";
 
 /** A command line that was not understood; the message says what was expected. */
@@ -24,7 +25,10 @@ export interface Arguments {
   };
 }
 
-/** What a command stands on. */
+/** What a command does, once it was understood. */
+export type Command = (store: Store) => Promise<void>;
+
+/** Where a command reads and writes. */
 export interface Terminal {
   readonly env: (name: string) => string | undefined;
   /** The time, in ms since the epoch. */

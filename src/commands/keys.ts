@@ -2,9 +2,9 @@ import type { ApiKey } from "../access/api_key.ts";
 import { type IssuedKey, KeyStore } from "../access/key_store.ts";
 import type { Environment } from "../access/secret.ts";
 import { roll } from "../access/usage.ts";
-import type { Store } from "../kv/store.ts";
 import {
   type Arguments,
+  type Command,
   CommandError,
   parseDuration,
   parsePlan,
@@ -31,48 +31,62 @@ export const KEYS_HELP = `Usage: deno task keys COMMAND
 ID is the key_... that create and list print. The environment variables KV_PATH and ENVIRONMENT
 must be those of the server; the commands work while it runs.`;
 
-/** Carries out `keys COMMAND`. */
-export async function runKeys(
+/**
+ * The work that `keys COMMAND` stands for.
+ *
+ * @throws {UsageError} when the command is not understood.
+ */
+export function keysCommand(
   { words, options }: Arguments,
-  store: Store,
   environment: Environment,
   { clock, out, err }: Terminal,
-): Promise<void> {
-  const keys = new KeyStore(store);
-  const [command, id, argument] = words;
+): Command {
+  const [command] = words;
   switch (command) {
     case "create": {
       expectWords(words, 1);
-      const issued = await keys.create(
-        { account: parseAccount(options.account), ...parsePlan(options.plan, options), environment },
-        clock(),
-      );
-      return await hand(issued, { out, err });
+      const newKey = {
+        account: parseAccount(options.account),
+        ...parsePlan(options.plan, options),
+        environment,
+      };
+      return async (store) => await hand(await new KeyStore(store).create(newKey, clock()), { out, err });
     }
     case "list":
       expectWords(words, 1);
-      for await (const key of keys.list()) await out(tableRow(key, clock()));
-      return;
-    case "show":
-      return await out(
-        JSON.stringify(summary(existing(await keys.find(oneId(words)), id), clock()), null, 2),
-      );
+      return async (store) => {
+        for await (const key of new KeyStore(store).list()) await out(tableRow(key, clock()));
+      };
+    case "show": {
+      const id = parseId(words);
+      return async (store) => {
+        const key = existing(await new KeyStore(store).find(id), id);
+        await out(JSON.stringify(summary(key, clock()), null, 2));
+      };
+    }
     case "rotate": {
+      const id = parseId(words);
       const grace = options.grace === undefined ? 0 : parseDuration("--grace", options.grace);
-      return await hand(existing(await keys.rotate(oneId(words), environment, grace, clock()), id), {
-        out,
-        err,
-      });
+      return async (store) => {
+        const issued = await new KeyStore(store).rotate(id, environment, grace, clock());
+        await hand(existing(issued, id, "valid key"), { out, err });
+      };
     }
-    case "revoke":
-      return report("Revoked", existing(await keys.revoke(oneId(words), clock()), id), err);
+    case "revoke": {
+      const id = parseId(words);
+      return async (store) =>
+        report("Revoked", existing(await new KeyStore(store).revoke(id, clock()), id), err);
+    }
     case "plan": {
-      expectWords(words, 3);
-      const { plan, limits } = parsePlan(argument, options);
-      return report("Moved", existing(await keys.setPlan(id ?? "", plan, limits), id), err);
+      const id = parseId(words, "a PLAN");
+      const { plan, limits } = parsePlan(words[2], options);
+      return async (store) =>
+        report("Moved", existing(await new KeyStore(store).setPlan(id, plan, limits), id), err);
     }
-    case "unban":
-      return report("Unbanned", existing(await keys.unban(oneId(words)), id), err);
+    case "unban": {
+      const id = parseId(words);
+      return async (store) => report("Unbanned", existing(await new KeyStore(store).unban(id), id), err);
+    }
     default:
       throw new UsageError(
         command === undefined ? "A command is missing" : `There is no command keys ${command}`,
@@ -81,15 +95,18 @@ export async function runKeys(
 }
 
 function expectWords(words: readonly string[], count: number): void {
-  if (words.length < count) {
-    throw new UsageError(`keys ${words[0]} needs ${count === 3 ? "an ID and a PLAN" : "an ID"}`);
-  }
   if (words.length > count) throw new UsageError(`keys ${words[0]} takes no argument '${words[count]}'`);
 }
 
-function oneId(words: readonly string[]): string {
-  expectWords(words, 2);
-  return words[1] ?? "";
+/** The ID of a command that takes one, and then what `more` names. */
+function parseId(words: readonly string[], ...more: readonly string[]): string {
+  const [command, id] = words;
+  const expected = ["an ID", ...more];
+  if (id === undefined || words.length <= expected.length) {
+    throw new UsageError(`keys ${command} needs ${expected.join(" and ")}`);
+  }
+  expectWords(words, expected.length + 1);
+  return id;
 }
 
 function parseAccount(account: string | undefined): string {
@@ -99,8 +116,8 @@ function parseAccount(account: string | undefined): string {
   return account;
 }
 
-function existing<Found>(found: Found | undefined, id: string | undefined): Found {
-  if (found === undefined) throw new CommandError(`There is no key with the id ${id}`);
+function existing<Found>(found: Found | undefined, id: string, what = "key"): Found {
+  if (found === undefined) throw new CommandError(`There is no ${what} with the id ${id}`);
   return found;
 }
 

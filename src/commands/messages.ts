@@ -1,6 +1,5 @@
-import type { Store } from "../kv/store.ts";
 import { MessageStore } from "../messages/message_store.ts";
-import { type Arguments, parseCount, type Terminal, UsageError } from "./arguments.ts";
+import { type Arguments, type Command, parseCount, type Terminal, UsageError } from "./arguments.ts";
 
 /** What `messages --help` prints. */
 export const MESSAGES_HELP = `Usage: deno task messages take N
@@ -10,13 +9,17 @@ export const MESSAGES_HELP = `Usage: deno task messages take N
 
 The environment variable KV_PATH must be that of the server; the command works while it runs.`;
 
-/** Carries out `messages COMMAND`. */
-export async function runMessages({ words }: Arguments, store: Store, { out, err }: Terminal): Promise<void> {
-  const [command, count, ...more] = words;
+/**
+ * The work that `messages COMMAND` stands for.
+ *
+ * @throws {UsageError} when the command is not understood.
+ */
+export function messagesCommand({ words }: Arguments, { out, err }: Terminal): Command {
+  const [command, text, ...more] = words;
   if (command !== "take" || more.length > 0) throw new UsageError("The command is messages take N");
-  const taken = await new MessageStore(store).take(
-    parseCount("N", count),
-    (message) => out(JSON.stringify(message)),
-  );
-  err(`Took ${taken} ${taken === 1 ? "message" : "messages"}.`);
+  const count = parseCount("N", text);
+  return async (store) => {
+    const taken = await new MessageStore(store).take(count, (message) => out(JSON.stringify(message)));
+    err(`Took ${taken} ${taken === 1 ? "message" : "messages"}.`);
+  };
 }

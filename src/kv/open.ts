@@ -18,12 +18,22 @@ const LOCAL_CHECKS = 100;
 export async function openStore(path: string | undefined): Promise<Store> {
   const local = path !== undefined && !/^https?:/.test(path);
   if (local && path !== ":memory:") await makeFolder(path);
+  const maxChecks = local ? LOCAL_CHECKS : PORTABLE_CHECKS;
   try {
-    const store = new Store(await openKv(path), { maxChecks: local ? LOCAL_CHECKS : PORTABLE_CHECKS });
+    return await usable(new Store(await openKv(path), { maxChecks }));
+  } catch (error) {
+    throw new OpenError(`The KV ${path ?? "of this deployment"} cannot be used: ${reason(error)}.`);
+  }
+}
+
+/** Finds out now whether the KV answers and can be written, rather than at the first request. */
+async function usable(store: Store): Promise<Store> {
+  try {
     await store.probe();
     return store;
   } catch (error) {
-    throw new OpenError(`The KV ${path ?? "of this deployment"} cannot be used: ${reason(error)}.`);
+    store[Symbol.dispose]();
+    throw error;
   }
 }
 

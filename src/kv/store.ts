@@ -113,6 +113,6 @@ function present<T>(entry: Deno.KvEntryMaybe<T>): Entry<T> | null {
 
 /** Swallows the error that says another process holds the file, so that nothing was done. */
 export function unlessLocked(error: unknown): undefined {
-  if (error instanceof TypeError && error.message.includes("database is locked")) return;
+  if (error instanceof Error && error.message.includes("database is locked")) return;
   throw error;
 }

@@ -213,16 +213,28 @@ Deno.test("keys unban ends the key's ban", async () => {
   assertEquals((await call(service, secret)).code, "rate_limit_minute");
 });
 
+Deno.test("keys rotate gives a revoked key no new secret", async () => {
+  await using operator = await Operator.start();
+  const { id } = await operator.createKey();
+  await operator.run("keys", "revoke", id);
+
+  const code = await operator.run("keys", "rotate", id);
+
+  assertEquals(code, 1);
+  assertEquals([operator.out, operator.err], [[], [`There is no valid key with the id ${id}.`]]);
+});
+
 for (const command of [["show"], ["rotate"], ["revoke"], ["plan", "pro"], ["unban"]]) {
   Deno.test(`keys ${command[0]} says so and exits with 1 when there is no such key`, async () => {
     await using operator = await Operator.start();
     const { secret } = await operator.createKey();
     const [name = "", ...more] = command;
+    const kind = name === "rotate" ? "valid key" : "key";
 
     const code = await operator.run("keys", name, "key_0000", ...more);
 
     assertEquals(code, 1);
-    assertEquals([operator.out, operator.err], [[], ["There is no key with the id key_0000."]]);
+    assertEquals([operator.out, operator.err], [[], [`There is no ${kind} with the id key_0000.`]]);
     using service = await operator.serve();
     assertEquals((await call(service, secret)).limit, 60);
   });
