@@ -43,8 +43,7 @@ export async function readJsonObject(request: Request, limits: BodyLimits = BODY
 const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
 
 async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
-  const tooLarge = new ApiError("payload_too_large", `The body must be at most ${limits.maxBytes} bytes.`);
-  if (Number(request.headers.get("content-length")) > limits.maxBytes) throw tooLarge;
+  if (Number(request.headers.get("content-length")) > limits.maxBytes) throw tooLarge(limits);
   if (request.body === null) return new Uint8Array();
 
   const reader = request.body.getReader();
@@ -60,7 +59,7 @@ async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Arr
       length += read.value.length;
       if (length > limits.maxBytes) {
         reader.cancel().catch(() => {});
-        throw tooLarge;
+        throw tooLarge(limits);
       }
       chunks.push(read.value);
     }
@@ -76,6 +75,10 @@ async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Arr
     });
   }
   return concat(chunks, length);
+}
+
+function tooLarge({ maxBytes }: BodyLimits): ApiError {
+  return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
 }
 
 function concat(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
