@@ -2,7 +2,7 @@ import { type App, createApp } from "./src/app.ts";
 import { type Config, ConfigError, readConfig } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
-import { drainable } from "./src/http/drain.ts";
+import { Drain } from "./src/http/drain.ts";
 import { createLog } from "./src/http/log.ts";
 import { ReplyStore } from "./src/idempotency/reply_store.ts";
 import { startSweeper } from "./src/idempotency/sweeper.ts";
@@ -25,25 +25,24 @@ async function main(): Promise<void> {
   const config = readConfig((name) => Deno.env.get(name));
   const log = createLog({ access: config.accessLog });
   const store = await openStore(config.kvPath);
-  const controller = new AbortController();
-  const app = drainable(createApp({
+  const drain = new Drain();
+  const app = createApp({
     store,
-    stopping: controller.signal,
+    drain,
     environment: config.environment,
     clock: Date.now,
     log,
     clientAddress: (request, { remoteAddr }) =>
       clientAddress(request, remoteAddr, config.clientAddressHeader),
-  }));
-  const server = listen(config, app.handle);
+  });
+  const server = listen(config, app);
   print(`Listening on http://localhost:${server.addr.port}/`);
   if (config.environment !== "production") await printFirstSteps(store, server.addr.port);
   const stopSweeper = startSweeper(new ReplyStore(store), Date.now, log);
 
   await stopped;
   stopSweeper();
-  controller.abort();
-  await app.drained();
+  await drain.stop();
   await server.shutdown();
   await store.close();
   Deno.exit(0);

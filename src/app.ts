@@ -7,6 +7,7 @@ import { problemOf, STOPPING } from "./failures.ts";
 import { healthRoutes } from "./health/health_routes.ts";
 import { requireValidHost } from "./http/authority.ts";
 import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
+import type { Drain } from "./http/drain.ts";
 import { ApiError, problemResponse } from "./http/error.ts";
 import type { Log } from "./http/log.ts";
 import { requestId } from "./http/request_id.ts";
@@ -28,8 +29,8 @@ export interface Services {
   readonly log: Log;
   /** The client's address, for requests without a valid key. */
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
-  /** From its abort on, requests are turned away. */
-  readonly stopping?: AbortSignal;
+  /** Counts the requests being answered, and says when to turn them away. */
+  readonly drain: Drain;
 }
 
 /** What the server knows of a request's connection. */
@@ -55,7 +56,7 @@ interface Exchange extends Call {
 const BASE = "/v1";
 
 /** The whole service as a function of a request: the request path, top to bottom. */
-export function createApp({ store, environment, clock, log, clientAddress, stopping }: Services): App {
+export function createApp({ store, environment, clock, log, clientAddress, drain }: Services): App {
   const replies = new ReplyStore(store);
   const match = createMatcher([
     ...petRoutes(new PetStore(store), replies),
@@ -65,6 +66,7 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
   const gate = new Gate(store, environment, clock);
 
   return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
+    drain.enter();
     const { path, query } = targetOf(request.url);
     const exchange: Exchange = {
       id: requestId(request),
@@ -86,7 +88,7 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
   };
 
   async function answer(request: Request, exchange: Exchange): Promise<Response> {
-    if (stopping?.aborted) return problemResponse(STOPPING);
+    if (drain.stopping) return problemResponse(STOPPING);
     requireValidHost(request);
     const matched = match(request.method, exchange.path);
     exchange.route = patternOf(matched);
@@ -130,6 +132,7 @@ export function createApp({ store, environment, clock, log, clientAddress, stopp
       const time = new Date(now).toISOString();
       log.access({ time, id, method: request.method, route, status, ms: clock() - now, keyId });
     }
+    drain.leave();
     return response;
   }
 }

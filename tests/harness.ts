@@ -1,6 +1,7 @@
 import { type App, createApp } from "../src/app.ts";
 import { type IssuedKey, KeyStore } from "../src/access/key_store.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/access/plans.ts";
+import { Drain } from "../src/http/drain.ts";
 import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
 import { Store } from "../src/kv/store.ts";
 
@@ -32,6 +33,7 @@ export class Harness implements Disposable {
         error: (record) => this.errors.push(record),
       },
       clientAddress: () => this.address,
+      drain: new Drain(),
     });
   }
 

@@ -1,41 +1,44 @@
-/** Answers a request; never rejects. */
-type Handle<Info> = (request: Request, info: Info) => Promise<Response>;
-
-/** A handler that can be waited for. */
-export interface Drainable<Info> {
-  readonly handle: Handle<Info>;
-  /** Resolves as soon as no request is being answered. */
-  readonly drained: () => Promise<void>;
-}
-
 /**
- * Counts the requests that a handler is answering, so that a server can let them end before it shuts
- * down: `Deno.HttpServer.shutdown()` cuts off request bodies that are still arriving.
+ * Lets requests end before a server shuts down: `Deno.HttpServer.shutdown()` cuts off request bodies that
+ * are still arriving.
+ *
+ * @example
+ * ```ts
+ * import { assert } from "@std/assert";
+ *
+ * const drain = new Drain();
+ * drain.enter();
+ * const stopped = drain.stop();
+ * assert(drain.stopping);
+ * drain.leave();
+ * await stopped;
+ * ```
  */
-export function drainable<Info>(handle: Handle<Info>): Drainable<Info> {
-  const idle = Promise.withResolvers<void>();
-  let awaited = false;
-  let answering = 0;
+export class Drain {
+  /** Whether further requests are to be turned away. */
+  stopping: boolean = false;
+  #answering = 0;
+  readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
 
-  function check(): void {
-    if (awaited && answering === 0) idle.resolve();
+  /** Counts a request that is now being answered. */
+  enter(): void {
+    this.#answering++;
   }
 
-  function finish(response: Response): Response {
-    answering--;
-    check();
-    return response;
+  /** Counts off a request that was answered. */
+  leave(): void {
+    this.#answering--;
+    this.#settle();
   }
 
-  return {
-    handle: (request, info) => {
-      answering++;
-      return handle(request, info).then(finish);
-    },
-    drained: () => {
-      awaited = true;
-      check();
-      return idle.promise;
-    },
-  };
+  /** Resolves once no request is being answered. */
+  stop(): Promise<void> {
+    this.stopping = true;
+    this.#settle();
+    return this.#empty.promise;
+  }
+
+  #settle(): void {
+    if (this.stopping && this.#answering === 0) this.#empty.resolve();
+  }
 }
