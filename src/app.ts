@@ -10,7 +10,7 @@ import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
 import type { Drain } from "./http/drain.ts";
 import { ApiError, problemResponse } from "./http/error.ts";
 import type { Log } from "./http/log.ts";
-import { requestId } from "./http/request_id.ts";
+import { createRequestIds } from "./http/request_id.ts";
 import { type Call, createMatcher, type Match } from "./http/router.ts";
 import { targetOf } from "./http/target.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";
@@ -64,6 +64,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
     ...healthRoutes(store),
   ]);
   const gate = new Gate(store, environment, clock);
+  const requestId = createRequestIds();
 
   return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
     drain.enter();
@@ -127,7 +128,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
     headers.set("x-request-id", id);
     headers.set("x-content-type-options", "nosniff");
     headers.set("vary", "Origin");
-    if (request.headers.has("origin")) setCorsHeaders(headers);
+    if (request.headers.get("origin") !== null) setCorsHeaders(headers);
     if (log.access) {
       const time = new Date(now).toISOString();
       log.access({ time, id, method: request.method, route, status, ms: clock() - now, keyId });

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { Harness } from "../harness.ts";
 
-const MADE = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+const MADE = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
 
 Deno.test.each(["7", "trace-1.2:3/4", "!~", "x".repeat(64)])(
   "requestId() takes the client's %s",
