@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   });
   const server = listen(config, app);
   print(`Listening on http://localhost:${server.addr.port}/`);
-  if (config.environment !== "production") await printFirstSteps(store, server.addr.port);
+  await printFirstSteps(store, config, server.addr.port);
   const stopSweeper = startSweeper(new ReplyStore(store), Date.now, log);
 
   await stopped;

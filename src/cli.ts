@@ -3,7 +3,7 @@ import { KEYS_HELP, keysCommand } from "./commands/keys.ts";
 import { MESSAGES_HELP, messagesCommand } from "./commands/messages.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
-import { OpenError, openStore } from "./kv/open.ts";
+import { MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { print, printOutput } from "./terminal.ts";
 
 /**
@@ -21,6 +21,9 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       return 0;
     }
     const { kvPath, environment } = readConfig(terminal.env);
+    if (kvPath === MEMORY) {
+      throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
+    }
     const command = group === "keys"
       ? keysCommand(parsed, environment, terminal)
       : messagesCommand(parsed, terminal);

@@ -13,6 +13,9 @@ export interface Config {
   readonly clientAddressHeader: string | undefined;
 }
 
+/** Where data is kept unless KV_PATH says otherwise. */
+export const DEFAULT_KV_PATH = "data/animals.kv";
+
 /** A setting or a circumstance that the service cannot start with; its message is for the operator. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
@@ -38,7 +41,7 @@ export function readConfig(get: (name: string) => string | undefined): Config {
   return {
     port: readPort(variable("PORT") ?? "8000"),
     host: variable("HOST") ?? "0.0.0.0",
-    kvPath: variable("KV_PATH") ?? (onDeploy ? undefined : "data/animals.kv"),
+    kvPath: variable("KV_PATH") ?? (onDeploy ? undefined : DEFAULT_KV_PATH),
     environment: oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? (live ? "production" : "staging"), [
       "production",
       "staging",

@@ -47,6 +47,7 @@ const misunderstood: readonly (readonly [args: readonly string[], says: string])
   [["keys", "plan", "key_1", "gold"], "The plan must be one of free, pro, business, enterprise"],
   [["keys", "plan", "key_1", "enterprise"], "requires --per-minute N and --per-day N"],
   [["keys", "plan", "key_1", "pro", "extra"], "takes no argument 'extra'"],
+  [["keys", "show", "as_test_1"], "not the key itself"],
   [["messages"], "messages take N"],
   [["messages", "give", "1"], "messages take N"],
   [["messages", "take"], `N ${COUNT}`],
@@ -111,6 +112,16 @@ for (
     assertEquals(await Array.fromAsync(Deno.readDir(operator.folder)), []);
   });
 }
+
+Deno.test("main() exits with 1 and says why when the KV is in a server's memory", async () => {
+  await using operator = await Operator.start();
+  operator.environment.set("KV_PATH", ":memory:");
+
+  const code = await operator.run("keys", "list");
+
+  assertEquals(code, 1);
+  assertEquals(operator.err, ["KV_PATH=:memory: is private to the server; no command reaches it."]);
+});
 
 Deno.test("main() exits with 1 and says why when a variable is bad", async () => {
   await using operator = await Operator.start();

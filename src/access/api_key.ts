@@ -1,4 +1,5 @@
 import type { Limits, Plan } from "./plans.ts";
+import type { Environment } from "./secret.ts";
 import type { Usage } from "./usage.ts";
 
 /** One secret of a key. */
@@ -17,6 +18,7 @@ export interface Secret {
 export interface ApiKey {
   readonly id: string;
   readonly account: string;
+  readonly environment: Environment;
   readonly plan: Plan;
   readonly limits: Limits;
   readonly createdAt: number;

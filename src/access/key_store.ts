@@ -45,7 +45,8 @@ export class KeyStore {
     const secret = createSecret(environment);
     const hash = hashSecret(secret);
     const id = `key_${randomBase62(16)}`;
-    const key: ApiKey = { id, account, plan, limits, createdAt: now, secrets: [{ hash }], usage: UNUSED };
+    const secrets = [{ hash }];
+    const key: ApiKey = { id, account, environment, plan, limits, createdAt: now, secrets, usage: UNUSED };
     await retried(() =>
       this.#store.commit(`key/${id}`, (operation) => {
         operation.check({ key: keyRow(id), versionstamp: null });
@@ -72,24 +73,15 @@ export class KeyStore {
     }
   }
 
-  /**
-   * Gives the key a new secret; its secrets until now stay valid for `grace` ms more.
-   * Undefined when there is no such key or it was revoked.
-   */
-  async rotate(
-    id: string,
-    environment: Environment,
-    grace: number,
-    now: number,
-  ): Promise<IssuedKey | undefined> {
-    const secret = createSecret(environment);
+  /** Gives the key a new secret; its secrets until now stay valid for `grace` ms more. */
+  async rotate(id: string, grace: number, now: number): Promise<IssuedKey | undefined> {
+    const current = await this.find(id);
+    if (current === undefined) return undefined;
+    const secret = createSecret(current.environment);
     const hash = hashSecret(secret);
-    const key = await this.#change(
+    const key = await this.#changeValid(
       id,
-      (key) =>
-        key.revokedAt === undefined
-          ? { ...key, secrets: [...retire(key, now + grace, now), { hash }] }
-          : undefined,
+      (key) => ({ ...key, secrets: [...retire(key, now + grace, now), { hash }] }),
       hash,
     );
     return key && { key, secret };
@@ -97,29 +89,29 @@ export class KeyStore {
 
   /** Ends the key for good. */
   revoke(id: string, now: number): Promise<ApiKey | undefined> {
-    return this.#change(id, (key) => ({ ...key, revokedAt: key.revokedAt ?? now }));
+    return this.#changeValid(id, (key) => ({ ...key, revokedAt: now }));
   }
 
   /** Moves the key to another plan; what it has used in the running windows stays counted. */
   setPlan(id: string, plan: Plan, limits: Limits): Promise<ApiKey | undefined> {
-    return this.#change(id, (key) => ({ ...key, plan, limits }));
+    return this.#changeValid(id, (key) => ({ ...key, plan, limits }));
   }
 
   /** Ends the key's ban and forgets its strikes. */
   unban(id: string): Promise<ApiKey | undefined> {
-    return this.#change(id, (key) => ({ ...key, usage: pardon(key.usage) }));
+    return this.#changeValid(id, (key) => ({ ...key, usage: pardon(key.usage) }));
   }
 
-  /** Stores the changed key, and its new secret's row if it got one. Undefined when there is none to change. */
-  async #change(
+  /** Stores the changed key, and its new secret's row if it got one. Undefined when no valid key has the id. */
+  async #changeValid(
     id: string,
-    change: (key: ApiKey) => ApiKey | undefined,
+    change: (key: ApiKey) => ApiKey,
     newHash?: string,
   ): Promise<ApiKey | undefined> {
     const { key } = await retried(async () => {
       const entry = await this.#store.get<ApiKey>(keyRow(id));
-      const key = entry === null ? undefined : change(entry.value);
-      if (entry === null || key === undefined) return { key: undefined };
+      if (entry === null || entry.value.revokedAt !== undefined) return { key: undefined };
+      const key = change(entry.value);
       const versionstamp = await this.#store.commit(`key/${id}`, (operation) => {
         operation.check(entry).set(entry.key, key);
         if (newHash !== undefined) operation.set(secretRow(newHash), id);

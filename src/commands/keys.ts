@@ -18,7 +18,7 @@ export const KEYS_HELP = `Usage: deno task keys COMMAND
   create --account NAME --plan free|pro|business
   create --account NAME --plan enterprise --per-minute N --per-day N
                      make a key and print it on standard output, this once
-  list               every key: id, account, plan, requests a minute and a day, state
+  list               every key: id, account, environment, plan, requests a minute and a day, state
   show ID            one key and its usage, as JSON
   rotate ID [--grace 24h]
                      give the key a new secret, printed like a new key; the old secret ends
@@ -28,8 +28,8 @@ export const KEYS_HELP = `Usage: deno task keys COMMAND
                      move the key to another plan
   unban ID           end the key's ban and forget its strikes
 
-ID is the key_... that create and list print. The environment variables KV_PATH and ENVIRONMENT
-must be those of the server; the commands work while it runs.`;
+ID is the key_... that create and list print, not the key itself. The environment variable KV_PATH
+must be that of the server, and ENVIRONMENT when a key is made; the commands work while it runs.`;
 
 /**
  * The work that `keys COMMAND` stands for.
@@ -50,7 +50,8 @@ export function keysCommand(
         ...parsePlan(options.plan, options),
         environment,
       };
-      return async (store) => await hand(await new KeyStore(store).create(newKey, clock()), { out, err });
+      return async (store) =>
+        await hand("Made", await new KeyStore(store).create(newKey, clock()), { out, err });
     }
     case "list":
       expectWords(words, 1);
@@ -60,7 +61,8 @@ export function keysCommand(
     case "show": {
       const id = parseId(words);
       return async (store) => {
-        const key = existing(await new KeyStore(store).find(id), id);
+        const key = await new KeyStore(store).find(id);
+        if (key === undefined) throw new CommandError(`There is no key with the id ${id}`);
         await out(JSON.stringify(summary(key, clock()), null, 2));
       };
     }
@@ -68,24 +70,24 @@ export function keysCommand(
       const id = parseId(words);
       const grace = options.grace === undefined ? 0 : parseDuration("--grace", options.grace);
       return async (store) => {
-        const issued = await new KeyStore(store).rotate(id, environment, grace, clock());
-        await hand(existing(issued, id, "valid key"), { out, err });
+        const issued = await new KeyStore(store).rotate(id, grace, clock());
+        await hand("Rotated", valid(issued, id), { out, err });
       };
     }
     case "revoke": {
       const id = parseId(words);
       return async (store) =>
-        report("Revoked", existing(await new KeyStore(store).revoke(id, clock()), id), err);
+        report("Revoked", valid(await new KeyStore(store).revoke(id, clock()), id), err);
     }
     case "plan": {
       const id = parseId(words, "a PLAN");
       const { plan, limits } = parsePlan(words[2], options);
       return async (store) =>
-        report("Moved", existing(await new KeyStore(store).setPlan(id, plan, limits), id), err);
+        report("Moved", valid(await new KeyStore(store).setPlan(id, plan, limits), id), err);
     }
     case "unban": {
       const id = parseId(words);
-      return async (store) => report("Unbanned", existing(await new KeyStore(store).unban(id), id), err);
+      return async (store) => report("Unbanned", valid(await new KeyStore(store).unban(id), id), err);
     }
     default:
       throw new UsageError(
@@ -102,6 +104,9 @@ function expectWords(words: readonly string[], count: number): void {
 function parseId(words: readonly string[], ...more: readonly string[]): string {
   const [command, id] = words;
   const expected = ["an ID", ...more];
+  if (id?.startsWith("as_")) {
+    throw new UsageError(`keys ${command} needs the key's ID, key_..., not the key itself`);
+  }
   if (id === undefined || words.length <= expected.length) {
     throw new UsageError(`keys ${command} needs ${expected.join(" and ")}`);
   }
@@ -116,34 +121,43 @@ function parseAccount(account: string | undefined): string {
   return account;
 }
 
-function existing<Found>(found: Found | undefined, id: string, what = "key"): Found {
-  if (found === undefined) throw new CommandError(`There is no ${what} with the id ${id}`);
+function valid<Found>(found: Found | undefined, id: string): Found {
+  if (found === undefined) throw new CommandError(`There is no valid key with the id ${id}`);
   return found;
 }
 
-async function hand({ key, secret }: IssuedKey, { out, err }: Pick<Terminal, "out" | "err">): Promise<void> {
-  report("Made", key, err);
+async function hand(
+  what: string,
+  { key, secret }: IssuedKey,
+  { out, err }: Pick<Terminal, "out" | "err">,
+): Promise<void> {
+  report(what, key, err);
   err("This is the only time that the key is shown:");
   await out(secret);
 }
 
-function report(what: string, { id, account, plan, limits }: ApiKey, err: Terminal["err"]): void {
+function report(
+  what: string,
+  { id, account, environment, plan, limits }: ApiKey,
+  err: Terminal["err"],
+): void {
   err(
-    `${what}: ${id}, account ${account}, plan ${plan}, ${limits.minute} requests a minute, ${limits.day} a day.`,
+    `${what}: ${id}, account ${account}, ${environment}, plan ${plan}, ${limits.minute} requests a minute, ${limits.day} a day.`,
   );
 }
 
 function tableRow(key: ApiKey, now: number): string {
-  const { id, account, plan, limits } = key;
-  return [id, account, plan, limits.minute, limits.day, state(key, now)].join("\t");
+  const { id, account, environment, plan, limits } = key;
+  return [id, account, environment, plan, limits.minute, limits.day, state(key, now)].join("\t");
 }
 
 function summary(key: ApiKey, now: number): object {
-  const { id, account, plan, limits, createdAt, secrets, usage } = key;
+  const { id, account, environment, plan, limits, createdAt, secrets, usage } = key;
   const { minuteUsed, dayUsed, refused, bannedUntil, bans } = roll(usage, now);
   return {
     id,
     account,
+    environment,
     plan,
     state: state(key, now),
     limits: { perMinute: limits.minute, perDay: limits.day },

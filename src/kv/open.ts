@@ -6,6 +6,9 @@ export class OpenError extends Error {
   override readonly name = "OpenError";
 }
 
+/** The path of a KV that lives in this process's memory and is gone with it. */
+export const MEMORY = ":memory:";
+
 const PORTABLE_CHECKS = 10;
 const LOCAL_CHECKS = 100;
 
@@ -17,7 +20,7 @@ const LOCAL_CHECKS = 100;
  */
 export async function openStore(path: string | undefined): Promise<Store> {
   const local = path !== undefined && !/^https?:/.test(path);
-  if (local && path !== ":memory:") await makeFolder(path);
+  if (local && path !== MEMORY) await makeFolder(path);
   const maxChecks = local ? LOCAL_CHECKS : PORTABLE_CHECKS;
   try {
     return await usable(new Store(await openKv(path), { maxChecks }));

@@ -152,6 +152,7 @@ async function storeKeys(kv: Deno.Kv, count: number): Promise<string[]> {
       const key: ApiKey = {
         id,
         account: "tests",
+        environment: "staging",
         plan: "free",
         limits: { minute: 60, day: 1_000 },
         createdAt: NOON,

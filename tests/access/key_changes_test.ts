@@ -36,13 +36,13 @@ const changes: readonly Change[] = [
   },
   {
     name: "rotated",
-    apply: (keys, id) => keys.rotate(id, "staging", 0, NOON),
+    apply: (keys, id) => keys.rotate(id, 0, NOON),
     next: REVOKED,
     renewed: { "in use": "200 58", "exhausted": EXHAUSTED, "banned": BANNED },
   },
   {
     name: "rotated with a grace period",
-    apply: (keys, id) => keys.rotate(id, "staging", HOUR, NOON),
+    apply: (keys, id) => keys.rotate(id, HOUR, NOON),
     next: { "in use": "200 58", "exhausted": EXHAUSTED, "banned": BANNED },
     renewed: { "in use": "200 57", "exhausted": EXHAUSTED, "banned": BANNED },
   },

@@ -15,7 +15,7 @@ Deno.test("keys create prints the key alone on standard output, and what it is o
   assertMatch(operator.out[0] ?? "", /^as_test_[0-9A-Za-z]{38}$/);
   assertMatch(
     operator.err.join("\n"),
-    /^Made: key_[0-9A-Za-z]{16}, account Zoë & co, plan pro, 300 requests a minute, 10000 a day\.$/m,
+    /^Made: key_[0-9A-Za-z]{16}, account Zoë & co, staging, plan pro, 300 requests a minute, 10000 a day\.$/m,
   );
   assertEquals(operator.err.join().includes(operator.out[0] ?? ""), false);
 });
@@ -75,9 +75,9 @@ Deno.test("keys list prints each key and its state, and no secret", async () => 
   assertEquals(
     operator.out,
     [
-      `${active.id}\ttests\tfree\t60\t1000\tactive`,
-      `${banned.id}\ttests\tfree\t60\t1000\tbanned`,
-      `${revoked.id}\ttests\tpro\t300\t10000\trevoked`,
+      `${active.id}\ttests\tstaging\tfree\t60\t1000\tactive`,
+      `${banned.id}\ttests\tstaging\tfree\t60\t1000\tbanned`,
+      `${revoked.id}\ttests\tstaging\tpro\t300\t10000\trevoked`,
     ].sort(),
   );
   assertEquals(operator.err, []);
@@ -96,6 +96,7 @@ Deno.test("keys show prints the key and its usage as JSON, and no secret", async
   const shown = {
     id,
     account: "tests",
+    environment: "staging",
     plan: "free",
     state: "active",
     limits: { perMinute: 60, perDay: 1_000 },
@@ -174,7 +175,9 @@ Deno.test("keys revoke ends the key", async () => {
 
   assertEquals(code, 0);
   assertEquals(operator.out, []);
-  assertEquals(operator.err, [`Revoked: ${id}, account tests, plan free, 60 requests a minute, 1000 a day.`]);
+  assertEquals(operator.err, [
+    `Revoked: ${id}, account tests, staging, plan free, 60 requests a minute, 1000 a day.`,
+  ]);
   assertEquals((await call(service, secret)).status, 401);
 });
 
@@ -184,7 +187,9 @@ Deno.test("keys plan moves the key to another plan", async () => {
   using service = await operator.serve();
 
   assertEquals(await operator.run("keys", "plan", id, "pro"), 0);
-  assertEquals(operator.err, [`Moved: ${id}, account tests, plan pro, 300 requests a minute, 10000 a day.`]);
+  assertEquals(operator.err, [
+    `Moved: ${id}, account tests, staging, plan pro, 300 requests a minute, 10000 a day.`,
+  ]);
   assertEquals((await call(service, secret)).limit, 300);
 
   assertEquals(
@@ -192,7 +197,7 @@ Deno.test("keys plan moves the key to another plan", async () => {
     0,
   );
   assertEquals(operator.err, [
-    `Moved: ${id}, account tests, plan enterprise, 9 requests a minute, 99 a day.`,
+    `Moved: ${id}, account tests, staging, plan enterprise, 9 requests a minute, 99 a day.`,
   ]);
   assertEquals((await call(service, secret)).limit, 9);
   assertEquals(operator.out, []);
@@ -208,9 +213,21 @@ Deno.test("keys unban ends the key's ban", async () => {
 
   assertEquals(code, 0);
   assertEquals(operator.err, [
-    `Unbanned: ${id}, account tests, plan free, 60 requests a minute, 1000 a day.`,
+    `Unbanned: ${id}, account tests, staging, plan free, 60 requests a minute, 1000 a day.`,
   ]);
   assertEquals((await call(service, secret)).code, "rate_limit_minute");
+});
+
+Deno.test("keys rotate stays in the key's own environment", async () => {
+  await using operator = await Operator.start();
+  operator.environment.set("ENVIRONMENT", "production");
+  const { id } = await operator.createKey();
+  operator.environment.delete("ENVIRONMENT");
+
+  const code = await operator.run("keys", "rotate", id);
+
+  assertEquals(code, 0);
+  assertMatch(operator.out.join(), /^as_live_\w{38}$/);
 });
 
 Deno.test("keys rotate gives a revoked key no new secret", async () => {
@@ -229,7 +246,7 @@ for (const command of [["show"], ["rotate"], ["revoke"], ["plan", "pro"], ["unba
     await using operator = await Operator.start();
     const { secret } = await operator.createKey();
     const [name = "", ...more] = command;
-    const kind = name === "rotate" ? "valid key" : "key";
+    const kind = name === "show" ? "key" : "valid key";
 
     const code = await operator.run("keys", name, "key_0000", ...more);
 

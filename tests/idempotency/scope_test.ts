@@ -53,7 +53,7 @@ Deno.test("createOnce() replays to a key that was rotated since", async () => {
   using service = await Harness.open();
   const { key, secret } = await service.issueKey();
   await service.fetch("POST /v1/pets", { key: secret, json: REX, headers: ONCE });
-  const rotated = await service.keys.rotate(key.id, "staging", 0, service.now);
+  const rotated = await service.keys.rotate(key.id, 0, service.now);
 
   const again = await service.fetch("POST /v1/pets", {
     key: rotated?.secret ?? "",

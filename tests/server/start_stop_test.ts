@@ -21,7 +21,10 @@ Deno.test("server prints where it listens and the first steps when there is no k
   const { port, lines } = await linesOfOneRun(store);
 
   assertEquals(lines[0], `Listening on http://localhost:${port}/`);
-  assertStringIncludes(lines.join("\n"), "KEY=$(deno task keys create --account me --plan free)");
+  assertStringIncludes(
+    lines.join("\n"),
+    `KEY=$(KV_PATH='${store.kvPath}' deno task keys create --account me --plan free)`,
+  );
   assertStringIncludes(
     lines.join("\n"),
     `curl -H "Authorization: Bearer $KEY" http://localhost:${port}/v1/pets`,
