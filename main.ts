@@ -6,6 +6,7 @@ import { Drain } from "./src/http/drain.ts";
 import { createLog } from "./src/http/log.ts";
 import { ReplyStore } from "./src/idempotency/reply_store.ts";
 import { startSweeper } from "./src/idempotency/sweeper.ts";
+import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { print } from "./src/terminal.ts";
 
@@ -14,9 +15,13 @@ const STOP_TIMEOUT = 4_000;
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof ConfigError) && !(error instanceof OpenError)) throw error;
+  if (!isForOperator(error)) throw error;
   print(error.message);
   Deno.exit(1);
+}
+
+function isForOperator(error: unknown): error is Error {
+  return [ConfigError, OpenError, StoreUnavailable].some((kind) => error instanceof kind);
 }
 
 /** Serves until SIGINT or SIGTERM. */
@@ -55,7 +60,8 @@ function stopSignal(): Promise<void> {
     setTimeout(() => Deno.exit(0), STOP_TIMEOUT);
     resolve();
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, stop);
+  const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
+  for (const signal of signals) Deno.addSignalListener(signal, stop);
   return promise;
 }
 

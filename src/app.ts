@@ -79,13 +79,13 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
       params: {},
       keyId: "",
     };
-    let response: Response;
     try {
-      response = await answer(request, exchange);
+      return finish(request, await answer(request, exchange), exchange);
     } catch (error) {
-      response = problemResponse(problemOf(error, exchange, log));
+      return finish(request, problemResponse(problemOf(error, exchange, log)), exchange);
+    } finally {
+      drain.leave();
     }
-    return finish(request, response, exchange);
   };
 
   async function answer(request: Request, exchange: Exchange): Promise<Response> {
@@ -133,7 +133,6 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
       const time = new Date(now).toISOString();
       log.access({ time, id, method: request.method, route, status, ms: clock() - now, keyId });
     }
-    drain.leave();
     return response;
   }
 }

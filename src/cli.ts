@@ -1,4 +1,5 @@
-import { CommandError, parseArguments, type Terminal, UsageError } from "./commands/arguments.ts";
+import { parseArguments } from "./commands/arguments.ts";
+import { CommandError, type Terminal, UsageError } from "./commands/command.ts";
 import { KEYS_HELP, keysCommand } from "./commands/keys.ts";
 import { MESSAGES_HELP, messagesCommand } from "./commands/messages.ts";
 import { ConfigError, readConfig } from "./config.ts";

@@ -48,6 +48,8 @@ const misunderstood: readonly (readonly [args: readonly string[], says: string])
   [["keys", "plan", "key_1", "enterprise"], "requires --per-minute N and --per-day N"],
   [["keys", "plan", "key_1", "pro", "extra"], "takes no argument 'extra'"],
   [["keys", "show", "as_test_1"], "not the key itself"],
+  [["keys", "revoke", "key_1", "--plan", "pro"], "keys revoke takes no --plan"],
+  [["messages", "take", "1", "--plan", "free"], "messages take takes no --plan"],
   [["messages"], "messages take N"],
   [["messages", "give", "1"], "messages take N"],
   [["messages", "take"], `N ${COUNT}`],

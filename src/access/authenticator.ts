@@ -4,6 +4,7 @@ import type { KeyStore } from "./key_store.ts";
 import type { Claim } from "./limiter.ts";
 import { type Environment, hashSecret, isSecret } from "./secret.ts";
 
+const SCHEME = "Bearer ";
 const BEARER = /^Bearer +([^\s]+) *$/i;
 const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING: Problem = {
@@ -48,7 +49,8 @@ export class Authenticator {
     const keyId = await this.#keys.findId(hash);
     if (keyId === undefined) return undefined;
     const claim = { keyId, hash };
-    this.#claims.set(authorization, claim);
+    // With extra spaces around it, one secret could fill the cache with long strings.
+    if (authorization.length === SCHEME.length + secret.length) this.#claims.set(authorization, claim);
     return claim;
   }
 }

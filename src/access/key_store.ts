@@ -1,5 +1,5 @@
 import { batched } from "../kv/batcher.ts";
-import { retried } from "../kv/deadline.ts";
+import { retried } from "../kv/retry.ts";
 import type { Store } from "../kv/store.ts";
 import { type ApiKey, keyRow, secretRow } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
@@ -21,6 +21,7 @@ export interface IssuedKey {
 }
 
 const LIST_PAGE = 100;
+const MAX_RETIRING = 9;
 
 /** Stores and changes API keys. A change is seen by the next request in every process. */
 export class KeyStore {
@@ -122,9 +123,10 @@ export class KeyStore {
   }
 }
 
-/** The secrets still valid, none beyond `end`. */
+/** The newest of the secrets still valid, none beyond `end`; the row has to stay small. */
 function retire({ secrets }: ApiKey, end: number, now: number): ApiKey["secrets"] {
   return secrets
     .map(({ hash, expiresAt = Infinity }) => ({ hash, expiresAt: Math.min(expiresAt, end) }))
-    .filter(({ expiresAt }) => expiresAt > now);
+    .filter(({ expiresAt }) => expiresAt > now)
+    .slice(-MAX_RETIRING);
 }

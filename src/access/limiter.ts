@@ -1,6 +1,6 @@
 import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
-import { retried } from "../kv/deadline.ts";
+import { retried } from "../kv/retry.ts";
 import type { Entry, Store } from "../kv/store.ts";
 import { type ApiKey, isValid, keyRow } from "./api_key.ts";
 import { takeOrStrike, type Verdict } from "./usage.ts";
@@ -65,9 +65,22 @@ export class Limiter {
   /** A slice that fails leaves the others of its round alone. */
   async #settleSlice(slice: readonly Claims[], slot: string): Promise<void> {
     try {
-      await retried(() => this.#admitSlice(slice, slot));
+      if (!await this.#admitSlice(slice, slot)) await this.#retrySlice(slice, slot);
     } catch (error) {
       for (const { reject } of slice.flatMap(({ waiting }) => waiting)) reject(error);
+    }
+  }
+
+  /** One key's conflict refuses a whole commit: halves keep the others from being refused again with it. */
+  async #retrySlice(slice: readonly Claims[], slot: string): Promise<void> {
+    if (slice.length === 1) {
+      await retried(() => this.#admitSlice(slice, slot));
+    } else {
+      const middle = Math.ceil(slice.length / 2);
+      await Promise.all([
+        this.#settleSlice(slice.slice(0, middle), `${slot}.0`),
+        this.#settleSlice(slice.slice(middle), `${slot}.1`),
+      ]);
     }
   }
 
@@ -113,8 +126,11 @@ export class Limiter {
 
   async #areCurrent(decisions: readonly Decision[]): Promise<boolean> {
     const current = await this.#store.getMany(decisions.map(({ entry }) => entry.key));
+    if (decisions.some(({ entry }, index) => current[index]?.versionstamp !== entry.versionstamp)) {
+      return false;
+    }
     for (const { entry } of decisions) this.#entries.set(entry.value.id, entry);
-    return decisions.every(({ entry }, index) => current[index]?.versionstamp === entry.versionstamp);
+    return true;
   }
 }
 

@@ -1,16 +1,6 @@
 import { parseArgs } from "node:util";
-import type { Store } from "../kv/store.ts";
 import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../access/plans.ts";
-
-/** A command line that was not understood; the message says what was expected. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
-}
-
-/** A command that could not be carried out; the message says why. */
-export class CommandError extends Error {
-  override readonly name = "CommandError";
-}
+import { UsageError } from "./command.ts";
 
 /** A command line, taken apart. */
 export interface Arguments {
@@ -23,20 +13,6 @@ export interface Arguments {
     readonly "per-day"?: string;
     readonly grace?: string;
   };
-}
-
-/** What a command does, once it was understood. */
-export type Command = (store: Store) => Promise<void>;
-
-/** Where a command reads and writes. */
-export interface Terminal {
-  readonly env: (name: string) => string | undefined;
-  /** The time, in ms since the epoch. */
-  readonly clock: () => number;
-  /** Writes a line of output, for programs. */
-  readonly out: (line: string) => Promise<void>;
-  /** Writes a line for people. */
-  readonly err: (line: string) => void;
 }
 
 const UNITS: ReadonlyMap<string, number> = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], [
@@ -70,6 +46,20 @@ export function parseArguments(args: readonly string[]): Arguments {
       error instanceof Error ? error.message.split(/\.\s/)[0] : "The options are not understood",
     );
   }
+}
+
+/**
+ * Refuses options that a command has no use for.
+ *
+ * @throws {UsageError} naming the option.
+ */
+export function expectOptions(
+  options: Arguments["options"],
+  command: string,
+  known: readonly string[],
+): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new UsageError(`${command} takes no --${unknown}`);
 }
 
 /**

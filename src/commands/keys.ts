@@ -2,15 +2,14 @@ import type { ApiKey } from "../access/api_key.ts";
 import { type IssuedKey, KeyStore } from "../access/key_store.ts";
 import type { Environment } from "../access/secret.ts";
 import { roll } from "../access/usage.ts";
-import {
-  type Arguments,
-  type Command,
-  CommandError,
-  parseDuration,
-  parsePlan,
-  type Terminal,
-  UsageError,
-} from "./arguments.ts";
+import { type Arguments, expectOptions, parseDuration, parsePlan } from "./arguments.ts";
+import { type Command, CommandError, type Terminal, UsageError } from "./command.ts";
+
+const OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["create", ["account", "plan", "per-minute", "per-day"]],
+  ["rotate", ["grace"]],
+  ["plan", ["per-minute", "per-day"]],
+]);
 
 /** What `keys --help` prints. */
 export const KEYS_HELP = `Usage: deno task keys COMMAND
@@ -41,7 +40,8 @@ export function keysCommand(
   environment: Environment,
   { clock, out, err }: Terminal,
 ): Command {
-  const [command] = words;
+  const [command = ""] = words;
+  expectOptions(options, `keys ${command}`, OPTIONS.get(command) ?? []);
   switch (command) {
     case "create": {
       expectWords(words, 1);
@@ -91,7 +91,7 @@ export function keysCommand(
     }
     default:
       throw new UsageError(
-        command === undefined ? "A command is missing" : `There is no command keys ${command}`,
+        command === "" ? "A command is missing" : `There is no command keys ${command}`,
       );
   }
 }

@@ -1,11 +1,13 @@
 import { MessageStore } from "../messages/message_store.ts";
-import { type Arguments, type Command, parseCount, type Terminal, UsageError } from "./arguments.ts";
+import { type Arguments, expectOptions, parseCount } from "./arguments.ts";
+import { type Command, type Terminal, UsageError } from "./command.ts";
 
 /** What `messages --help` prints. */
 export const MESSAGES_HELP = `Usage: deno task messages take N
 
   take N             print the N oldest messages, a JSON object a line, and remove each once it
-                     is printed; if that is cut short, it is printed again the next time
+                     is printed; if that is cut short, it is printed again the next time.
+                     Two at a time may print the same messages
 
 The environment variable KV_PATH must be that of the server; the command works while it runs.`;
 
@@ -14,8 +16,9 @@ The environment variable KV_PATH must be that of the server; the command works w
  *
  * @throws {UsageError} when the command is not understood.
  */
-export function messagesCommand({ words }: Arguments, { out, err }: Terminal): Command {
+export function messagesCommand({ words, options }: Arguments, { out, err }: Terminal): Command {
   const [command, text, ...more] = words;
+  expectOptions(options, "messages take", []);
   if (command !== "take" || more.length > 0) throw new UsageError("The command is messages take N");
   const count = parseCount("N", text);
   return async (store) => {

@@ -1,5 +1,5 @@
 /**
- * The client's address: the connection's, or behind a proxy the last entry of the header in which it
+ * The client's address, of IPv6 its network: the connection's, or behind a proxy the last entry of the header in which it
  * passes addresses on, which is the one entry that a client cannot forge.
  *
  * @example
@@ -15,5 +15,18 @@
 export function clientAddress(request: Request, remoteAddr: Deno.Addr, header: string | undefined): string {
   const forwarded = header === undefined ? null : request.headers.get(header);
   const last = forwarded?.split(",").at(-1)?.trim();
-  return last || ("hostname" in remoteAddr ? remoteAddr.hostname : "local");
+  return networkOf(last || ("hostname" in remoteAddr ? remoteAddr.hostname : "local"));
+}
+
+/** Of an IPv6 address, the first 64 bits: the rest is the client's to choose (RFC 4291 section 2.5.4). */
+function networkOf(address: string): string {
+  if (!address.includes(":") || address.includes(".")) return address;
+  const [head = "", tail = ""] = address.split("::");
+  const given = [...groups(head), ...groups(tail)].length;
+  const all = [...groups(head), ...Array<string>(Math.max(0, 8 - given)).fill("0"), ...groups(tail)];
+  return `${all.slice(0, 4).join(":")}::/64`;
+}
+
+function groups(text: string): string[] {
+  return text === "" ? [] : text.split(":");
 }

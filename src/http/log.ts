@@ -44,10 +44,16 @@ export function createLog({ access }: { access: boolean }): Log {
 /** What the log may say of an error: names and a place, for messages can hold anything. */
 export function describeError(error: unknown): Pick<ErrorRecord, "error" | "at"> {
   if (!(error instanceof Error)) return { error: typeof error, at: "" };
-  const cause = error.cause instanceof Error ? ` (${error.cause.name})` : "";
-  return { error: error.name + cause, at: /src\/[\w/]+\.ts:\d+/.exec(error.stack ?? "")?.[0] ?? "" };
+  const { cause } = error;
+  const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];
+  return { error: error.name + name, at: /src\/[\w/]+\.ts:\d+/.exec(stack ?? "")?.[0] ?? "" };
 }
 
+/** A log that nobody reads any more is no reason to fail a request. */
 function writeLine(output: { writeSync(bytes: Uint8Array): number }, record: object): void {
-  output.writeSync(ENCODER.encode(`${JSON.stringify(record)}\n`));
+  try {
+    output.writeSync(ENCODER.encode(`${JSON.stringify(record)}\n`));
+  } catch {
+    return;
+  }
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { ApiError } from "../http/error.ts";
 import type { Call } from "../http/router.ts";
 import type { Attachment } from "../kv/collection.ts";
-import { retried } from "../kv/deadline.ts";
+import { retried } from "../kv/retry.ts";
 import { readIdempotencyKey } from "./idempotency_key.ts";
 import { type ReplyName, replyRow, replyRows, type ReplyStore, type StoredReply } from "./reply_store.ts";
 
@@ -41,6 +41,7 @@ export async function createOnce<Item>(
   creation: Creation<Item>,
 ): Promise<Response> {
   const key = readIdempotencyKey(request);
+  // Without an attachment there is no guard to change, and the first attempt is the last.
   if (key === undefined) return respond(creation.reply(await retried(() => creation.create())));
 
   const name: ReplyName = [call.keyId, creation.operation, key];

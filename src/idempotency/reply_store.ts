@@ -41,14 +41,14 @@ export class ReplyStore {
     if (expired.length === 0) return false;
     const names = expired.map(({ key: [, , ...name] }) => [REPLIES, ...name]);
     const replies = await this.#store.getMany<StoredReply>(names);
-    await this.#store.commit("sweep", (operation) => {
+    const versionstamp = await this.#store.commit("sweep", (operation) => {
       for (const { key } of expired) operation.delete(key);
       // A key that was used again after its reply expired has a newer reply, and a later expiry row.
       for (const reply of replies) {
         if (reply !== null && reply.value.expiresAt <= now) operation.check(reply).delete(reply.key);
       }
     });
-    return expired.length === limit;
+    return versionstamp === undefined || expired.length === limit;
   }
 }
 

@@ -6,7 +6,13 @@ const MAX_STEPS = 1_000;
 
 /** Removes expired replies once a minute, in small steps, until the returned function is called. */
 export function startSweeper(replies: ReplyStore, clock: () => number, log: Log): () => void {
-  const timer = setInterval(() => sweepAll(replies, clock(), log), INTERVAL);
+  let sweeping = false;
+  const timer = setInterval(async () => {
+    if (sweeping) return;
+    sweeping = true;
+    await sweepAll(replies, clock(), log);
+    sweeping = false;
+  }, INTERVAL);
   return () => clearInterval(timer);
 }
 

@@ -1,5 +1,5 @@
 import { batched, type Waiting } from "./batcher.ts";
-import { retried } from "./deadline.ts";
+import { retried } from "./retry.ts";
 import type { Entry, Store } from "./store.ts";
 
 /** The newest state of a collection: its last id, and a versionstamp that changes with every append. */
@@ -80,9 +80,18 @@ export class Collection<Draft, Item> {
     let waiting = round;
     while (waiting.length > 0) {
       const { slice, rest } = this.#firstSlice(waiting);
-      await retried(() => this.#appendSlice(slice));
+      await this.#appendUntilStored(slice);
       waiting = rest;
     }
+  }
+
+  async #appendUntilStored(slice: readonly WaitingAppend<Draft, Item>[]): Promise<void> {
+    let waiting = slice;
+    await retried(async () => {
+      if (await this.#appendSlice(waiting)) return true;
+      waiting = await this.#withdrawGuarded(waiting);
+      return waiting.length === 0 ? true : undefined;
+    });
   }
 
   /** As many as fit into one commit; of two with the same guard, the second has to see the first's rows. */
@@ -104,7 +113,7 @@ export class Collection<Draft, Item> {
     return { slice, rest };
   }
 
-  async #appendSlice(slice: WaitingAppend<Draft, Item>[]): Promise<true | undefined> {
+  async #appendSlice(slice: readonly WaitingAppend<Draft, Item>[]): Promise<boolean> {
     const head = this.#known ?? await this.#readHead();
     this.#known = undefined;
     const items = slice.map(({ item: { draft } }, index) =>
@@ -121,23 +130,24 @@ export class Collection<Draft, Item> {
         for (const [key, value] of attachment?.rows(item) ?? []) operation.set(key, value);
       });
     });
-    if (versionstamp === undefined) return await this.#withdrawGuarded(slice);
+    if (versionstamp === undefined) return false;
     this.#known = { lastId, versionstamp };
     slice.forEach(({ resolve }, index) => resolve(items[index]));
     return true;
   }
 
-  /** After a refused commit: settles the appends whose guard has changed; the others stay in the slice. */
-  async #withdrawGuarded(slice: WaitingAppend<Draft, Item>[]): Promise<true | undefined> {
+  /** After a refused commit: settles the appends whose guard has changed, and returns the others. */
+  async #withdrawGuarded(
+    slice: readonly WaitingAppend<Draft, Item>[],
+  ): Promise<WaitingAppend<Draft, Item>[]> {
     const guards = slice.flatMap(({ item: { attachment } }) => attachment ? [attachment.guard] : []);
     const entries = await this.#store.getMany(guards.map(({ key }) => key));
     const changed = new Set(guards.filter((guard, index) => !holds(guard, entries[index])));
-    for (const call of slice.splice(0)) {
-      const guard = call.item.attachment?.guard;
-      if (guard && changed.has(guard)) call.resolve(undefined);
-      else slice.push(call);
-    }
-    return slice.length === 0 ? true : undefined;
+    return slice.filter(({ item: { attachment }, resolve }) => {
+      const withdrawn = attachment !== undefined && changed.has(attachment.guard);
+      if (withdrawn) resolve(undefined);
+      return !withdrawn;
+    });
   }
 }
 

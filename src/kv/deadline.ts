@@ -3,11 +3,8 @@ export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 }
 
-/** Longest wait for one KV operation, and for one retried series of them, in ms. */
+/** Longest wait for one KV operation, in ms. */
 export const KV_DEADLINE = 5_000;
-
-const MAX_ATTEMPTS = 500;
-const MAX_PAUSE = 20;
 
 /**
  * Settles with the promise, or rejects once `ms` have passed.
@@ -26,24 +23,4 @@ export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<
   } finally {
     clearTimeout(timer);
   }
-}
-
-/**
- * Repeats an attempt that came to nothing (returned `undefined`), after a random pause.
- *
- * @throws {StoreUnavailable} when KV_DEADLINE has passed or the attempts are spent.
- */
-export async function retried<T>(attempt: () => Promise<T | undefined>): Promise<T> {
-  const started = performance.now();
-  for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
-    const result = await attempt();
-    if (result !== undefined) return result;
-    if (performance.now() - started > KV_DEADLINE) break;
-    await pause(Math.random() * Math.min(attempts, MAX_PAUSE));
-  }
-  throw new StoreUnavailable("Too many conflicting writes");
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

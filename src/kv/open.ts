@@ -1,4 +1,5 @@
-import { retried, StoreUnavailable } from "./deadline.ts";
+import { KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { retried } from "./retry.ts";
 import { Store, unlessLocked } from "./store.ts";
 
 /** The KV could not be opened; the message says why, for the operator. */
@@ -25,7 +26,7 @@ export async function openStore(path: string | undefined): Promise<Store> {
   try {
     return await usable(new Store(await openKv(path), { maxChecks }));
   } catch (error) {
-    throw new OpenError(`The KV ${path ?? "of this deployment"} cannot be used: ${reason(error)}.`);
+    throw new OpenError(`The KV ${nameOf(path)} cannot be used: ${reason(error)}.`);
   }
 }
 
@@ -49,9 +50,21 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Another process that opens the same file for the first time locks it for a moment. */
-function openKv(path: string | undefined): Promise<Deno.Kv> {
-  return retried(() => Deno.openKv(path).catch(unlessLocked));
+async function openKv(path: string | undefined): Promise<Deno.Kv> {
+  // Another process that opens the same file for the first time locks it for a moment.
+  const opening = retried(() => Deno.openKv(path).catch(unlessLocked));
+  try {
+    return await withDeadline(opening, KV_DEADLINE);
+  } catch (error) {
+    opening.then((kv) => kv.close(), () => {});
+    throw error;
+  }
+}
+
+/** What to call the KV in a message; a URL may hold a password. */
+function nameOf(path: string | undefined): string {
+  if (path === undefined) return "of this deployment";
+  return URL.canParse(path) ? `at ${new URL(path).host}` : path;
 }
 
 function reason(error: unknown): string {

@@ -1,4 +1,5 @@
-import { KV_DEADLINE, retried, withDeadline } from "./deadline.ts";
+import { KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { retried } from "./retry.ts";
 
 /** A row as KV gave it, present for certain. */
 export interface Entry<T> {
@@ -16,6 +17,8 @@ export interface StoreOptions {
 }
 
 const MAX_KEYS_PER_READ = 10;
+const MAX_BATCH = 500;
+const MAX_HANGING = 16;
 
 /**
  * Deno KV with a deadline on every operation, and with commits that tell the truth.
@@ -28,6 +31,8 @@ export class Store implements Disposable {
   readonly #deadline: number;
   #instance: string = crypto.randomUUID();
   #sequence = 0;
+  #hanging = 0;
+  #nextTry = 0;
 
   constructor(kv: Deno.Kv, { maxChecks, deadline = KV_DEADLINE }: StoreOptions) {
     this.#kv = kv;
@@ -37,28 +42,28 @@ export class Store implements Disposable {
 
   /** One row, or null. */
   async get<T>(key: Deno.KvKey): Promise<Entry<T> | null> {
-    return present(await this.#within(this.#kv.get<T>(key)));
+    return present(await this.#run(() => this.#kv.get<T>(key)));
   }
 
   /** Rows in the order of their keys, null where there is none. Not one snapshot beyond ten keys. */
   async getMany<T>(keys: readonly Deno.KvKey[]): Promise<(Entry<T> | null)[]> {
-    const reads: Promise<Deno.KvEntryMaybe<T>[]>[] = [];
+    const slices: Deno.KvKey[][] = [];
     for (let start = 0; start < keys.length; start += MAX_KEYS_PER_READ) {
-      reads.push(this.#kv.getMany<T[]>(keys.slice(start, start + MAX_KEYS_PER_READ)));
+      slices.push(keys.slice(start, start + MAX_KEYS_PER_READ));
     }
-    return (await this.#within(Promise.all(reads))).flat().map(present);
+    const reads = await this.#run(() => Promise.all(slices.map((slice) => this.#kv.getMany<T[]>(slice))));
+    return reads.flat().map(present);
   }
 
   /** The first `limit` rows that the selector selects. */
   list<T>(selector: Deno.KvListSelector, limit: number): Promise<Entry<T>[]> {
-    return this.#within(
-      Array.fromAsync(this.#kv.list<T>(selector, { limit, batchSize: Math.min(limit, 500) })),
-    );
+    const batchSize = Math.min(limit, MAX_BATCH);
+    return this.#run(() => Array.fromAsync(this.#kv.list<T>(selector, { limit, batchSize })));
   }
 
   /**
    * Commits what `build` puts into an atomic operation. Resolves to its versionstamp, or to undefined
-   * when nothing was applied: a check failed or SQLite was locked by another process.
+   * when a check failed and nothing was applied.
    *
    * A KV Connect client repeats a commit whose reply was lost, and the repetition fails its own
    * checks. So every commit also leaves a mark, in a slot that no concurrent commit uses, by which a
@@ -67,12 +72,13 @@ export class Store implements Disposable {
   async commit(slot: string, build: (operation: Deno.AtomicOperation) => void): Promise<string | undefined> {
     const mark = ["commits", this.#instance, slot];
     const sequence = ++this.#sequence;
-    const operation = this.#kv.atomic();
-    build(operation);
-    operation.set(mark, sequence);
-    const result = await this.#within(operation.commit().catch(unlessLocked));
-    if (result?.ok) return result.versionstamp;
-    if (result === undefined) return undefined;
+    const result = await retried(() => {
+      const operation = this.#kv.atomic();
+      build(operation);
+      operation.set(mark, sequence);
+      return this.#run(() => operation.commit().catch(unlessLocked));
+    });
+    if (result.ok) return result.versionstamp;
     const left = await this.get<number>(mark);
     return left?.value === sequence ? left.versionstamp : undefined;
   }
@@ -83,23 +89,40 @@ export class Store implements Disposable {
     await this.get(["commits", this.#instance, "probe"]);
   }
 
-  /** Forgets this store's marks and closes the KV; drain first. */
+  /** Closes the KV; drain first. Removes this store's marks if it can: they are of no use to anybody else. */
   async close(): Promise<void> {
-    const marks = await this.list({ prefix: ["commits", this.#instance] }, 1_000);
-    const operation = this.#kv.atomic();
-    for (const { key } of marks) operation.delete(key);
-    await this.#within(operation.commit().catch(unlessLocked));
-    this.#kv.close();
+    try {
+      const marks = await this.list({ prefix: ["commits", this.#instance] }, 1_000);
+      const operation = this.#kv.atomic();
+      for (const { key } of marks) operation.delete(key);
+      await this.#run(() => operation.commit().catch(unlessLocked));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    } finally {
+      this.#kv.close();
+    }
   }
 
   [Symbol.dispose](): void {
     this.#kv.close();
   }
 
-  async #within<T>(promise: Promise<T>): Promise<T> {
+  /**
+   * Starts an operation and waits for it until the deadline. While too many that were given up still
+   * hang (a KV Connect client repeats its writes for ever), one a deadline is tried and the others are
+   * refused at once.
+   */
+  async #run<T>(start: () => Promise<T>): Promise<T> {
+    if (this.#hanging >= MAX_HANGING && performance.now() < this.#nextTry) {
+      throw new StoreUnavailable("Earlier operations still hang");
+    }
+    const operation = start();
     try {
-      return await withDeadline(promise, this.#deadline);
+      return await withDeadline(operation, this.#deadline);
     } catch (error) {
+      this.#hanging++;
+      operation.catch(() => {}).finally(() => this.#hanging--);
+      this.#nextTry = performance.now() + this.#deadline;
       // A commit that was given up may still land and overwrite its mark: leave these slots to it.
       this.#instance = crypto.randomUUID();
       throw error;

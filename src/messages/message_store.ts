@@ -1,6 +1,6 @@
 import { type Attachment, Collection } from "../kv/collection.ts";
 import type { Store } from "../kv/store.ts";
-import { retried } from "../kv/deadline.ts";
+import { retried } from "../kv/retry.ts";
 import type { Message, NewMessage } from "./message.ts";
 
 /** A message with its place in the order of creation. */

@@ -40,6 +40,20 @@ class ThriftyService extends Harness {
 }
 
 for (const requests of [1, 10, 500]) {
+  Deno.test("Authenticator keeps no header that is longer than a key needs", async () => {
+    const service = await ThriftyService.start();
+    using _ = service;
+    const { secret } = await service.issueKey("business");
+    const padded = { authorization: `Bearer${" ".repeat(50)}${secret}` };
+
+    for (let count = 0; count < 3; count++) {
+      assertEquals((await service.fetch(NOWHERE, { headers: padded })).status, 404);
+    }
+
+    const lookUps = service.reads.filter(([table]) => table === "api_keys");
+    assertEquals(lookUps.length, 3);
+  });
+
   Deno.test(`Limiter costs one commit and no read when ${requests} requests of a known key come at once`, async () => {
     using service = await ThriftyService.start();
     const { secret } = await service.issueKey();

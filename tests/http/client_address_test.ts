@@ -16,6 +16,17 @@ Deno.test.each([
   assertEquals(clientAddress(request, TCP, header), expected);
 });
 
+Deno.test.each([
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["2001:db8:1:2::6", "2001:db8:1:2::/64"],
+  ["2001:db8::6", "2001:db8:0:0::/64"],
+  ["::1", "0:0:0:0::/64"],
+  ["::ffff:192.0.2.1", "::ffff:192.0.2.1"],
+])("clientAddress() of the IPv6 address %s is the network %s", (hostname, network) => {
+  const address: Deno.NetAddr = { transport: "tcp", hostname, port: 1 };
+  assertEquals(clientAddress(new Request("http://localhost/"), address, undefined), network);
+});
+
 Deno.test("clientAddress() is one for all who connect over a Unix socket", () => {
   const address: Deno.UnixAddr = { transport: "unix", path: "/run/animals.sock" };
   assertEquals(clientAddress(new Request("http://localhost/"), address, undefined), "local");

@@ -34,6 +34,18 @@ Deno.test.each([true, false])("createLog() writes a JSON line to standard error 
   assertEquals(lines, [`${JSON.stringify(ERROR)}\n`]);
 });
 
+Deno.test("createLog() goes on when nobody reads the log any more", () => {
+  const { writeSync } = Deno.stdout;
+  Deno.stdout.writeSync = () => {
+    throw new Deno.errors.BrokenPipe("Broken pipe");
+  };
+  try {
+    createLog({ access: true }).access?.(ACCESS);
+  } finally {
+    Deno.stdout.writeSync = writeSync;
+  }
+});
+
 Deno.test("describeError() names an error and its cause, without their messages", () => {
   const error = new StoreUnavailable("secret", { cause: new TypeError("secret") });
   assertEquals(describeError(error), { error: "StoreUnavailable (TypeError)", at: "" });

@@ -5,7 +5,8 @@ import {
   assertRejects,
   assertStrictEquals,
 } from "@std/assert";
-import { KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "../../src/kv/deadline.ts";
+import { KV_DEADLINE, StoreUnavailable, withDeadline } from "../../src/kv/deadline.ts";
+import { retried } from "../../src/kv/retry.ts";
 import { hang } from "./disturbed_kv.ts";
 
 Deno.test("withDeadline() passes the value on when it comes in time", async () => {
