@@ -29,6 +29,7 @@ interface Decision {
 }
 
 const MAX_CACHED_KEYS = 10_000;
+const MAX_TURNS = 8;
 
 /**
  * Admits requests, exactly: a round takes the places of all who wait in one commit, which checks that
@@ -48,7 +49,7 @@ export class Limiter {
   constructor(store: Store, clock: () => number) {
     this.#store = store;
     this.#clock = clock;
-    this.admit = batched((round) => this.#round(round));
+    this.admit = batched((round) => this.#round(round), { maxTurns: MAX_TURNS });
   }
 
   async #round(round: readonly Waiting<Claim, Outcome>[]): Promise<void> {

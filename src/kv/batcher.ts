@@ -7,11 +7,17 @@ export interface Waiting<Item, Result> {
   reject(reason: unknown): void;
 }
 
-const MAX_TURNS = 8;
+/** How a batcher forms its rounds. */
+export interface BatcherOptions {
+  /**
+   * Turns of the event loop that a round may wait while each brings further calls. Worth it where a round
+   * costs far more than a call: a commit does, a read does not.
+   */
+  readonly maxTurns?: number;
+}
 
 /**
- * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next, and so
- * do those whose requests the event loop has ready when it is about to start.
+ * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next.
  * A round starts after its calls arrived, so what it reads is never older than the call. It settles
  * its calls one by one; those it leaves are rejected with what it throws.
  *
@@ -31,12 +37,14 @@ const MAX_TURNS = 8;
  */
 export function batched<Item, Result>(
   run: (round: readonly Waiting<Item, Result>[]) => Promise<void>,
+  { maxTurns = 0 }: BatcherOptions = {},
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let running = false;
 
   async function drain(): Promise<void> {
     running = true;
+    await Promise.resolve();
     while (waiting.length > 0) {
       await noMoreArrive();
       const round = waiting;
@@ -50,10 +58,9 @@ export function batched<Item, Result>(
     running = false;
   }
 
-  /** Lets the event loop turn until a turn brings no further call: a larger round costs hardly more. */
   async function noMoreArrive(): Promise<void> {
     let before = 0;
-    for (let turn = 0; turn < MAX_TURNS && waiting.length > before; turn++) {
+    for (let turn = 0; turn < maxTurns && waiting.length > before; turn++) {
       before = waiting.length;
       await eventLoopTurn();
     }
