@@ -159,7 +159,7 @@ Deno.test("main() leaves nothing in the KV but what it was told to store", async
   using service = await operator.serve();
   const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
 
-  assertEquals(rows.map(({ key: [name] }) => name), ["api_keys", "api_keys", "keys"]);
+  assertEquals(rows.map(({ key: [name] }) => name), ["api_keys", "api_keys", "keys", "usage"]);
 });
 
 Deno.test("main() works on the file of a service that is running and busy", async () => {

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { seededRandom } from "./seeded_random.ts";
 import { Harness } from "./harness.ts";
 
 const REQUESTS = 10_000;
@@ -165,20 +166,17 @@ function words(text: string): string[] {
   return text.split(" ");
 }
 
-/** Pseudo-random choices, the same for the same seed (the generator is mulberry32). */
+/** Random choices that are the same for the same seed. */
 class Random {
-  #state: number;
+  readonly #next: () => number;
 
   constructor(seed: number) {
-    this.#state = seed;
+    this.#next = seededRandom(seed);
   }
 
   /** An integer from 0 up to, and without, the bound. */
   below(bound: number): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * bound);
+    return Math.floor(this.#next() * bound);
   }
 
   chance(probability: number): boolean {

@@ -11,9 +11,12 @@ export interface Secret {
 }
 
 /**
- * A key lineage: who holds it, what it may do, what it has used. Rotation changes its secrets only, so
- * neither quota nor ban is escaped by it. It is one row, so that an admission which checks the row has
- * checked everything, and any change to the row is seen by the next admission in every process.
+ * A key lineage: who holds it and what it may do. Rotation changes its secrets only, so neither quota nor
+ * ban is escaped by it.
+ *
+ * What it has used is a row of its own, which is the key's lock: whoever changes the key writes its usage
+ * row in the same commit, so an admission that checks the usage row has checked both, and sees the change
+ * in every process at the very next request.
  */
 export interface ApiKey {
   readonly id: string;
@@ -24,12 +27,21 @@ export interface ApiKey {
   readonly createdAt: number;
   readonly revokedAt?: number;
   readonly secrets: readonly Secret[];
+}
+
+/** A key with what it has used. */
+export interface KeyState extends ApiKey {
   readonly usage: Usage;
 }
 
 /** Row of an ApiKey. */
 export function keyRow(keyId: string): Deno.KvKey {
   return ["keys", keyId];
+}
+
+/** Row of the Usage of a key. */
+export function usageRow(keyId: string): Deno.KvKey {
+  return ["usage", keyId];
 }
 
 /** Row that tells the id of the key a secret belongs to; written once, never changed. */

@@ -1,10 +1,10 @@
 import { batched } from "../kv/batcher.ts";
 import { retried } from "../kv/retry.ts";
 import type { Store } from "../kv/store.ts";
-import { type ApiKey, keyRow, secretRow } from "./api_key.ts";
+import { type ApiKey, keyRow, type KeyState, secretRow, usageRow } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
 import { createSecret, type Environment, hashSecret, randomBase62 } from "./secret.ts";
-import { pardon, UNUSED } from "./usage.ts";
+import { pardon, UNUSED, type Usage } from "./usage.ts";
 
 /** What a key is made of. */
 export interface NewKey {
@@ -32,8 +32,10 @@ export class KeyStore {
   constructor(store: Store) {
     this.#store = store;
     this.findId = batched(async (round) => {
-      const entries = await store.getMany<string>(round.map(({ item }) => secretRow(item)));
-      round.forEach(({ resolve }, index) => resolve(entries[index]?.value));
+      const hashes = [...new Set(round.map(({ item }) => item))];
+      const entries = await store.getMany<string>(hashes.map(secretRow));
+      const ids = new Map(hashes.map((hash, index) => [hash, entries[index]?.value]));
+      for (const { item, resolve } of round) resolve(ids.get(item));
     });
   }
 
@@ -47,28 +49,32 @@ export class KeyStore {
     const hash = hashSecret(secret);
     const id = `key_${randomBase62(16)}`;
     const secrets = [{ hash }];
-    const key: ApiKey = { id, account, environment, plan, limits, createdAt: now, secrets, usage: UNUSED };
+    const key: ApiKey = { id, account, environment, plan, limits, createdAt: now, secrets };
     await retried(() =>
       this.#store.commit(`key/${id}`, (operation) => {
         operation.check({ key: keyRow(id), versionstamp: null });
-        operation.set(keyRow(id), key).set(secretRow(hash), id);
+        operation.set(keyRow(id), key).set(usageRow(id), UNUSED).set(secretRow(hash), id);
       })
     );
     return { key, secret };
   }
 
   /** The key, if there is one with this id. */
-  async find(id: string): Promise<ApiKey | undefined> {
-    return (await this.#store.get<ApiKey>(keyRow(id)))?.value;
+  async find(id: string): Promise<KeyState | undefined> {
+    const [key, usage] = await this.#store.getMany<ApiKey & Usage>([keyRow(id), usageRow(id)]);
+    return key && usage ? { ...key.value, usage: usage.value } : undefined;
   }
 
   /** Every key, in the order of ids. */
-  async *list(): AsyncGenerator<ApiKey> {
+  async *list(): AsyncGenerator<KeyState> {
     let start: Deno.KvKey = keyRow("");
     while (true) {
-      const entries = await this.#store.list<ApiKey>({ start, end: keyRow("~") }, LIST_PAGE);
-      for (const { value } of entries) yield value;
-      const last = entries.at(-1);
+      const keys = await this.#store.list<ApiKey>({ start, end: keyRow("~") }, LIST_PAGE);
+      const usages = await this.#store.getMany<Usage>(keys.map(({ value }) => usageRow(value.id)));
+      for (const [index, { value }] of keys.entries()) {
+        yield { ...value, usage: usages[index]?.value ?? UNUSED };
+      }
+      const last = keys.at(-1);
       if (last === undefined) return;
       start = keyRow(`${last.value.id}\0`);
     }
@@ -100,26 +106,28 @@ export class KeyStore {
 
   /** Ends the key's ban and forgets its strikes. */
   unban(id: string): Promise<ApiKey | undefined> {
-    return this.#changeValid(id, (key) => ({ ...key, usage: pardon(key.usage) }));
+    return this.#changeValid(id, ({ usage, ...key }) => ({ ...key, usage: pardon(usage) }));
   }
 
   /** Stores the changed key, and its new secret's row if it got one. Undefined when no valid key has the id. */
   async #changeValid(
     id: string,
-    change: (key: ApiKey) => ApiKey,
+    change: (state: KeyState) => KeyState,
     newHash?: string,
   ): Promise<ApiKey | undefined> {
-    const { key } = await retried(async () => {
-      const entry = await this.#store.get<ApiKey>(keyRow(id));
-      if (entry === null || entry.value.revokedAt !== undefined) return { key: undefined };
-      const key = change(entry.value);
+    const rows = [keyRow(id), usageRow(id)];
+    const { changed } = await retried(async () => {
+      const [current, currentUsage] = await this.#store.getMany<ApiKey & Usage>(rows);
+      if (!current || !currentUsage || current.value.revokedAt !== undefined) return { changed: undefined };
+      const { usage, ...changed } = change({ ...current.value, usage: currentUsage.value });
       const versionstamp = await this.#store.commit(`key/${id}`, (operation) => {
-        operation.check(entry).set(entry.key, key);
+        operation.check(current, currentUsage);
+        operation.set(current.key, changed).set(currentUsage.key, usage);
         if (newHash !== undefined) operation.set(secretRow(newHash), id);
       });
-      return versionstamp === undefined ? undefined : { key };
+      return versionstamp === undefined ? undefined : { changed };
     });
-    return key;
+    return changed;
   }
 }
 

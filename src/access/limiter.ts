@@ -2,8 +2,8 @@ import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { retried } from "../kv/retry.ts";
 import type { Entry, Store } from "../kv/store.ts";
-import { type ApiKey, isValid, keyRow } from "./api_key.ts";
-import { takeOrStrike, type Verdict } from "./usage.ts";
+import { type ApiKey, isValid, keyRow, usageRow } from "./api_key.ts";
+import { takeOrStrike, type Usage, type Verdict } from "./usage.ts";
 
 /** A key that a request claims to hold. */
 export interface Claim {
@@ -21,10 +21,16 @@ interface Claims {
   readonly waiting: Waiting<Claim, Outcome>[];
 }
 
-/** A key row after the claims on it were decided. */
-interface Decision {
-  readonly entry: Entry<ApiKey>;
+/** A key as its two rows were at one moment. */
+interface KeySnapshot {
   readonly key: ApiKey;
+  readonly usage: Entry<Usage>;
+}
+
+/** A key's usage after the claims on it were decided. */
+interface Decision {
+  readonly snapshot: KeySnapshot;
+  readonly usage: Usage;
   readonly outcomes: readonly Outcome[];
 }
 
@@ -33,7 +39,7 @@ const MAX_TURNS = 8;
 
 /**
  * Admits requests, exactly: a round takes the places of all who wait in one commit, which checks that
- * every row it decided from is still current. Cached rows make that the only access to KV.
+ * every key it decided on is still as it was. Cached rows make that the only access to KV.
  */
 export class Limiter {
   /**
@@ -44,7 +50,7 @@ export class Limiter {
   readonly admit: (claim: Claim) => Promise<Outcome>;
   readonly #store: Store;
   readonly #clock: () => number;
-  readonly #entries: BoundedMap<string, Entry<ApiKey>> = new BoundedMap(MAX_CACHED_KEYS);
+  readonly #snapshots: BoundedMap<string, KeySnapshot> = new BoundedMap(MAX_CACHED_KEYS);
 
   constructor(store: Store, clock: () => number) {
     this.#store = store;
@@ -86,11 +92,11 @@ export class Limiter {
   }
 
   async #admitSlice(slice: readonly Claims[], slot: string): Promise<true | undefined> {
-    const entries = await this.#read(slice);
+    const snapshots = await this.#read(slice);
     const now = this.#clock();
-    const decisions = slice.map(({ waiting }, index) => decide(entries[index] ?? null, waiting, now));
+    const decisions = slice.map(({ waiting }, index) => decide(snapshots[index], waiting, now));
     if (!await this.#confirm(decisions.filter((decision) => decision !== undefined), slot)) {
-      for (const { keyId } of slice) this.#entries.delete(keyId);
+      for (const { keyId } of slice) this.#snapshots.delete(keyId);
       return undefined;
     }
     slice.forEach(({ waiting }, index) => {
@@ -100,54 +106,57 @@ export class Limiter {
     return true;
   }
 
-  /** The rows, from the cache where it has them. */
-  async #read(slice: readonly Claims[]): Promise<(Entry<ApiKey> | null)[]> {
-    const cached = slice.map(({ keyId }) => this.#entries.get(keyId));
-    const missing = slice.filter((_, index) => cached[index] === undefined);
-    const read = missing.length === 0
-      ? []
-      : await this.#store.getMany<ApiKey>(missing.map(({ keyId }) => keyRow(keyId)));
-    return cached.map((entry) => entry ?? read.shift() ?? null);
+  /** The keys, from the cache where it has them; undefined where there is none. */
+  async #read(slice: readonly Claims[]): Promise<(KeySnapshot | undefined)[]> {
+    const missing = slice.filter(({ keyId }) => this.#snapshots.get(keyId) === undefined);
+    if (missing.length > 0) {
+      // Both rows of a key are in one read, and so of one moment.
+      const rows = missing.flatMap(({ keyId }) => [keyRow(keyId), usageRow(keyId)]);
+      const entries = await this.#store.getMany<ApiKey & Usage>(rows);
+      missing.forEach(({ keyId }, index) => {
+        const [key, usage] = entries.slice(2 * index);
+        if (key && usage) this.#snapshots.set(keyId, { key: key.value, usage });
+      });
+    }
+    return slice.map(({ keyId }) => this.#snapshots.get(keyId));
   }
 
-  /** Stores what was decided, provided that no row it was decided from has changed; false otherwise. */
+  /** Stores what was decided, provided that no key it was decided on has changed; false otherwise. */
   async #confirm(decisions: readonly Decision[], slot: string): Promise<boolean> {
-    const changed = decisions.filter(({ entry, key }) => entry.value !== key);
+    const changed = decisions.filter(({ snapshot, usage }) => snapshot.usage.value !== usage);
     if (changed.length === 0) return await this.#areCurrent(decisions);
     const versionstamp = await this.#store.commit(slot, (operation) => {
-      for (const { entry } of decisions) operation.check(entry);
-      for (const { entry, key } of changed) operation.set(entry.key, key);
+      for (const { snapshot } of decisions) operation.check(snapshot.usage);
+      for (const { snapshot, usage } of changed) operation.set(snapshot.usage.key, usage);
     });
     if (versionstamp === undefined) return false;
-    for (const { entry: { key }, key: value } of changed) {
-      this.#entries.set(value.id, { key, value, versionstamp });
+    for (const { snapshot: { key, usage }, usage: value } of changed) {
+      this.#snapshots.set(key.id, { key, usage: { key: usage.key, value, versionstamp } });
     }
     return true;
   }
 
   async #areCurrent(decisions: readonly Decision[]): Promise<boolean> {
-    const current = await this.#store.getMany(decisions.map(({ entry }) => entry.key));
-    if (decisions.some(({ entry }, index) => current[index]?.versionstamp !== entry.versionstamp)) {
-      return false;
-    }
-    for (const { entry } of decisions) this.#entries.set(entry.value.id, entry);
-    return true;
+    const current = await this.#store.getMany(decisions.map(({ snapshot }) => snapshot.usage.key));
+    return decisions.every(({ snapshot }, index) =>
+      current[index]?.versionstamp === snapshot.usage.versionstamp
+    );
   }
 }
 
 function decide(
-  entry: Entry<ApiKey> | null,
+  snapshot: KeySnapshot | undefined,
   waiting: readonly Waiting<Claim, Outcome>[],
   now: number,
 ): Decision | undefined {
-  if (entry === null) return undefined;
-  const { value } = entry;
-  let { usage } = value;
+  if (snapshot === undefined) return undefined;
+  const { key } = snapshot;
+  let usage = snapshot.usage.value;
   const outcomes = waiting.map(({ item }) => {
-    if (!isValid(value, item.hash, now)) return undefined;
-    const verdict = takeOrStrike(usage, value.limits, now);
+    if (!isValid(key, item.hash, now)) return undefined;
+    const verdict = takeOrStrike(usage, key.limits, now);
     usage = verdict.usage;
     return verdict;
   });
-  return { entry, key: usage === value.usage ? value : { ...value, usage }, outcomes };
+  return { snapshot, usage, outcomes };
 }

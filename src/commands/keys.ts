@@ -1,4 +1,4 @@
-import type { ApiKey } from "../access/api_key.ts";
+import type { ApiKey, KeyState } from "../access/api_key.ts";
 import { type IssuedKey, KeyStore } from "../access/key_store.ts";
 import type { Environment } from "../access/secret.ts";
 import { roll } from "../access/usage.ts";
@@ -146,12 +146,12 @@ function report(
   );
 }
 
-function tableRow(key: ApiKey, now: number): string {
+function tableRow(key: KeyState, now: number): string {
   const { id, account, environment, plan, limits } = key;
   return [id, account, environment, plan, limits.minute, limits.day, state(key, now)].join("\t");
 }
 
-function summary(key: ApiKey, now: number): object {
+function summary(key: KeyState, now: number): object {
   const { id, account, environment, plan, limits, createdAt, secrets, usage } = key;
   const { minuteUsed, dayUsed, refused, bannedUntil, bans } = roll(usage, now);
   return {
@@ -169,7 +169,7 @@ function summary(key: ApiKey, now: number): object {
   };
 }
 
-function state({ revokedAt, usage }: ApiKey, now: number): string {
+function state({ revokedAt, usage }: KeyState, now: number): string {
   if (revokedAt !== undefined) return "revoked";
   return usage.bannedUntil > now ? "banned" : "active";
 }

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type ApiKey, keyRow, secretRow } from "../../src/access/api_key.ts";
+import { type ApiKey, keyRow, secretRow, usageRow } from "../../src/access/api_key.ts";
 import { createSecret, hashSecret } from "../../src/access/secret.ts";
 import { UNUSED } from "../../src/access/usage.ts";
 import { Store } from "../../src/kv/store.ts";
@@ -75,7 +75,7 @@ Deno.test("Limiter reads the rows of a key once when its first requests come one
   service.reset();
   for (let count = 0; count < 5; count++) await call(service, secret, NOWHERE);
 
-  assertEquals(service.reads, [secretRow(hashSecret(secret)), keyRow(id)]);
+  assertEquals(service.reads, [secretRow(hashSecret(secret)), keyRow(id), usageRow(id)]);
   assertEquals(service.commits.length, 5);
 });
 
@@ -171,9 +171,8 @@ async function storeKeys(kv: Deno.Kv, count: number): Promise<string[]> {
         limits: { minute: 60, day: 1_000 },
         createdAt: NOON,
         secrets: [{ hash }],
-        usage: UNUSED,
       };
-      operation.set(keyRow(id), key).set(secretRow(hash), id);
+      operation.set(keyRow(id), key).set(usageRow(id), UNUSED).set(secretRow(hash), id);
     });
     assert((await operation.commit()).ok);
   }
@@ -194,5 +193,5 @@ Deno.test("Gate keeps no more than 10,000 keys in memory, and those used last", 
   assertEquals(service.reads.length, 0);
 
   assertEquals((await call(service, first, NOWHERE)).remaining, 58);
-  assertEquals(service.reads, [secretRow(hashSecret(first)), keyRow("key_0")]);
+  assertEquals(service.reads, [secretRow(hashSecret(first)), keyRow("key_0"), usageRow("key_0")]);
 });

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { BoundedMap } from "../../src/kv/bounded_map.ts";
-import { seededRandom } from "./disturbed_kv.ts";
+import { seededRandom } from "../seeded_random.ts";
 
 Deno.test("BoundedMap never holds more than its capacity", () => {
   for (const capacity of [2, 3, 10, 100]) {

@@ -2,7 +2,8 @@ import { assertEquals, assertGreater } from "@std/assert";
 import { Store } from "../../src/kv/store.ts";
 import { Harness } from "../harness.ts";
 import { assertExact, createMany } from "./creations.ts";
-import { carryOut, type Disturbance, disturbed, locked, seededRandom } from "./disturbed_kv.ts";
+import { carryOut, type Disturbance, disturbed, locked } from "./disturbed_kv.ts";
+import { seededRandom } from "../seeded_random.ts";
 
 interface Trouble {
   readonly name: string;

@@ -53,17 +53,6 @@ export function hang(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 function disturbedOperation(
   operation: Deno.AtomicOperation,
   commit: (commit: Commit) => Promise<CommitResult>,
