@@ -29,20 +29,17 @@ declare module "@std/assert" {
   export function assertLessOrEqual<T>(actual: T, high: T, message?: string): void;
   export function assertInstanceOf<T>(
     actual: unknown,
-    // deno-lint-ignore no-explicit-any -- a constructor's parameters are of no matter here
-    expected: new (...parameters: any[]) => T,
+    expected: new (...parameters: never[]) => T,
     message?: string,
   ): asserts actual is T;
   export function assertThrows<E extends Error>(
     fn: () => unknown,
-    // deno-lint-ignore no-explicit-any -- as above
-    errorClass: new (...parameters: any[]) => E,
+    errorClass: new (...parameters: never[]) => E,
     messageIncludes?: string,
   ): E;
   export function assertRejects<E extends Error>(
     fn: () => PromiseLike<unknown>,
-    // deno-lint-ignore no-explicit-any -- as above
-    errorClass: new (...parameters: any[]) => E,
+    errorClass: new (...parameters: never[]) => E,
     messageIncludes?: string,
   ): Promise<E>;
 }

@@ -89,7 +89,10 @@ export class Store implements Disposable {
     await this.get(["commits", this.#instance, "probe"]);
   }
 
-  /** Closes the KV; drain first. Removes this store's marks if it can: they are of no use to anybody else. */
+  /**
+   * Closes the KV; drain first. Removes this store's marks if it can: they are of no use to anybody else.
+   * A process that is killed leaves its own behind, a few small rows.
+   */
   async close(): Promise<void> {
     try {
       const marks = await this.list({ prefix: ["commits", this.#instance] }, 1_000);
