@@ -20,13 +20,14 @@ const LOCAL_CHECKS = 100;
  * @throws {OpenError}
  */
 export async function openStore(path: string | undefined): Promise<Store> {
-  const local = path !== undefined && !/^https?:/.test(path);
+  const local = path !== undefined && !isUrl(path);
   if (local && path !== MEMORY) await makeFolder(path);
   const maxChecks = local ? LOCAL_CHECKS : PORTABLE_CHECKS;
   try {
     return await usable(new Store(await openKv(path), { maxChecks }));
   } catch (error) {
-    throw new OpenError(`The KV ${nameOf(path)} cannot be used: ${reason(error)}.`);
+    const name = nameOf(path);
+    throw new OpenError(`The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name)}.`);
   }
 }
 
@@ -64,7 +65,11 @@ async function openKv(path: string | undefined): Promise<Deno.Kv> {
 /** What to call the KV in a message; a URL may hold a password. */
 function nameOf(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
-  return URL.canParse(path) ? `at ${new URL(path).host}` : path;
+  return isUrl(path) ? new URL(path).host : path;
+}
+
+function isUrl(path: string): boolean {
+  return /^https?:/.test(path) && URL.canParse(path);
 }
 
 function reason(error: unknown): string {

@@ -48,15 +48,25 @@ Deno.test("openStore() says in one line why when the KV cannot be used", async (
     await t.step(`the path is ${what}`, async () => {
       const { message } = await assertRejects(() => openStore(path), OpenError);
 
-      assertStringIncludes(message, path.replace("/animals.kv", ""));
+      assertStringIncludes(message, URL.canParse(path) ? "localhost:1" : path.replace("/animals.kv", ""));
       assertEquals(message.split("\n").length, 1);
     });
   }
   await Deno.remove(folder, { recursive: true });
 });
 
+Deno.test("openStore() does not repeat the password in a URL", async () => {
+  Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  using _ = { [Symbol.dispose]: () => Deno.env.delete("DENO_KV_ACCESS_TOKEN") };
+
+  const { message } = await assertRejects(() => openStore("http://user:password@localhost:1/"), OpenError);
+
+  assertEquals(message.includes("password"), false);
+});
+
 Deno.test("openStore() keeps to one line when a server refuses with several", async () => {
   Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  using _ = { [Symbol.dispose]: () => Deno.env.delete("DENO_KV_ACCESS_TOKEN") };
   await using server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 }),
