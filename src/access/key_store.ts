@@ -61,6 +61,7 @@ export class KeyStore {
 
   /** The key, if there is one with this id. */
   async find(id: string): Promise<KeyState | undefined> {
+    // Each of the two rows is one of the two types.
     const [key, usage] = await this.#store.getMany<ApiKey & Usage>([keyRow(id), usageRow(id)]);
     return key && usage ? { ...key.value, usage: usage.value } : undefined;
   }
