@@ -35,7 +35,6 @@ interface Decision {
 }
 
 const MAX_CACHED_KEYS = 10_000;
-const MAX_TURNS = 8;
 
 /**
  * Admits requests, exactly: a round takes the places of all who wait in one commit, which checks that
@@ -55,7 +54,7 @@ export class Limiter {
   constructor(store: Store, clock: () => number) {
     this.#store = store;
     this.#clock = clock;
-    this.admit = batched((round) => this.#round(round), { maxTurns: MAX_TURNS });
+    this.admit = batched((round) => this.#round(round), { patient: true });
   }
 
   async #round(round: readonly Waiting<Claim, Outcome>[]): Promise<void> {
@@ -108,17 +107,13 @@ export class Limiter {
 
   /** The keys, from the cache where it has them; undefined where there is none. */
   async #read(slice: readonly Claims[]): Promise<(KeySnapshot | undefined)[]> {
-    const missing = slice.filter(({ keyId }) => this.#snapshots.get(keyId) === undefined);
-    if (missing.length > 0) {
-      // Both rows of a key are in one read, and so of one moment.
-      const rows = missing.flatMap(({ keyId }) => [keyRow(keyId), usageRow(keyId)]);
-      const entries = await this.#store.getMany<ApiKey & Usage>(rows);
-      missing.forEach(({ keyId }, index) => {
-        const [key, usage] = entries.slice(2 * index);
-        if (key && usage) this.#snapshots.set(keyId, { key: key.value, usage });
-      });
-    }
-    return slice.map(({ keyId }) => this.#snapshots.get(keyId));
+    const cached = slice.map(({ keyId }) => this.#snapshots.get(keyId));
+    const missing = slice.filter((_, index) => cached[index] === undefined);
+    if (missing.length === 0) return cached;
+    // Both rows of a key are in one read, and so of one moment.
+    const rows = missing.flatMap(({ keyId }) => [keyRow(keyId), usageRow(keyId)]);
+    const entries = await this.#store.getMany<ApiKey & Usage>(rows);
+    return cached.map((snapshot) => snapshot ?? toSnapshot(entries.splice(0, 2)));
   }
 
   /** Stores what was decided, provided that no key it was decided on has changed; false otherwise. */
@@ -138,10 +133,16 @@ export class Limiter {
 
   async #areCurrent(decisions: readonly Decision[]): Promise<boolean> {
     const current = await this.#store.getMany(decisions.map(({ snapshot }) => snapshot.usage.key));
-    return decisions.every(({ snapshot }, index) =>
+    const unchanged = decisions.every(({ snapshot }, index) =>
       current[index]?.versionstamp === snapshot.usage.versionstamp
     );
+    if (unchanged) { for (const { snapshot } of decisions) this.#snapshots.set(snapshot.key.id, snapshot); }
+    return unchanged;
   }
+}
+
+function toSnapshot([key, usage]: (Entry<ApiKey & Usage> | null)[]): KeySnapshot | undefined {
+  return key && usage ? { key: key.value, usage } : undefined;
 }
 
 function decide(

@@ -62,19 +62,18 @@ function encoded({ status, headers, body }: Reply): Omit<StoredReply, "fingerpri
   return { status, headers, body: ENCODER.encode(body) };
 }
 
-function respond({ status, headers, body }: Reply): Response {
+function respond(
+  { status, headers, body }: Pick<StoredReply, "status" | "headers"> & { body: BodyInit },
+): Response {
   return new Response(body, { status, headers: { "content-type": "application/json", ...headers } });
 }
 
-function replay({ status, headers, body, fingerprint: first }: StoredReply, fingerprint: string): Response {
+function replay({ fingerprint: first, ...reply }: StoredReply, fingerprint: string): Response {
   if (first !== fingerprint) {
     throw new ApiError(
       "idempotency_key_reused",
       "This Idempotency-Key was used with another body; use a new key.",
     );
   }
-  return new Response(body, {
-    status,
-    headers: { "content-type": "application/json", "idempotency-replayed": "true", ...headers },
-  });
+  return respond({ ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } });
 }

@@ -10,11 +10,13 @@ export interface Waiting<Item, Result> {
 /** How a batcher forms its rounds. */
 export interface BatcherOptions {
   /**
-   * Turns of the event loop that a round may wait while each brings further calls. Worth it where a round
-   * costs far more than a call: a commit does, a read does not.
+   * Whether a round waits a few turns of the event loop while each brings further calls. Worth it where a
+   * round costs far more than a call: a commit does, a read does not.
    */
-  readonly maxTurns?: number;
+  readonly patient?: boolean;
 }
+
+const MAX_TURNS = 8;
 
 /**
  * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next.
@@ -37,7 +39,7 @@ export interface BatcherOptions {
  */
 export function batched<Item, Result>(
   run: (round: readonly Waiting<Item, Result>[]) => Promise<void>,
-  { maxTurns = 0 }: BatcherOptions = {},
+  { patient = false }: BatcherOptions = {},
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let running = false;
@@ -46,7 +48,7 @@ export function batched<Item, Result>(
     running = true;
     await Promise.resolve();
     while (waiting.length > 0) {
-      await noMoreArrive();
+      if (patient) await noMoreArrive();
       const round = waiting;
       waiting = [];
       try {
@@ -60,7 +62,7 @@ export function batched<Item, Result>(
 
   async function noMoreArrive(): Promise<void> {
     let before = 0;
-    for (let turn = 0; turn < maxTurns && waiting.length > before; turn++) {
+    for (let turn = 0; turn < MAX_TURNS && waiting.length > before; turn++) {
       before = waiting.length;
       await eventLoopTurn();
     }

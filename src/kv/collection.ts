@@ -37,7 +37,6 @@ interface Append<Draft, Item> {
 
 type WaitingAppend<Draft, Item> = Waiting<Append<Draft, Item>, Item | undefined>;
 
-const MAX_TURNS = 8;
 const EMPTY: Head = { lastId: 0, versionstamp: null };
 
 /** Items with ascending ids from 1, appended durably; one commit carries every append that waits. */
@@ -56,7 +55,7 @@ export class Collection<Draft, Item> {
   constructor(store: Store, options: CollectionOptions<Draft, Item>) {
     this.#store = store;
     this.#options = options;
-    this.#append = batched((round) => this.#appendRound(round), { maxTurns: MAX_TURNS });
+    this.#append = batched((round) => this.#appendRound(round), { patient: true });
     this.head = batched(async (round) => {
       const head = await this.#readHead();
       for (const { resolve } of round) resolve(head);

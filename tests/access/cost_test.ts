@@ -79,6 +79,21 @@ Deno.test("Limiter reads the rows of a key once when its first requests come one
   assertEquals(service.commits.length, 5);
 });
 
+Deno.test("Limiter halves a commit that one key's conflict refused", async () => {
+  using service = await ThriftyService.start();
+  const issued = await Promise.all(upTo(4).map(() => service.issueKey("free")));
+  const secrets = issued.map(({ secret }) => secret);
+  await service.callAll(secrets);
+  const [first] = issued;
+  await service.keys.setPlan(first?.key.id ?? "", "pro", { minute: 300, day: 10_000 });
+
+  service.reset();
+  const statuses = await service.callAll(secrets);
+
+  assertEquals(new Set(statuses), new Set([404]));
+  assertEquals(service.commits.map(({ checks }) => checks), [4, 2, 2]);
+});
+
 Deno.test("Limiter puts as many keys into a commit as it takes checks", async () => {
   using service = await ThriftyService.start({ maxChecks: 10 });
   const issued = await Promise.all(upTo(35).map(() => service.issueKey("free")));
