@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { RawAnswer } from "./raw_connection.ts";
+import { type RawAnswer, RawConnection } from "./raw_connection.ts";
 import type { ServerProcess } from "./server_process.ts";
 
 /**
@@ -7,6 +7,25 @@ import type { ServerProcess } from "./server_process.ts";
  * the HTTP layer's refusal: a status from 400 to 499, or the end of the connection.
  */
 export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 413 | "refused";
+
+/** What is sent on a connection, and what may come back. */
+export type RawCase = readonly [name: string, request: string, expected: Expected];
+
+/** Sends each request on a connection of its own, a step each, and sees that the server goes on. */
+export async function runCases(
+  t: Deno.TestContext,
+  server: ServerProcess,
+  cases: readonly RawCase[],
+): Promise<void> {
+  for (const [name, request, expected] of cases) {
+    await t.step(name, async () => {
+      using connection = await RawConnection.open(server.port);
+      await connection.send(request);
+      assertAnswer(await connection.receive(), expected);
+      await assertAlive(server);
+    });
+  }
+}
 
 /** Holds the answer against what is expected, with an Error body from 400 on. */
 export function assertAnswer(answer: RawAnswer | undefined, expected: Expected): void {

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { assertAlive, assertAnswer, type Expected } from "./expectations.ts";
+import { assertAlive, type RawCase, runCases } from "./expectations.ts";
 import { type RawAnswer, RawConnection, rawRequest } from "./raw_connection.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
@@ -15,7 +15,7 @@ Deno.test("server answers sensibly and goes on when the request's body is unusua
   const chunked = { "transfer-encoding": "chunked" };
   const tooMuch = "x".repeat(MAX_BYTES + 1);
 
-  const cases: readonly [name: string, request: string, expected: Expected][] = [
+  const cases: readonly RawCase[] = [
     ["a body", post({}, ANIMAL), 201],
     ["a body in one chunk", post(chunked, chunk(ANIMAL) + chunk("")), 201],
     ["a body in many chunks", post(chunked, [...ANIMAL].map(chunk).join("") + chunk("")), 201],
@@ -49,14 +49,7 @@ Deno.test("server answers sensibly and goes on when the request's body is unusua
     ],
     ["two idempotency keys", post({ "idempotency-key": '"a"\r\nidempotency-key: "b"' }, ANIMAL), 400],
   ];
-  for (const [name, request, expected] of cases) {
-    await t.step(name, async () => {
-      using connection = await RawConnection.open(server.port);
-      await connection.send(request);
-      assertAnswer(await connection.receive(), expected);
-      await assertAlive(server);
-    });
-  }
+  await runCases(t, server, cases);
 });
 
 Deno.test("server says 100 and then answers when the client expects to be asked for the body", async () => {

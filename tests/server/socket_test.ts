@@ -1,5 +1,5 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { assertAlive, assertAnswer, type Expected } from "./expectations.ts";
+import { type RawCase, runCases } from "./expectations.ts";
 import { RawConnection, rawRequest } from "./raw_connection.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
@@ -13,7 +13,7 @@ Deno.test("server answers sensibly and goes on when the request's head is unusua
   const plain = (...lines: readonly string[]) =>
     [...lines, `authorization: ${authorization}`, "", ""].join("\r\n");
 
-  const cases: readonly [name: string, request: string, expected: Expected][] = [
+  const cases: readonly RawCase[] = [
     ["OPTIONS of everything", rawRequest("OPTIONS *"), 204],
     ["OPTIONS of a path", rawRequest("OPTIONS /v1/pets"), 204],
     ["OPTIONS of no path", rawRequest("OPTIONS /nothing"), 404],
@@ -73,14 +73,7 @@ Deno.test("server answers sensibly and goes on when the request's head is unusua
     ["empty lines before the request", `\r\n\r\n${get("/v1/pets")}`, 200],
     ["TLS", "\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n", "refused"],
   ];
-  for (const [name, request, expected] of cases) {
-    await t.step(name, async () => {
-      using connection = await RawConnection.open(server.port);
-      await connection.send(request);
-      assertAnswer(await connection.receive(), expected);
-      await assertAlive(server);
-    });
-  }
+  await runCases(t, server, cases);
 });
 
 Deno.test("server answers HEAD like GET, without the body, when the method is HEAD", async () => {
