@@ -7,7 +7,7 @@ import type { PetQuery, PetStore } from "./pet_store.ts";
 
 /** A page of a listing, ready to send. */
 export interface RenderedPage {
-  readonly body: Uint8Array<ArrayBuffer>;
+  readonly body: string;
   readonly etag: string;
   /** Query string of the next page; undefined on the last page. */
   readonly nextQuery: string | undefined;
@@ -21,7 +21,6 @@ interface CachedPage {
 }
 
 const MAX_PAGES = 100;
-const ENCODER = new TextEncoder();
 
 /** Keeps recent pages for as long as the catalogue stays at the version they were made from. */
 export class PageCache {
@@ -55,7 +54,7 @@ export class PageCache {
     const { pets, more } = await this.#pets.list(query, head);
     const last = pets.at(-1);
     return {
-      body: ENCODER.encode(stringifyJson(pets)),
+      body: stringifyJson(pets),
       etag: `"${head.versionstamp ?? 0}.${limit}.${status}.${after}"`,
       nextQuery: more && last ? nextQuery(query, last.id) : undefined,
     };
