@@ -58,12 +58,13 @@ const BASE = "/v1";
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp({ store, environment, clock, log, clientAddress, drain }: Services): App {
   const replies = new ReplyStore(store);
+  const pets = new PetStore(store);
   const match = createMatcher([
-    ...petRoutes(new PetStore(store), replies),
+    ...petRoutes(pets, replies),
     ...messageRoutes(new MessageStore(store), replies),
     ...healthRoutes(store),
   ]);
-  const gate = new Gate(store, environment, clock);
+  const gate = new Gate({ store, environment, clock, confirmed: pets.catalogue });
   const requestId = createRequestIds();
 
   return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
@@ -72,6 +73,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
     const exchange: Exchange = {
       id: requestId(request),
       now: clock(),
+      arrived: pets.catalogue.moment,
       path,
       query,
       address: () => clientAddress(request, info),

@@ -1,8 +1,7 @@
-import type { Store } from "../kv/store.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
 import { Authenticator } from "./authenticator.ts";
 import { KeyStore } from "./key_store.ts";
-import { Limiter } from "./limiter.ts";
+import { Limiter, type LimiterOptions } from "./limiter.ts";
 import type { Environment } from "./secret.ts";
 import type { Verdict } from "./usage.ts";
 
@@ -13,15 +12,20 @@ export interface Admission {
   readonly verdict: Verdict;
 }
 
+/** What a gate stands on. */
+export interface GateOptions extends LimiterOptions {
+  readonly environment: Environment;
+}
+
 /** Charges every request to its API key or, without a valid one, to its client address. */
 export class Gate {
   readonly #authenticator: Authenticator;
   readonly #limiter: Limiter;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
 
-  constructor(store: Store, environment: Environment, clock: () => number) {
-    this.#authenticator = new Authenticator(new KeyStore(store), environment);
-    this.#limiter = new Limiter(store, clock);
+  constructor({ environment, ...limiter }: GateOptions) {
+    this.#authenticator = new Authenticator(new KeyStore(limiter.store), environment);
+    this.#limiter = new Limiter(limiter);
   }
 
   /**

@@ -1,5 +1,6 @@
 import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
+import type { ConfirmedRow } from "../kv/confirmed_row.ts";
 import { retried } from "../kv/retry.ts";
 import type { Entry, Store } from "../kv/store.ts";
 import { type ApiKey, isValid, keyRow, usageRow } from "./api_key.ts";
@@ -34,6 +35,15 @@ interface Decision {
   readonly outcomes: readonly Outcome[];
 }
 
+/** What a limiter stands on. */
+export interface LimiterOptions {
+  readonly store: Store;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /** A row that admissions confirm on the side. */
+  readonly confirmed: ConfirmedRow<unknown>;
+}
+
 const MAX_CACHED_KEYS = 10_000;
 
 /**
@@ -49,19 +59,23 @@ export class Limiter {
   readonly admit: (claim: Claim) => Promise<Outcome>;
   readonly #store: Store;
   readonly #clock: () => number;
+  readonly #confirmed: ConfirmedRow<unknown>;
   readonly #snapshots: BoundedMap<string, KeySnapshot> = new BoundedMap(MAX_CACHED_KEYS);
 
-  constructor(store: Store, clock: () => number) {
+  constructor({ store, clock, confirmed }: LimiterOptions) {
     this.#store = store;
     this.#clock = clock;
+    this.#confirmed = confirmed;
     this.admit = batched((round) => this.#round(round), { patient: true });
   }
 
   async #round(round: readonly Waiting<Claim, Outcome>[]): Promise<void> {
     const groups = [...Map.groupBy(round, ({ item }) => item.keyId)];
     const slices: Promise<void>[] = [];
-    for (let start = 0; start < groups.length; start += this.#store.maxChecks) {
-      const slice = groups.slice(start, start + this.#store.maxChecks)
+    // One check is left to the confirmed row.
+    const size = this.#store.maxChecks - 1;
+    for (let start = 0; start < groups.length; start += size) {
+      const slice = groups.slice(start, start + size)
         .map(([keyId, waiting]) => ({ keyId, waiting }));
       slices.push(this.#settleSlice(slice, `admit/${start}`));
     }
@@ -94,7 +108,7 @@ export class Limiter {
     const snapshots = await this.#read(slice);
     const now = this.#clock();
     const decisions = slice.map(({ waiting }, index) => decide(snapshots[index], waiting, now));
-    if (!await this.#confirm(decisions.filter((decision) => decision !== undefined), slot)) {
+    if (!await this.#commit(decisions.filter((decision) => decision !== undefined), slot)) {
       for (const { keyId } of slice) this.#snapshots.delete(keyId);
       return undefined;
     }
@@ -117,10 +131,10 @@ export class Limiter {
   }
 
   /** Stores what was decided, provided that no key it was decided on has changed; false otherwise. */
-  async #confirm(decisions: readonly Decision[], slot: string): Promise<boolean> {
+  async #commit(decisions: readonly Decision[], slot: string): Promise<boolean> {
     const changed = decisions.filter(({ snapshot, usage }) => snapshot.usage.value !== usage);
     if (changed.length === 0) return await this.#areCurrent(decisions);
-    const versionstamp = await this.#store.commit(slot, (operation) => {
+    const versionstamp = await this.#confirmed.commit(slot, (operation) => {
       for (const { snapshot } of decisions) operation.check(snapshot.usage);
       for (const { snapshot, usage } of changed) operation.set(snapshot.usage.key, usage);
     });

@@ -9,6 +9,8 @@ export interface Call {
   readonly query: string;
   /** When the request arrived, ms since the epoch. */
   readonly now: number;
+  /** Its arrival among the moments of storage: nothing that was read before may answer it. */
+  readonly arrived: number;
   /** Id of the API key that called; empty on a public route. */
   readonly keyId: string;
 }

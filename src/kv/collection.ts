@@ -9,6 +9,11 @@ export interface Head {
   readonly versionstamp: string | null;
 }
 
+/** What the row of a head holds; its versionstamp is the head's. */
+export interface HeadRow {
+  readonly lastId: number;
+}
+
 /** A key and the value to store under it. */
 export type Row = readonly [key: Deno.KvKey, value: unknown];
 
@@ -37,16 +42,15 @@ interface Append<Draft, Item> {
 
 type WaitingAppend<Draft, Item> = Waiting<Append<Draft, Item>, Item | undefined>;
 
+/** The head that a row holds. */
+export function headOf(entry: Entry<HeadRow> | null): Head {
+  return entry ? { lastId: entry.value.lastId, versionstamp: entry.versionstamp } : EMPTY;
+}
+
 const EMPTY: Head = { lastId: 0, versionstamp: null };
 
 /** Items with ascending ids from 1, appended durably; one commit carries every append that waits. */
 export class Collection<Draft, Item> {
-  /**
-   * The head as it is after the call: one read serves all who wait.
-   *
-   * @throws {StoreUnavailable}
-   */
-  readonly head: (_: void) => Promise<Head>;
   readonly #append: (append: Append<Draft, Item>) => Promise<Item | undefined>;
   readonly #store: Store;
   readonly #options: CollectionOptions<Draft, Item>;
@@ -56,10 +60,6 @@ export class Collection<Draft, Item> {
     this.#store = store;
     this.#options = options;
     this.#append = batched((round) => this.#appendRound(round), { patient: true });
-    this.head = batched(async (round) => {
-      const head = await this.#readHead();
-      for (const { resolve } of round) resolve(head);
-    });
   }
 
   /**
@@ -72,8 +72,7 @@ export class Collection<Draft, Item> {
   }
 
   async #readHead(): Promise<Head> {
-    const entry = await this.#store.get<{ lastId: number }>(this.#options.head);
-    return entry ? { lastId: entry.value.lastId, versionstamp: entry.versionstamp } : EMPTY;
+    return headOf(await this.#store.get<HeadRow>(this.#options.head));
   }
 
   async #appendRound(round: readonly WaitingAppend<Draft, Item>[]): Promise<void> {

@@ -33,14 +33,14 @@ export class PageCache {
   }
 
   /**
-   * The page that a query string asks for, of the catalogue as it is after the call.
+   * The page that a query string asks for, of the catalogue as it was at some time after the moment.
    *
    * @throws {ApiError} `invalid_request`, naming the parameter and what was expected.
    * @throws {StoreUnavailable}
    */
-  async get(queryString: string): Promise<RenderedPage> {
+  async get(queryString: string, after: number): Promise<RenderedPage> {
     const query = this.#pages.get(queryString)?.query ?? parsePetQuery(queryString);
-    const head = await this.#pets.head();
+    const head = await this.#pets.head(after);
     const cached = this.#pages.get(queryString);
     if (cached?.versionstamp === head.versionstamp) return cached.page;
     const page = this.#render(query, head);

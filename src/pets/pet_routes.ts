@@ -18,7 +18,7 @@ export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
   const pages = new PageCache(pets);
 
   async function listPets(request: Request, call: Call): Promise<Response> {
-    const { body, etag, nextQuery } = await pages.get(call.query);
+    const { body, etag, nextQuery } = await pages.get(call.query, call.arrived);
     if (nextQuery === undefined) return conditionalResponse(request, body, { etag });
     const link = `<${clientOrigin(request)}${PATH}${nextQuery}>; rel="next"`;
     return conditionalResponse(request, body, { etag, link });

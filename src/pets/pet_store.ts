@@ -1,5 +1,6 @@
 import { BoundedMap } from "../kv/bounded_map.ts";
-import { type Attachment, Collection, type Head } from "../kv/collection.ts";
+import { type Attachment, Collection, type Head, headOf, type HeadRow } from "../kv/collection.ts";
+import { ConfirmedRow } from "../kv/confirmed_row.ts";
 import type { Entry, Store } from "../kv/store.ts";
 import type { NewPet, Pet, PetStatus } from "./pet.ts";
 
@@ -20,10 +21,13 @@ export interface PetPage {
   readonly more: boolean;
 }
 
+const CATALOGUE = ["catalogue"];
 const MAX_CACHED_PETS = 10_000;
 
 /** The catalogue. Every method throws StoreUnavailable when KV fails. */
 export class PetStore {
+  /** The row that every change of the catalogue changes. */
+  readonly catalogue: ConfirmedRow<HeadRow>;
   readonly #store: Store;
   readonly #pets: Collection<NewPet, Pet>;
   /** Animals never change, so what was found once stays true. */
@@ -31,8 +35,9 @@ export class PetStore {
 
   constructor(store: Store) {
     this.#store = store;
+    this.catalogue = new ConfirmedRow(store, CATALOGUE);
     this.#pets = new Collection(store, {
-      head: ["catalogue"],
+      head: CATALOGUE,
       appendsPerCommit: 100,
       item: (newPet, id) => ({ id, ...newPet }),
       rows: (pet) => [
@@ -56,9 +61,9 @@ export class PetStore {
     return entry;
   }
 
-  /** The newest state of the catalogue, as it is after the call. */
-  head(): Promise<Head> {
-    return this.#pets.head();
+  /** The state of the catalogue at some time after the moment (of its row). */
+  async head(after: number): Promise<Head> {
+    return headOf(await this.catalogue.get(after));
   }
 
   /** A page of the catalogue as it was at `head`: animals never change, so later ones are just left out. */

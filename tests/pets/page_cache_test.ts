@@ -25,8 +25,11 @@ Deno.test("get() reads once for all who ask at the same time, and after", async 
   const cache = new PageCache(pets);
   await pets.create(REX);
 
-  const pages = await Promise.all([cache.get("?limit=5"), cache.get("?limit=5")]);
-  pages.push(await cache.get("?limit=5"));
+  const pages = await Promise.all([
+    cache.get("?limit=5", Infinity),
+    cache.get("?limit=5", Infinity),
+  ]);
+  pages.push(await cache.get("?limit=5", Infinity));
 
   assertEquals(pets.reads, 1);
   assertEquals(
@@ -40,9 +43,9 @@ Deno.test("get() reads again once the catalogue has changed", async () => {
   const pets = new CountingPets(store);
   const cache = new PageCache(pets);
 
-  const empty = await cache.get("");
+  const empty = await cache.get("", Infinity);
   await pets.create(REX);
-  const full = await cache.get("");
+  const full = await cache.get("", Infinity);
 
   assertEquals(pets.reads, 2);
   assertNotEquals(full.etag, empty.etag);
@@ -57,10 +60,10 @@ Deno.test.each([
   const pets = new CountingPets(store);
   const cache = new PageCache(pets);
 
-  await cache.get("");
-  for (let limit = 1; limit <= others; limit++) await cache.get(`?limit=${limit}`);
+  await cache.get("", Infinity);
+  for (let limit = 1; limit <= others; limit++) await cache.get(`?limit=${limit}`, Infinity);
   assertEquals(pets.reads, 1 + others);
-  await cache.get("");
+  await cache.get("", Infinity);
 
   assertEquals(pets.reads, 1 + others + rereads);
 });
@@ -71,18 +74,18 @@ Deno.test("get() does not keep a failure", async () => {
   const cache = new PageCache(pets);
   pets.failures = 1;
 
-  await assertRejects(() => cache.get(""), StoreUnavailable);
+  await assertRejects(() => cache.get("", Infinity), StoreUnavailable);
 
-  assertEquals((await cache.get("")).body, "[]");
+  assertEquals((await cache.get("", Infinity)).body, "[]");
 });
 
 Deno.test("get() refuses a bad query also when the page before it is kept", async () => {
   using store = await openStore();
   const cache = new PageCache(new CountingPets(store));
-  await cache.get("?limit=1");
+  await cache.get("?limit=1", Infinity);
 
   for (const query of ["?limit=1&limit=1", "?limit=0", "?limit=0"]) {
-    await assertRejects(() => cache.get(query), ApiError, "limit");
+    await assertRejects(() => cache.get(query, Infinity), ApiError, "limit");
   }
 });
 
