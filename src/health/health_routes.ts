@@ -12,11 +12,15 @@ export function healthRoutes(store: Store): Route[] {
 
   async function ready(): Promise<Response> {
     await probe();
-    return jsonResponse({ status: "ready" });
+    return statusResponse("ready");
   }
 
   return [
-    { method: "GET", path: "/health", access: "public", handler: () => jsonResponse({ status: "alive" }) },
+    { method: "GET", path: "/health", access: "public", handler: () => statusResponse("alive") },
     { method: "GET", path: "/ready", access: "public", handler: ready },
   ];
+}
+
+function statusResponse(status: string): Response {
+  return jsonResponse(JSON.stringify({ status }));
 }

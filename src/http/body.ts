@@ -1,3 +1,4 @@
+import { clearImmediate, setImmediate } from "node:timers";
 import { ApiError } from "./error.ts";
 import { parseJson } from "./json.ts";
 
@@ -40,45 +41,56 @@ export async function readJsonObject(request: Request, limits: BodyLimits = BODY
   return { bytes, object: { ...value } };
 }
 
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
 
 async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
-  if (Number(request.headers.get("content-length")) > limits.maxBytes) throw tooLarge(limits);
-  if (request.body === null) return new Uint8Array();
-
-  const reader = request.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    reader.cancel().catch(() => {});
-  }, limits.timeoutMs);
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  // Most bodies come along with their headers: only the others cost a timer.
+  const arming = setImmediate(() => {
+    timer = setTimeout(() => reject(tooLate(limits)), limits.timeoutMs);
+  });
   try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      length += read.value.length;
-      if (length > limits.maxBytes) {
-        reader.cancel().catch(() => {});
-        throw tooLarge(limits);
-      }
-      chunks.push(read.value);
-    }
+    const body = isSized(request, limits) ? request.bytes() : readChunks(request, limits);
+    const bytes = await Promise.race([body, late]);
+    if (bytes.length > limits.maxBytes) throw tooLarge(limits);
+    return bytes;
   } catch (error) {
     if (error instanceof ApiError) throw error;
     throw new ApiError("invalid_request", "The body ended before it was complete.");
   } finally {
+    clearImmediate(arming);
     clearTimeout(timer);
   }
-  if (late) {
-    throw new ApiError("request_timeout", `The body must arrive within ${limits.timeoutMs / 1000} s.`, {
-      connection: "close",
-    });
+}
+
+/** Whether the request says how long its body is: HTTP then ends the body there (RFC 9112 section 6.3). */
+function isSized({ headers }: Request, limits: BodyLimits): boolean {
+  const length = headers.get("content-length");
+  if (Number(length) > limits.maxBytes) throw tooLarge(limits);
+  return length !== null && headers.get("transfer-encoding") === null;
+}
+
+async function readChunks({ body }: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > limits.maxBytes) throw tooLarge(limits);
+    chunks.push(chunk);
   }
   return concat(chunks, length);
 }
 
 function tooLarge({ maxBytes }: BodyLimits): ApiError {
   return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
+}
+
+function tooLate({ timeoutMs }: BodyLimits): ApiError {
+  return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`, {
+    connection: "close",
+  });
 }
 
 function concat(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
@@ -93,7 +105,7 @@ function concat(chunks: readonly Uint8Array[], length: number): Uint8Array<Array
 
 function decode(bytes: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return UTF_8.decode(bytes);
   } catch {
     throw new ApiError("invalid_json", "The body must be UTF-8.");
   }

@@ -1,4 +1,5 @@
 import { ifNoneMatch } from "@std/http/etag";
+import { jsonResponse } from "./json.ts";
 
 /** Headers of a response that a client may keep but has to revalidate before each use. */
 export interface Validators {
@@ -6,13 +7,10 @@ export interface Validators {
   readonly [header: string]: string;
 }
 
-/** The representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
-export function conditionalResponse(request: Request, body: BodyInit, validators: Validators): Response {
-  const fresh = ifNoneMatch(request.headers.get("if-none-match"), validators.etag);
-  const response = fresh ? new Response(body) : new Response(null, { status: 304 });
-  const { headers } = response;
-  if (fresh) headers.set("content-type", "application/json");
-  for (const [name, value] of Object.entries(validators)) headers.set(name, value);
-  headers.set("cache-control", "private, no-cache");
-  return response;
+/** The JSON representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
+export function conditionalResponse(request: Request, text: string, validators: Validators): Response {
+  const headers = { ...validators, "cache-control": "private, no-cache" };
+  return ifNoneMatch(request.headers.get("if-none-match"), validators.etag)
+    ? jsonResponse(text, { headers })
+    : new Response(null, { status: 304, headers });
 }

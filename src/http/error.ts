@@ -1,3 +1,5 @@
+import { jsonResponse } from "./json.ts";
+
 /** Every `code` an Error body can carry, with its HTTP status (interface section 7). */
 const STATUS = {
   invalid_request: 400,
@@ -62,8 +64,5 @@ export class ApiError extends Error implements Problem {
  */
 export function problemResponse({ code, message, headers }: Problem): Response {
   const status = STATUS[code];
-  const response = new Response(JSON.stringify({ code, message, status }), { status });
-  response.headers.set("content-type", "application/json");
-  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
-  return response;
+  return jsonResponse(JSON.stringify({ code, message, status }), { status, headers });
 }

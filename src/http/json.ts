@@ -30,7 +30,20 @@ export function stringifyJson(value: unknown): string {
   );
 }
 
-/** A 200 response with the value as its JSON body. */
-export function jsonResponse(value: unknown): Response {
-  return new Response(stringifyJson(value), { headers: { "content-type": "application/json" } });
+/** What a response has beside its body. */
+export interface JsonResponseInit {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A response with JSON text for its body. */
+export function jsonResponse(
+  text: string | Uint8Array<ArrayBuffer>,
+  { status = 200, headers = {} }: JsonResponseInit = {},
+): Response {
+  // With its headers in hand, the constructor would prepare for sending what is going to get more of them.
+  const response = new Response(text, { status });
+  response.headers.set("content-type", "application/json");
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { ApiError } from "../http/error.ts";
+import { jsonResponse } from "../http/json.ts";
 import type { Call } from "../http/router.ts";
 import type { Attachment } from "../kv/collection.ts";
 import { retried } from "../kv/retry.ts";
@@ -42,7 +43,7 @@ export async function createOnce<Item>(
 ): Promise<Response> {
   const key = readIdempotencyKey(request);
   // Without an attachment there is no guard to change, and the first attempt is the last.
-  if (key === undefined) return respond(creation.reply(await retried(() => creation.create())));
+  if (key === undefined) return toResponse(creation.reply(await retried(() => creation.create())));
 
   const name: ReplyName = [call.keyId, creation.operation, key];
   const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
@@ -54,26 +55,24 @@ export async function createOnce<Item>(
       guard: { key: replyRow(name), versionstamp: first?.versionstamp ?? null },
       rows: (item) => replyRows(name, { ...encoded(creation.reply(item)), fingerprint, expiresAt }),
     });
-    return item && respond(creation.reply(item));
+    return item && toResponse(creation.reply(item));
   });
+}
+
+function toResponse(reply: Reply | StoredReply): Response {
+  return jsonResponse(reply.body, reply);
 }
 
 function encoded({ status, headers, body }: Reply): Omit<StoredReply, "fingerprint" | "expiresAt"> {
   return { status, headers, body: ENCODER.encode(body) };
 }
 
-function respond(
-  { status, headers, body }: Pick<StoredReply, "status" | "headers"> & { body: BodyInit },
-): Response {
-  return new Response(body, { status, headers: { "content-type": "application/json", ...headers } });
-}
-
-function replay({ fingerprint: first, ...reply }: StoredReply, fingerprint: string): Response {
-  if (first !== fingerprint) {
+function replay(reply: StoredReply, fingerprint: string): Response {
+  if (reply.fingerprint !== fingerprint) {
     throw new ApiError(
       "idempotency_key_reused",
       "This Idempotency-Key was used with another body; use a new key.",
     );
   }
-  return respond({ ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } });
+  return toResponse({ ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } });
 }

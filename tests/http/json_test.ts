@@ -32,8 +32,8 @@ Deno.test.each([
   assertEquals(stringifyJson(parseJson(text)), text);
 });
 
-Deno.test("jsonResponse() sends bigints as numbers", async () => {
-  const response = jsonResponse({ id: 9007199254740993n });
+Deno.test("jsonResponse() sends JSON text", async () => {
+  const response = jsonResponse(stringifyJson({ id: 9007199254740993n }));
 
   assertEquals(response.status, 200);
   assertEquals(response.headers.get("content-type"), "application/json");
