@@ -1,3 +1,5 @@
+import config from "../../deno.json" with { type: "json" };
+
 /** How to start a server: what follows `deno run`, and its environment beside PORT. */
 export interface ServerCommand {
   readonly args: readonly string[];
@@ -5,6 +7,8 @@ export interface ServerCommand {
 }
 
 const ROOT = `${import.meta.dirname}/../..`;
+// Every server gets what the service gets.
+const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
 const START_DEADLINE = 30_000;
 const POLL_INTERVAL = 5;
 const LOWEST_PORT = 20_000;
@@ -51,7 +55,7 @@ export class ServerProcess implements AsyncDisposable {
 
 function spawn({ args, env }: ServerCommand, port: number, signal: AbortSignal): Deno.ChildProcess {
   return new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", ...args],
+    args: ["run", "--quiet", ...V8_FLAGS, ...args],
     cwd: ROOT,
     env: { ...env, PORT: `${port}`, HOST: "127.0.0.1", NODE_ENV: "production" },
     stdin: "null",
