@@ -7,12 +7,10 @@ const LONGEST_BAN = DAY;
 
 /** What one caller has used. Times are ms since the epoch. */
 export interface Usage {
-  /** Start of the minute that `minuteUsed` and `refused` count. */
+  /** Start of the minute that `minuteUsed` and `refused` count, in the day that `dayUsed` counts. */
   readonly minute: number;
   readonly minuteUsed: number;
   readonly refused: number;
-  /** Start of the day that `dayUsed` counts. */
-  readonly day: number;
   readonly dayUsed: number;
   /** End of the last ban; 0 when there was none. */
   readonly bannedUntil: number;
@@ -38,7 +36,6 @@ export const UNUSED: Usage = {
   minute: 0,
   minuteUsed: 0,
   refused: 0,
-  day: 0,
   dayUsed: 0,
   bannedUntil: 0,
   bans: 0,
@@ -86,9 +83,8 @@ export function takeOrStrike(usage: Usage, limits: Limits, now: number): Verdict
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
   if (minute <= usage.minute) return usage;
-  const day = now - now % DAY;
-  const dayUsed = day === usage.day ? usage.dayUsed : 0;
-  return { ...usage, minute, minuteUsed: 0, refused: 0, day, dayUsed };
+  const dayUsed = minute < dayEnd(usage) ? usage.dayUsed : 0;
+  return { ...usage, minute, minuteUsed: 0, refused: 0, dayUsed };
 }
 
 /** The usage without strikes, and with no ban in force or remembered. */
@@ -103,7 +99,7 @@ export function minuteEnd(usage: Usage): number {
 
 /** When the day that is counted ends, ms since the epoch. */
 export function dayEnd(usage: Usage): number {
-  return usage.day + DAY;
+  return usage.minute - usage.minute % DAY + DAY;
 }
 
 function ban(usage: Usage, now: number): Usage {

@@ -23,7 +23,7 @@ interface Situation {
 
 const FREE = { minute: 60, day: 1_000 };
 const FREE_POLICY = '"minute";q=60;w=60, "day";q=1000;w=86400';
-const TODAY = { minute: NOON, day: MIDNIGHT - DAY };
+const TODAY = { minute: NOON };
 
 const situations: readonly Situation[] = [
   {
