@@ -1,3 +1,4 @@
+import { SECRET_LIKE } from "./src/access/secret.ts";
 import { type App, createApp } from "./src/app.ts";
 import { type Config, ConfigError, readConfig } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
@@ -28,7 +29,7 @@ function isForOperator(error: unknown): error is Error {
 async function main(): Promise<void> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
-  const log = createLog({ access: config.accessLog });
+  const log = createLog({ access: config.accessLog, secret: SECRET_LIKE });
   const store = await openStore(config.kvPath);
   const drain = new Drain();
   const app = createApp({

@@ -41,7 +41,7 @@ export function readConfig(get: (name: string) => string | undefined): Config {
   return {
     port: readPort(variable("PORT") ?? "8000"),
     host: variable("HOST") ?? "0.0.0.0",
-    kvPath: variable("KV_PATH") ?? (onDeploy ? undefined : DEFAULT_KV_PATH),
+    kvPath: readKvPath(variable("KV_PATH")) ?? (onDeploy ? undefined : DEFAULT_KV_PATH),
     environment: oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? (live ? "production" : "staging"), [
       "production",
       "staging",
@@ -55,6 +55,13 @@ function readPort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
   if (!(port <= 65_535)) throw new ConfigError("PORT must be an integer from 0 to 65535.");
   return port;
+}
+
+function readKvPath(text: string | undefined): string | undefined {
+  if (text !== undefined && /^\w+:\/\//.test(text) && !/^https?:/.test(text)) {
+    throw new ConfigError("KV_PATH must be a file, :memory: or an http or https URL.");
+  }
+  return text;
 }
 
 function oneOf<Value extends string>(name: string, text: string, values: readonly Value[]): Value {

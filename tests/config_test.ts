@@ -57,6 +57,7 @@ for (const [variables, change] of settings) {
 const PORT_RANGE = "PORT must be an integer from 0 to 65535.";
 const ENVIRONMENTS = "ENVIRONMENT must be one of production, staging.";
 const ACCESS_LOGS = "ACCESS_LOG must be one of off, json.";
+const KV_PATHS = "KV_PATH must be a file, :memory: or an http or https URL.";
 const HEADER_NAME = "CLIENT_ADDRESS_HEADER must be the name of an HTTP header.";
 
 const mistakes: readonly (readonly [name: string, values: readonly string[], says: string])[] = [
@@ -75,6 +76,7 @@ const mistakes: readonly (readonly [name: string, values: readonly string[], say
     "http",
     "８０",
   ], PORT_RANGE],
+  ["KV_PATH", ["ftp://kv.example", "htps://kv.example", "file:///srv/animals.kv"], KV_PATHS],
   ["ENVIRONMENT", ["Production", "prod", "test", " staging", "production,staging"], ENVIRONMENTS],
   ["ACCESS_LOG", ["JSON", "on", "true", "1", "text"], ACCESS_LOGS],
   [

@@ -10,6 +10,9 @@ const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 const SECRET = /^as_(?:live|test)_[0-9A-Za-z]{38}$/;
 
+/** What may be an API key, wherever it stands in a text. */
+export const SECRET_LIKE: RegExp = /as_(?:live|test)_\w+/g;
+
 /**
  * A new API key: prefix, 32 random base62 characters, 6 of checksum.
  *

@@ -21,7 +21,8 @@ export const KEYS_HELP = `Usage: deno task keys COMMAND
   show ID            one key and its usage, as JSON
   rotate ID [--grace 24h]
                      give the key a new secret, printed like a new key; the old secret ends
-                     at once, or after a grace period (s, m, h or d)
+                     at once, or after a grace period (s, m, h or d); at most nine old ones
+                     stay valid
   revoke ID          end the key for good
   plan ID PLAN [--per-minute N --per-day N]
                      move the key to another plan

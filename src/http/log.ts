@@ -35,10 +35,19 @@ export interface Log {
 
 const ENCODER = new TextEncoder();
 
+/** What to log. */
+export interface LogOptions {
+  /** Whether to log requests. */
+  readonly access: boolean;
+  /** What to leave out of every line; clients put secrets in odd places. */
+  readonly secret: RegExp;
+}
+
 /** Writes JSON lines: errors to standard error, and requests to standard output if asked to. */
-export function createLog({ access }: { access: boolean }): Log {
-  const error = (record: ErrorRecord) => writeLine(Deno.stderr, record);
-  return access ? { error, access: (record) => writeLine(Deno.stdout, record) } : { error };
+export function createLog({ access, secret }: LogOptions): Log {
+  const line = (record: object) => `${JSON.stringify(record).replace(secret, "[secret]")}\n`;
+  const error = (record: ErrorRecord) => write(Deno.stderr, line(record));
+  return access ? { error, access: (record) => write(Deno.stdout, line(record)) } : { error };
 }
 
 /** What the log may say of an error: names and a place, for messages can hold anything. */
@@ -50,9 +59,9 @@ export function describeError(error: unknown): Pick<ErrorRecord, "error" | "at">
 }
 
 /** A log that nobody reads any more is no reason to fail a request. */
-function writeLine(output: { writeSync(bytes: Uint8Array): number }, record: object): void {
+function write(output: { writeSync(bytes: Uint8Array): number }, line: string): void {
   try {
-    output.writeSync(ENCODER.encode(`${JSON.stringify(record)}\n`));
+    output.writeSync(ENCODER.encode(line));
   } catch {
     return;
   }

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { createSecret, SECRET_LIKE } from "../../src/access/secret.ts";
 import { createLog, describeError } from "../../src/http/log.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { Harness } from "../harness.ts";
@@ -21,17 +22,32 @@ const ERROR = {
 };
 
 Deno.test("createLog() writes a JSON line to standard output for a request, if asked to", () => {
-  const lines = capture(Deno.stdout, () => createLog({ access: true }).access?.(ACCESS));
+  const lines = capture(Deno.stdout, () => createLog({ access: true, secret: SECRET_LIKE }).access?.(ACCESS));
   assertEquals(lines, [`${JSON.stringify(ACCESS)}\n`]);
 });
 
 Deno.test("createLog() writes nothing for a request unless asked to", () => {
-  assertEquals(createLog({ access: false }).access, undefined);
+  assertEquals(createLog({ access: false, secret: SECRET_LIKE }).access, undefined);
 });
 
 Deno.test.each([true, false])("createLog() writes a JSON line to standard error for an error", (access) => {
-  const lines = capture(Deno.stderr, () => createLog({ access }).error(ERROR));
+  const lines = capture(Deno.stderr, () => createLog({ access, secret: SECRET_LIKE }).error(ERROR));
   assertEquals(lines, [`${JSON.stringify(ERROR)}\n`]);
+});
+
+Deno.test("createLog() leaves keys out, wherever a client put them", () => {
+  const [id, method] = [createSecret("staging"), `GET_${createSecret("production")}`];
+  const log = createLog({ access: true, secret: SECRET_LIKE });
+
+  const lines = [
+    ...capture(Deno.stdout, () => log.access?.({ ...ACCESS, id, method })),
+    ...capture(Deno.stderr, () => log.error({ ...ERROR, id })),
+  ];
+
+  assertEquals(lines, [
+    `${JSON.stringify({ ...ACCESS, id: "[secret]", method: "GET_[secret]" })}\n`,
+    `${JSON.stringify({ ...ERROR, id: "[secret]" })}\n`,
+  ]);
 });
 
 Deno.test("createLog() goes on when nobody reads the log any more", () => {
@@ -40,7 +56,7 @@ Deno.test("createLog() goes on when nobody reads the log any more", () => {
     throw new Deno.errors.BrokenPipe("Broken pipe");
   };
   try {
-    createLog({ access: true }).access?.(ACCESS);
+    createLog({ access: true, secret: SECRET_LIKE }).access?.(ACCESS);
   } finally {
     Deno.stdout.writeSync = writeSync;
   }
