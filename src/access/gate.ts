@@ -23,9 +23,9 @@ export class Gate {
   readonly #limiter: Limiter;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
 
-  constructor({ environment, ...limiter }: GateOptions) {
-    this.#authenticator = new Authenticator(new KeyStore(limiter.store), environment);
-    this.#limiter = new Limiter(limiter);
+  constructor(options: GateOptions) {
+    this.#authenticator = new Authenticator(new KeyStore(options.store), options.environment);
+    this.#limiter = new Limiter(options);
   }
 
   /**

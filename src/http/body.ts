@@ -87,6 +87,7 @@ function tooLarge({ maxBytes }: BodyLimits): ApiError {
   return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
 }
 
+/** Says itself that the connection closes, as only later versions of Deno than 2.5 do. */
 function tooLate({ timeoutMs }: BodyLimits): ApiError {
   return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`, {
     connection: "close",

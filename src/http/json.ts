@@ -41,7 +41,7 @@ export function jsonResponse(
   text: string | Uint8Array<ArrayBuffer>,
   { status = 200, headers = {} }: JsonResponseInit = {},
 ): Response {
-  // With its headers in hand, the constructor would prepare for sending what is going to get more of them.
+  // The constructor would make headers ready to send, in vain: more of them follow.
   const response = new Response(text, { status });
   response.headers.set("content-type", "application/json");
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);

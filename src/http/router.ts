@@ -9,7 +9,7 @@ export interface Call {
   readonly query: string;
   /** When the request arrived, ms since the epoch. */
   readonly now: number;
-  /** Its arrival among the moments of storage: nothing that was read before may answer it. */
+  /** Its arrival among the moments of storage: the answer must hold at a later one. */
   readonly arrived: number;
   /** Id of the API key that called; empty on a public route. */
   readonly keyId: string;

@@ -17,7 +17,7 @@ export class ConfirmedRow<T> {
   readonly #read: (_: void) => Promise<Entry<T> | null>;
   #moment = 0;
   #seen: Entry<T> | null = null;
-  /** The moment from which on the row was as it was seen; 0 before the first sighting. */
+  /** A moment after which the row was, at some time, as it was seen; 0 before the first sighting. */
   #seenAt = 0;
   #unchanged = 0;
 
@@ -25,7 +25,9 @@ export class ConfirmedRow<T> {
     this.#store = store;
     this.#key = key;
     this.#read = batched(async (round) => {
-      const entry = await this.#look();
+      const moment = ++this.#moment;
+      const entry = await store.get<T>(key);
+      this.#see(entry, moment);
       for (const { resolve } of round) resolve(entry);
     });
   }
@@ -63,15 +65,8 @@ export class ConfirmedRow<T> {
       this.#see(seen, moment);
       return versionstamp;
     }
-    const hasChanged = versionstampOf(await this.#look()) !== versionstampOf(seen);
+    const hasChanged = versionstampOf(await this.#read()) !== versionstampOf(seen);
     return hasChanged ? await this.#store.commit(slot, build) : undefined;
-  }
-
-  async #look(): Promise<Entry<T> | null> {
-    const moment = ++this.#moment;
-    const entry = await this.#store.get<T>(this.#key);
-    this.#see(entry, moment);
-    return entry;
   }
 
   #see(entry: Entry<T> | null, moment: number): void {

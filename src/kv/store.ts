@@ -10,7 +10,7 @@ export interface Entry<T> {
 
 /** What differs between the KVs that a store can stand on. */
 export interface StoreOptions {
-  /** Checks that one commit may carry. */
+  /** Checks that one commit may carry, at least 2. */
   readonly maxChecks: number;
   /** Longest wait for one operation, in ms. */
   readonly deadline?: number;

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import { type BodyLimits, readJsonObject } from "../../src/http/body.ts";
 import { ApiError, type ErrorCode } from "../../src/http/error.ts";
@@ -126,6 +127,21 @@ Deno.test.each([
     "within 0.001 s",
   );
   assertEquals(error.headers, { connection: "close" });
+});
+
+Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
+  const slow = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode("{")),
+    // By then the timer that was to be armed is.
+    pull: async (controller) => {
+      await setImmediate();
+      await setImmediate();
+      controller.enqueue(new TextEncoder().encode("}"));
+      controller.close();
+    },
+  });
+
+  assertEquals((await readJsonObject(post(slow))).object, {});
 });
 
 Deno.test.each([

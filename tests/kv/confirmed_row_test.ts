@@ -47,14 +47,14 @@ class Fixture implements Disposable {
   }
 
   /** Commits another row through this one, unless it is there already. */
-  take(): Promise<string | undefined> {
-    return this.row.commit("take", (operation) => {
-      operation.check({ key: ["taken"], versionstamp: null }).set(["taken"], true);
+  take(name = "it"): Promise<string | undefined> {
+    return this.row.commit(name, (operation) => {
+      operation.check({ key: ["taken", name], versionstamp: null }).set(["taken", name], true);
     });
   }
 
   async isTaken(): Promise<boolean> {
-    return (await this.#kv.get(["taken"])).versionstamp !== null;
+    return (await this.#kv.get(["taken", "it"])).versionstamp !== null;
   }
 
   [Symbol.dispose](): void {
@@ -127,8 +127,22 @@ Deno.test("commit() is refused when a check of its own fails, whether or not the
     assert(await fixture.take() !== undefined);
     if (changed) await fixture.change(7);
 
+    fixture.commits.length = 0;
+
     assertEquals(await fixture.take(), undefined);
+
+    assertEquals(fixture.commits.map(({ checks }) => checks), changed ? [2, 1] : [2]);
   }
+});
+
+Deno.test("commit() reads a changed row once for all commits that are refused at once", async () => {
+  using fixture = await Fixture.steady();
+  await fixture.change(7);
+
+  await Promise.all(["a", "b", "c"].map((name) => fixture.take(name)));
+
+  const marks = 3;
+  assertEquals(fixture.reads, marks + 1);
 });
 
 Deno.test("commit() confirms the row when it applied and its reply was lost", async () => {
@@ -177,11 +191,11 @@ Deno.test("get() reads when a commit that was under way at the moment has confir
 Deno.test("get() keeps what a later commit has confirmed when an earlier read comes in after it", async () => {
   using fixture = await Fixture.steady();
   const { row } = fixture;
+  const started = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
-  fixture.read = () => held.promise;
+  fixture.read = () => (started.resolve(), held.promise);
   const earlier = row.get(row.moment);
-  await Promise.resolve();
-  await Promise.resolve();
+  await started.promise;
   const { moment } = row;
 
   await fixture.take();
