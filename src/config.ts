@@ -1,4 +1,5 @@
 import type { Environment } from "./access/secret.ts";
+import { isUrl } from "./kv/open.ts";
 
 /** How the service is run; every part has a default. */
 export interface Config {
@@ -58,7 +59,7 @@ function readPort(text: string): number {
 }
 
 function readKvPath(text: string | undefined): string | undefined {
-  if (text !== undefined && /^\w+:\/\//.test(text) && !/^https?:/.test(text)) {
+  if (text !== undefined && /^\w+:\/\//.test(text) && !isUrl(text)) {
     throw new ConfigError("KV_PATH must be a file, :memory: or an http or https URL.");
   }
   return text;

@@ -76,7 +76,7 @@ const mistakes: readonly (readonly [name: string, values: readonly string[], say
     "http",
     "８０",
   ], PORT_RANGE],
-  ["KV_PATH", ["ftp://kv.example", "htps://kv.example", "file:///srv/animals.kv"], KV_PATHS],
+  ["KV_PATH", ["ftp://kv.example", "htps://kv.example", "file:///srv/animals.kv", "http://"], KV_PATHS],
   ["ENVIRONMENT", ["Production", "prod", "test", " staging", "production,staging"], ENVIRONMENTS],
   ["ACCESS_LOG", ["JSON", "on", "true", "1", "text"], ACCESS_LOGS],
   [

@@ -1,6 +1,6 @@
 /**
- * The client's address, of IPv6 its network: the connection's, or behind a proxy the last entry of the header in which it
- * passes addresses on, which is the one entry that a client cannot forge.
+ * The client's address, of IPv6 its network: the connection's, or behind a proxy the last entry of the
+ * header in which it passes addresses on, which is the one entry that a client cannot forge.
  *
  * @example
  * ```ts

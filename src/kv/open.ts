@@ -68,7 +68,8 @@ function nameOf(path: string | undefined): string {
   return isUrl(path) ? new URL(path).host : path;
 }
 
-function isUrl(path: string): boolean {
+/** Whether the path of a KV is the URL of a KV Connect server. */
+export function isUrl(path: string): boolean {
   return /^https?:/.test(path) && URL.canParse(path);
 }
 

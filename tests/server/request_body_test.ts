@@ -105,7 +105,8 @@ Deno.test("server answers 408 and goes on when a body does not arrive in time", 
   const answer = await connection.receive();
 
   assertEquals(answer?.status, 408);
-  assertMatch(answer?.headers.get("connection") ?? "", /^close\b/);
+  // Deno 2.9 says it as well, so it may come twice.
+  assertEquals(new Set(answer?.headers.get("connection")?.split(", ")), new Set(["close"]));
   assertMatch(answer?.headers.get("x-ratelimit-remaining") ?? "", /^\d+$/);
   assertStringIncludes(answer?.body ?? "", '"code":"request_timeout"');
   await assertAlive(server);
