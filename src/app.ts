@@ -1,6 +1,7 @@
 import { unauthorized } from "./access/authenticator.ts";
 import { Gate } from "./access/gate.ts";
-import { refusalProblem, setLimitHeaders } from "./access/limit_headers.ts";
+import { setLimitHeaders } from "./access/limit_headers.ts";
+import { Refusals } from "./access/refusals.ts";
 import type { Environment } from "./access/secret.ts";
 import type { Verdict } from "./access/usage.ts";
 import { problemOf, STOPPING } from "./failures.ts";
@@ -65,6 +66,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
     ...healthRoutes(store),
   ]);
   const gate = new Gate({ store, environment, clock, confirmed: pets.catalogue });
+  const refusals = new Refusals();
   const requestId = createRequestIds();
 
   return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
@@ -103,7 +105,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
       const { keyId, verdict } = await gate.admit(authorization, exchange.address, exchange.now);
       exchange.verdict = verdict;
       exchange.keyId = keyId ?? "";
-      if (verdict.refusal) return problemResponse(refusalProblem(verdict, verdict.refusal));
+      if (verdict.refusal) return refusals.respondTo(verdict, verdict.refusal);
       if (keyId === undefined && matched.kind === "route") {
         return problemResponse(unauthorized(authorization));
       }
@@ -123,13 +125,12 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
 
   function finish(request: Request, response: Response, exchange: Exchange): Response {
     const { headers, status } = response;
-    const { id, now, route, keyId } = exchange;
-    if (isVersioned(exchange)) {
-      setLimitHeaders(headers, exchange.verdict ?? gate.peek(exchange.address(), now));
+    const { id, now, route, keyId, verdict } = exchange;
+    // A refusal brings them along.
+    if (isVersioned(exchange) && verdict?.refusal === undefined) {
+      setLimitHeaders(headers, verdict ?? gate.peek(exchange.address(), now));
     }
     headers.set("x-request-id", id);
-    headers.set("x-content-type-options", "nosniff");
-    headers.set("vary", "Origin");
     if (request.headers.get("origin") !== null) setCorsHeaders(headers);
     if (log.access) {
       const time = new Date(now).toISOString();

@@ -34,21 +34,6 @@ export interface KeyState extends ApiKey {
   readonly usage: Usage;
 }
 
-/** Row of an ApiKey. */
-export function keyRow(keyId: string): Deno.KvKey {
-  return ["keys", keyId];
-}
-
-/** Row of the Usage of a key. */
-export function usageRow(keyId: string): Deno.KvKey {
-  return ["usage", keyId];
-}
-
-/** Row that tells the id of the key a secret belongs to; written once, never changed. */
-export function secretRow(hash: string): Deno.KvKey {
-  return ["api_keys", hash];
-}
-
 /** Whether the secret opens the key at that time (ms). */
 export function isValid(key: ApiKey, hash: string, now: number): boolean {
   if (key.revokedAt !== undefined) return false;

@@ -1,10 +1,11 @@
 import { batched } from "../kv/batcher.ts";
 import { retried } from "../kv/retry.ts";
 import type { Store } from "../kv/store.ts";
-import { type ApiKey, keyRow, type KeyState, secretRow, usageRow } from "./api_key.ts";
+import type { ApiKey, KeyState } from "./api_key.ts";
+import { keyRow, readKeyRows, secretRow, toUsageRow, usageRow } from "./key_rows.ts";
 import type { Limits, Plan } from "./plans.ts";
 import { createSecret, type Environment, hashSecret, randomBase62 } from "./secret.ts";
-import { pardon, UNUSED, type Usage } from "./usage.ts";
+import { pardon, UNUSED } from "./usage.ts";
 
 /** What a key is made of. */
 export interface NewKey {
@@ -53,7 +54,7 @@ export class KeyStore {
     await retried(() =>
       this.#store.commit(`key/${id}`, (operation) => {
         operation.check({ key: keyRow(id), versionstamp: null });
-        operation.set(keyRow(id), key).set(usageRow(id), UNUSED).set(secretRow(hash), id);
+        operation.set(keyRow(id), key).set(usageRow(id), toUsageRow(UNUSED)).set(secretRow(hash), id);
       })
     );
     return { key, secret };
@@ -61,9 +62,8 @@ export class KeyStore {
 
   /** The key, if there is one with this id. */
   async find(id: string): Promise<KeyState | undefined> {
-    // Each of the two rows is one of the two types.
-    const [key, usage] = await this.#store.getMany<ApiKey & Usage>([keyRow(id), usageRow(id)]);
-    return key && usage ? { ...key.value, usage: usage.value } : undefined;
+    const [rows] = await readKeyRows(this.#store, [id]);
+    return rows && { ...rows.key.value, usage: rows.usage.value };
   }
 
   /** Every key, in the order of ids. */
@@ -71,9 +71,8 @@ export class KeyStore {
     let start: Deno.KvKey = keyRow("");
     while (true) {
       const keys = await this.#store.list<ApiKey>({ start, end: keyRow("~") }, LIST_PAGE);
-      const usages = await this.#store.getMany<Usage>(keys.map(({ value }) => usageRow(value.id)));
-      for (const [index, { value }] of keys.entries()) {
-        yield { ...value, usage: usages[index]?.value ?? UNUSED };
+      for (const rows of await readKeyRows(this.#store, keys.map(({ value }) => value.id))) {
+        if (rows) yield { ...rows.key.value, usage: rows.usage.value };
       }
       const last = keys.at(-1);
       if (last === undefined) return;
@@ -116,14 +115,13 @@ export class KeyStore {
     change: (state: KeyState) => KeyState,
     newHash?: string,
   ): Promise<ApiKey | undefined> {
-    const rows = [keyRow(id), usageRow(id)];
     const { changed } = await retried(async () => {
-      const [current, currentUsage] = await this.#store.getMany<ApiKey & Usage>(rows);
-      if (!current || !currentUsage || current.value.revokedAt !== undefined) return { changed: undefined };
-      const { usage, ...changed } = change({ ...current.value, usage: currentUsage.value });
+      const [rows] = await readKeyRows(this.#store, [id]);
+      if (rows === undefined || rows.key.value.revokedAt !== undefined) return { changed: undefined };
+      const { usage, ...changed } = change({ ...rows.key.value, usage: rows.usage.value });
       const versionstamp = await this.#store.commit(`key/${id}`, (operation) => {
-        operation.check(current, currentUsage);
-        operation.set(current.key, changed).set(currentUsage.key, usage);
+        operation.check(rows.key, rows.usage);
+        operation.set(rows.key.key, changed).set(rows.usage.key, toUsageRow(usage));
         if (newHash !== undefined) operation.set(secretRow(newHash), id);
       });
       return versionstamp === undefined ? undefined : { changed };

@@ -2,8 +2,9 @@ import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import type { ConfirmedRow } from "../kv/confirmed_row.ts";
 import { retried } from "../kv/retry.ts";
-import type { Entry, Store } from "../kv/store.ts";
-import { type ApiKey, isValid, keyRow, usageRow } from "./api_key.ts";
+import type { Store } from "../kv/store.ts";
+import { isValid } from "./api_key.ts";
+import { type KeyRows, readKeyRows, toUsageRow } from "./key_rows.ts";
 import { takeOrStrike, type Usage, type Verdict } from "./usage.ts";
 
 /** A key that a request claims to hold. */
@@ -22,15 +23,9 @@ interface Claims {
   readonly waiting: Waiting<Claim, Outcome>[];
 }
 
-/** A key as its two rows were at one moment. */
-interface KeySnapshot {
-  readonly key: ApiKey;
-  readonly usage: Entry<Usage>;
-}
-
 /** A key's usage after the claims on it were decided. */
 interface Decision {
-  readonly snapshot: KeySnapshot;
+  readonly rows: KeyRows;
   readonly usage: Usage;
   readonly outcomes: readonly Outcome[];
 }
@@ -60,7 +55,7 @@ export class Limiter {
   readonly #store: Store;
   readonly #clock: () => number;
   readonly #confirmed: ConfirmedRow<unknown>;
-  readonly #snapshots: BoundedMap<string, KeySnapshot> = new BoundedMap(MAX_CACHED_KEYS);
+  readonly #rows: BoundedMap<string, KeyRows> = new BoundedMap(MAX_CACHED_KEYS);
 
   constructor({ store, clock, confirmed }: LimiterOptions) {
     this.#store = store;
@@ -105,11 +100,11 @@ export class Limiter {
   }
 
   async #admitSlice(slice: readonly Claims[], slot: string): Promise<true | undefined> {
-    const snapshots = await this.#read(slice);
+    const rows = await this.#read(slice);
     const now = this.#clock();
-    const decisions = slice.map(({ waiting }, index) => decide(snapshots[index], waiting, now));
+    const decisions = slice.map(({ waiting }, index) => decide(rows[index], waiting, now));
     if (!await this.#commit(decisions.filter((decision) => decision !== undefined), slot)) {
-      for (const { keyId } of slice) this.#snapshots.delete(keyId);
+      for (const { keyId } of slice) this.#rows.delete(keyId);
       return undefined;
     }
     slice.forEach(({ waiting }, index) => {
@@ -120,58 +115,58 @@ export class Limiter {
   }
 
   /** The keys, from the cache where it has them; undefined where there is none. */
-  async #read(slice: readonly Claims[]): Promise<(KeySnapshot | undefined)[]> {
-    const cached = slice.map(({ keyId }) => this.#snapshots.get(keyId));
+  async #read(slice: readonly Claims[]): Promise<(KeyRows | undefined)[]> {
+    const cached = slice.map(({ keyId }) => this.#rows.get(keyId));
     const missing = slice.filter((_, index) => cached[index] === undefined);
     if (missing.length === 0) return cached;
-    // Both rows of a key are in one read, and so of one moment.
-    const rows = missing.flatMap(({ keyId }) => [keyRow(keyId), usageRow(keyId)]);
-    const entries = await this.#store.getMany<ApiKey & Usage>(rows);
-    return cached.map((snapshot) => snapshot ?? toSnapshot(entries.splice(0, 2)));
+    const read = await readKeyRows(this.#store, missing.map(({ keyId }) => keyId));
+    return cached.map((rows) => rows ?? read.shift());
   }
 
   /** Stores what was decided, provided that no key it was decided on has changed; false otherwise. */
   async #commit(decisions: readonly Decision[], slot: string): Promise<boolean> {
-    const changed = decisions.filter(({ snapshot, usage }) => snapshot.usage.value !== usage);
+    const changed = decisions.filter(({ rows, usage }) => rows.usage.value !== usage);
     if (changed.length === 0) return await this.#areCurrent(decisions);
     const versionstamp = await this.#confirmed.commit(slot, (operation) => {
-      for (const { snapshot } of decisions) operation.check(snapshot.usage);
-      for (const { snapshot, usage } of changed) operation.set(snapshot.usage.key, usage);
+      for (const { rows } of decisions) operation.check(rows.usage);
+      for (const { rows, usage } of changed) operation.set(rows.usage.key, toUsageRow(usage));
     });
     if (versionstamp === undefined) return false;
-    for (const { snapshot: { key, usage }, usage: value } of changed) {
-      this.#snapshots.set(key.id, { key, usage: { key: usage.key, value, versionstamp } });
+    for (const { rows, usage: value } of changed) {
+      this.#keep({ key: rows.key, usage: { key: rows.usage.key, value, versionstamp } });
     }
     return true;
   }
 
   async #areCurrent(decisions: readonly Decision[]): Promise<boolean> {
-    const current = await this.#store.getMany(decisions.map(({ snapshot }) => snapshot.usage.key));
-    const unchanged = decisions.every(({ snapshot }, index) =>
-      current[index]?.versionstamp === snapshot.usage.versionstamp
+    const current = await this.#store.getMany(decisions.map(({ rows }) => rows.usage.key));
+    const unchanged = decisions.every(({ rows }, index) =>
+      current[index]?.versionstamp === rows.usage.versionstamp
     );
-    if (unchanged) { for (const { snapshot } of decisions) this.#snapshots.set(snapshot.key.id, snapshot); }
+    if (unchanged) { for (const { rows } of decisions) this.#keep(rows); }
     return unchanged;
+  }
+
+  #keep(rows: KeyRows): void {
+    this.#rows.set(rows.key.value.id, rows);
   }
 }
 
-function toSnapshot([key, usage]: (Entry<ApiKey & Usage> | null)[]): KeySnapshot | undefined {
-  return key && usage ? { key: key.value, usage } : undefined;
-}
-
 function decide(
-  snapshot: KeySnapshot | undefined,
+  rows: KeyRows | undefined,
   waiting: readonly Waiting<Claim, Outcome>[],
   now: number,
 ): Decision | undefined {
-  if (snapshot === undefined) return undefined;
-  const { key } = snapshot;
-  let usage = snapshot.usage.value;
+  if (rows === undefined) return undefined;
+  const key = rows.key.value;
+  let usage = rows.usage.value;
+  let verdict: Verdict | undefined;
   const outcomes = waiting.map(({ item }) => {
     if (!isValid(key, item.hash, now)) return undefined;
-    const verdict = takeOrStrike(usage, key.limits, now);
+    // A request during a ban changes nothing, so one verdict tells all.
+    if (verdict?.refusal !== "ban") verdict = takeOrStrike(usage, key.limits, now);
     usage = verdict.usage;
     return verdict;
   });
-  return { snapshot, usage, outcomes };
+  return { rows, usage, outcomes };
 }

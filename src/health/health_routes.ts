@@ -1,4 +1,4 @@
-import { jsonResponse } from "../http/json.ts";
+import { jsonResponse } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
 import { batched } from "../kv/batcher.ts";
 import type { Store } from "../kv/store.ts";

@@ -1,5 +1,5 @@
 import { ifNoneMatch } from "@std/http/etag";
-import { jsonResponse } from "./json.ts";
+import { createResponse, jsonResponse } from "./response.ts";
 
 /** Headers of a response that a client may keep but has to revalidate before each use. */
 export interface Validators {
@@ -7,10 +7,22 @@ export interface Validators {
   readonly [header: string]: string;
 }
 
-/** The JSON representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
-export function conditionalResponse(request: Request, text: string, validators: Validators): Response {
-  const headers = { ...validators, "cache-control": "private, no-cache" };
-  return ifNoneMatch(request.headers.get("if-none-match"), validators.etag)
-    ? jsonResponse(text, { headers })
-    : new Response(null, { status: 304, headers });
+/** JSON that clients may keep: made once, sent to many. */
+export class Representation {
+  readonly #etag: string;
+  readonly #full: Response;
+  readonly #notModified: Response;
+
+  constructor(text: string, validators: Validators) {
+    const headers = { ...validators, "cache-control": "private, no-cache" };
+    this.#etag = validators.etag;
+    this.#full = jsonResponse(text, { headers });
+    this.#notModified = createResponse(null, { status: 304, headers });
+  }
+
+  /** The representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
+  respondTo(request: Request): Response {
+    const isNew = ifNoneMatch(request.headers.get("if-none-match"), this.#etag);
+    return (isNew ? this.#full : this.#notModified).clone();
+  }
 }

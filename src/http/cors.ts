@@ -1,3 +1,5 @@
+import { createResponse } from "./response.ts";
+
 const EXPOSED = [
   "Allow",
   "Deprecation",
@@ -27,7 +29,7 @@ export function setCorsHeaders(headers: Headers): void {
 
 /** The answer to OPTIONS, and to the preflight that a browser sends as OPTIONS. */
 export function optionsResponse(request: Request, allow: string): Response {
-  const response = new Response(null, { status: 204, headers: { allow } });
+  const response = createResponse(null, { status: 204, headers: { allow } });
   if (request.headers.has("access-control-request-method")) {
     response.headers.set("access-control-allow-methods", allow);
     response.headers.set("access-control-allow-headers", ALLOWED);

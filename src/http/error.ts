@@ -1,4 +1,4 @@
-import { jsonResponse } from "./json.ts";
+import { jsonResponse } from "./response.ts";
 
 /** Every `code` an Error body can carry, with its HTTP status (interface section 7). */
 const STATUS = {

@@ -30,10 +30,9 @@ export function stringField(
  */
 export function int64Field(object: JsonObject, field: string): bigint {
   const value = object[field];
-  if (typeof value !== "bigint" || value < INT64_MIN || value > INT64_MAX) {
-    throw invalidField(field, "an integer from -9223372036854775808 to 9223372036854775807", value);
-  }
-  return value;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
+  if (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX) return value;
+  throw invalidField(field, "an integer from -9223372036854775808 to 9223372036854775807", value);
 }
 
 /** The error that says what the field must be, and that it is required when it is missing. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ApiError } from "../http/error.ts";
-import { jsonResponse } from "../http/json.ts";
+import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
 import type { Attachment } from "../kv/collection.ts";
 import { retried } from "../kv/retry.ts";

@@ -1,5 +1,4 @@
 import { readJsonObject } from "../http/body.ts";
-import { stringifyJson } from "../http/json.ts";
 import type { Route } from "../http/router.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
@@ -19,7 +18,7 @@ export function messageRoutes(messages: MessageStore, replies: ReplyStore): Rout
         operation: "createMessage",
         bytes,
         create: (attachment) => messages.create(newMessage, attachment),
-        reply: (message) => ({ status: 202, headers: {}, body: stringifyJson(message) }),
+        reply: (message) => ({ status: 202, headers: {}, body: JSON.stringify(message) }),
       });
     },
   }];

@@ -1,4 +1,5 @@
 import { ApiError } from "../http/error.ts";
+import { createResponse } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
 
 const SINCE = Date.UTC(2025, 11, 5);
@@ -32,7 +33,7 @@ export const DEPRECATION_ROUTE: Route = {
   method: "GET",
   path: DOCUMENT,
   access: "public",
-  handler: () => new Response(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }),
+  handler: () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }),
 };
 
 const TEXT = `GET /v1/pets/{petId} is deprecated since 5 December 2025 and will be removed on

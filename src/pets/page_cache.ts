@@ -1,4 +1,4 @@
-import { stringifyJson } from "../http/json.ts";
+import { Representation } from "../http/conditional.ts";
 import type { Head } from "../kv/collection.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { encodeCursor } from "./cursor.ts";
@@ -7,8 +7,7 @@ import type { PetQuery, PetStore } from "./pet_store.ts";
 
 /** A page of a listing, ready to send. */
 export interface RenderedPage {
-  readonly body: string;
-  readonly etag: string;
+  readonly representation: Representation;
   /** Query string of the next page; undefined on the last page. */
   readonly nextQuery: string | undefined;
 }
@@ -51,12 +50,11 @@ export class PageCache {
 
   async #render(query: PetQuery, head: Head): Promise<RenderedPage> {
     const { limit, status = "any", after } = query;
-    const { pets, more } = await this.#pets.list(query, head);
-    const last = pets.at(-1);
+    const { pets, next } = await this.#pets.list(query, head);
+    const etag = `"${head.versionstamp ?? 0}.${limit}.${status}.${after}"`;
     return {
-      body: stringifyJson(pets),
-      etag: `"${head.versionstamp ?? 0}.${limit}.${status}.${after}"`,
-      nextQuery: more && last ? nextQuery(query, last.id) : undefined,
+      representation: new Representation(`[${pets.join(",")}]`, { etag }),
+      nextQuery: next === undefined ? undefined : nextQuery(query, next),
     };
   }
 }

@@ -45,6 +45,21 @@ export function parseNewPet(object: JsonObject): NewPet {
   return { name, categoryId, status };
 }
 
+/**
+ * The animal as JSON text, its int64 digit for digit.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const pet = { id: 1, name: "Rex", categoryId: 9007199254740993n, status: "sold" } as const;
+ * assertEquals(toJson(pet), '{"id":1,"name":"Rex","categoryId":9007199254740993,"status":"sold"}');
+ * ```
+ */
+export function toJson({ id, name, categoryId, status }: Pet): string {
+  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
+}
+
 /** What a status must be, in words. */
 export const EXPECTED_STATUS = "one of available, pending, sold";
 

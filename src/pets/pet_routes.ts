@@ -1,14 +1,13 @@
 import { readJsonObject } from "../http/body.ts";
-import { conditionalResponse } from "../http/conditional.ts";
+import { Representation } from "../http/conditional.ts";
 import { ApiError } from "../http/error.ts";
-import { stringifyJson } from "../http/json.ts";
 import { clientOrigin } from "../http/origin.ts";
 import type { Call, Route } from "../http/router.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { DEPRECATION_HEADERS, DEPRECATION_ROUTE, refuseAfterSunset } from "./deprecation.ts";
 import { PageCache } from "./page_cache.ts";
-import { parseNewPet, type Pet } from "./pet.ts";
+import { parseNewPet, type Pet, toJson } from "./pet.ts";
 import type { PetStore } from "./pet_store.ts";
 
 const PATH = "/v1/pets";
@@ -18,10 +17,12 @@ export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
   const pages = new PageCache(pets);
 
   async function listPets(request: Request, call: Call): Promise<Response> {
-    const { body, etag, nextQuery } = await pages.get(call.query, call.arrived);
-    if (nextQuery === undefined) return conditionalResponse(request, body, { etag });
-    const link = `<${clientOrigin(request)}${PATH}${nextQuery}>; rel="next"`;
-    return conditionalResponse(request, body, { etag, link });
+    const { representation, nextQuery } = await pages.get(call.query, call.arrived);
+    const response = representation.respondTo(request);
+    if (nextQuery !== undefined) {
+      response.headers.set("link", `<${clientOrigin(request)}${PATH}${nextQuery}>; rel="next"`);
+    }
+    return response;
   }
 
   async function createPet(request: Request, call: Call): Promise<Response> {
@@ -34,7 +35,7 @@ export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
       reply: (pet) => ({
         status: 201,
         headers: { location: `${PATH}/${pet.id}` },
-        body: stringifyJson(pet),
+        body: toJson(pet),
       }),
     });
   }
@@ -42,12 +43,12 @@ export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
   async function getPet(request: Request, call: Call): Promise<Response> {
     refuseAfterSunset(call.now);
     const id = parsePetId(call.params.petId ?? "");
-    const entry = id === undefined ? null : await pets.find(id);
-    if (entry === null) {
+    const pet = id === undefined ? undefined : await pets.find(id);
+    if (pet === undefined) {
       throw new ApiError("pet_not_found", "No animal has this petId.", DEPRECATION_HEADERS);
     }
-    const etag = `"${entry.versionstamp}"`;
-    return conditionalResponse(request, stringifyJson(entry.value), { etag, ...DEPRECATION_HEADERS });
+    const validators = { etag: `"${pet.versionstamp}"`, ...DEPRECATION_HEADERS };
+    return new Representation(pet.json, validators).respondTo(request);
   }
 
   return [

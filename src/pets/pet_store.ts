@@ -1,8 +1,9 @@
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { type Attachment, Collection, type Head, headOf, type HeadRow } from "../kv/collection.ts";
 import { ConfirmedRow } from "../kv/confirmed_row.ts";
-import type { Entry, Store } from "../kv/store.ts";
+import type { Store } from "../kv/store.ts";
 import type { NewPet, Pet, PetStatus } from "./pet.ts";
+import { jsonOf, type PetRow, toRow } from "./pet_row.ts";
 
 /** Which animals to list. */
 export interface PetQuery {
@@ -14,11 +15,19 @@ export interface PetQuery {
   readonly after: number;
 }
 
+/** An animal as it is stored. */
+export interface StoredPet {
+  readonly json: string;
+  /** Of its row, which never changes. */
+  readonly versionstamp: string;
+}
+
 /** Some of the animals, ascending by id. */
 export interface PetPage {
-  readonly pets: readonly Pet[];
-  /** Whether more animals follow. */
-  readonly more: boolean;
+  /** Each as JSON. */
+  readonly pets: readonly string[];
+  /** Id of the last one, if more animals follow. */
+  readonly next: number | undefined;
 }
 
 const CATALOGUE = ["catalogue"];
@@ -31,7 +40,7 @@ export class PetStore {
   readonly #store: Store;
   readonly #pets: Collection<NewPet, Pet>;
   /** Animals never change, so what was found once stays true. */
-  readonly #found: BoundedMap<number, Entry<Pet>> = new BoundedMap(MAX_CACHED_PETS);
+  readonly #found: BoundedMap<number, StoredPet> = new BoundedMap(MAX_CACHED_PETS);
 
   constructor(store: Store) {
     this.#store = store;
@@ -40,10 +49,10 @@ export class PetStore {
       head: CATALOGUE,
       appendsPerCommit: 100,
       item: (newPet, id) => ({ id, ...newPet }),
-      rows: (pet) => [
-        [["pets", pet.id], pet],
-        [["pets_by_status", pet.status, pet.id], pet],
-      ],
+      rows: (pet) => {
+        const row = toRow(pet);
+        return [[["pets", pet.id], row], [["pets_by_status", pet.status, pet.id], row]];
+      },
     });
   }
 
@@ -52,13 +61,15 @@ export class PetStore {
     return this.#pets.append(newPet, attachment);
   }
 
-  /** The animal's row, if there is an animal with this id. */
-  async find(id: number): Promise<Entry<Pet> | null> {
+  /** The animal, if there is one with this id. */
+  async find(id: number): Promise<StoredPet | undefined> {
     const cached = this.#found.get(id);
     if (cached) return cached;
-    const entry = await this.#store.get<Pet>(["pets", id]);
-    if (entry) this.#found.set(id, entry);
-    return entry;
+    const entry = await this.#store.get<PetRow>(["pets", id]);
+    if (entry === null) return undefined;
+    const pet = { json: jsonOf(entry.value), versionstamp: entry.versionstamp };
+    this.#found.set(id, pet);
+    return pet;
   }
 
   /** The state of the catalogue at some time after the moment (of its row). */
@@ -68,10 +79,13 @@ export class PetStore {
 
   /** A page of the catalogue as it was at `head`: animals never change, so later ones are just left out. */
   async list({ limit, status, after }: PetQuery, head: Head): Promise<PetPage> {
-    if (after >= head.lastId) return { pets: [], more: false };
+    if (after >= head.lastId) return { pets: [], next: undefined };
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
     const selector = { start: [...prefix, after + 1], end: [...prefix, head.lastId + 1] };
-    const entries = await this.#store.list<Pet>(selector, limit + 1);
-    return { pets: entries.slice(0, limit).map(({ value }) => value), more: entries.length > limit };
+    const entries = await this.#store.list<PetRow>(selector, limit + 1);
+    return {
+      pets: entries.slice(0, limit).map(({ value }) => jsonOf(value)),
+      next: entries.length > limit ? Number(entries.at(-2)?.key.at(-1)) : undefined,
+    };
   }
 }

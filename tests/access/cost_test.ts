@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { type ApiKey, keyRow, secretRow, usageRow } from "../../src/access/api_key.ts";
+import type { ApiKey } from "../../src/access/api_key.ts";
+import { keyRow, secretRow, usageRow } from "../../src/access/key_rows.ts";
 import { createSecret, hashSecret } from "../../src/access/secret.ts";
 import { UNUSED } from "../../src/access/usage.ts";
 import { Store } from "../../src/kv/store.ts";

@@ -1,5 +1,6 @@
-import { assertEquals } from "@std/assert";
-import { refusalProblem, setLimitHeaders } from "../../src/access/limit_headers.ts";
+import { assert, assertEquals } from "@std/assert";
+import { setLimitHeaders } from "../../src/access/limit_headers.ts";
+import { Refusals } from "../../src/access/refusals.ts";
 import { takeOrStrike, UNUSED, type Usage, type Verdict } from "../../src/access/usage.ts";
 import { NOON } from "../harness.ts";
 
@@ -171,7 +172,7 @@ const situations: readonly Situation[] = [
 for (
   const { name, limits, usage, now, main: [limit, remaining, reset], policy, both, refused } of situations
 ) {
-  Deno.test(`setLimitHeaders() and refusalProblem() ${name}`, () => {
+  Deno.test(`setLimitHeaders() and respondTo() ${name}`, async () => {
     const verdict: Verdict = takeOrStrike({ ...UNUSED, ...usage }, limits, now);
     const headers = new Headers();
 
@@ -184,22 +185,16 @@ for (
       "x-ratelimit-remaining": `${remaining}`,
       "x-ratelimit-reset": `${Math.ceil(reset / 1_000)}`,
     });
-    const problem = verdict.refusal && refusalProblem(verdict, verdict.refusal);
-    assertEquals(
-      problem && [problem.code, problem.headers["retry-after"]],
-      refused && [refused[0], `${refused[1]}`],
-    );
+    if (refused === undefined) {
+      assertEquals(verdict.refusal, undefined);
+    } else {
+      const [code, retryAfter] = refused;
+      assert(verdict.refusal);
+      const response = new Refusals().respondTo(verdict, verdict.refusal);
+      assertEquals(response.status, 429);
+      assertEquals(response.headers.get("retry-after"), `${retryAfter}`);
+      for (const [header, value] of headers) assertEquals(response.headers.get(header), value);
+      assertEquals((await response.json()).code, code);
+    }
   });
 }
-
-Deno.test("refusalProblem() never lets the client come back before the reset", () => {
-  const full = { ...UNUSED, ...TODAY, minuteUsed: 60, dayUsed: 60 };
-  for (let now = NOON; now < NOON + MINUTE; now += 7) {
-    const verdict = takeOrStrike(full, FREE, now);
-    const { headers } = refusalProblem(verdict, "minute");
-
-    const back = now + Number(headers["retry-after"]) * 1_000;
-
-    assertEquals(takeOrStrike(verdict.usage, FREE, back).refusal, undefined);
-  }
-});

@@ -1,36 +1,51 @@
 import { assertEquals } from "@std/assert";
-import { conditionalResponse } from "../../src/http/conditional.ts";
+import { Representation } from "../../src/http/conditional.ts";
 
 const VALIDATORS = { etag: '"7.a"', link: '</v1/pets?cursor=MQ>; rel="next"' };
-const CACHING = { "cache-control": "private, no-cache", ...VALIDATORS };
+const HEADERS = {
+  "cache-control": "private, no-cache",
+  "vary": "Origin",
+  "x-content-type-options": "nosniff",
+  ...VALIDATORS,
+};
 
 Deno.test.each(['"7.a"', 'W/"7.a"', '"6.a", "7.a"', '"6.a",W/"7.a","8.a"', "*"])(
-  "conditionalResponse() is 304 when the client has %s",
+  "respondTo() is 304 when the client has %s",
   (value) => {
-    const response = conditionalResponse(request({ "if-none-match": value }), "[]", VALIDATORS);
+    const response = new Representation("[]", VALIDATORS).respondTo(request({ "if-none-match": value }));
 
     assertEquals(response.status, 304);
-    assertEquals(Object.fromEntries(response.headers), CACHING);
+    assertEquals(Object.fromEntries(response.headers), HEADERS);
     assertEquals(response.body, null);
   },
 );
 
 Deno.test.each(['"6.a"', '"7.A"', "7.a", '"7.a', '"7.a.b"', '"6.a", "8.a"', ""])(
-  "conditionalResponse() sends the body when the client has %s",
+  "respondTo() sends the body when the client has %s",
   async (value) => {
-    const response = conditionalResponse(request({ "if-none-match": value }), "[]", VALIDATORS);
+    const response = new Representation("[]", VALIDATORS).respondTo(request({ "if-none-match": value }));
 
     assertEquals(response.status, 200);
-    assertEquals(Object.fromEntries(response.headers), { ...CACHING, "content-type": "application/json" });
+    assertEquals(Object.fromEntries(response.headers), { ...HEADERS, "content-type": "application/json" });
     assertEquals(await response.text(), "[]");
   },
 );
 
-Deno.test("conditionalResponse() sends the body when the client does not ask", async () => {
-  const response = conditionalResponse(request({}), "[]", VALIDATORS);
+Deno.test("respondTo() sends the body when the client does not ask", async () => {
+  const response = new Representation("[]", VALIDATORS).respondTo(request({}));
 
   assertEquals(response.status, 200);
   assertEquals(await response.text(), "[]");
+});
+
+Deno.test("respondTo() sends one representation to many", async () => {
+  const representation = new Representation("[]", VALIDATORS);
+
+  const responses = [1, 2].map(() => representation.respondTo(request({})));
+  responses[0]?.headers.set("x-request-id", "first");
+
+  assertEquals(responses.map(({ headers }) => headers.get("x-request-id")), ["first", null]);
+  assertEquals(await Promise.all(responses.map((response) => response.text())), ["[]", "[]"]);
 });
 
 function request(headers: Record<string, string>): Request {

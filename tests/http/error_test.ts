@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { createSecret } from "../../src/access/secret.ts";
+import { usageRow } from "../../src/access/key_rows.ts";
 import { ApiError, type ErrorCode, problemResponse } from "../../src/http/error.ts";
 import { Harness } from "../harness.ts";
 import { assertError, assertLimitHeaders } from "./assertions.ts";
@@ -84,21 +85,19 @@ Deno.test.each(["bearer", "BEARER", "Bearer "])("app() takes a key after %s", as
 
 Deno.test("app() answers a bare 500 and logs where it comes from when a handler fails", async () => {
   using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  const row: Record<string, unknown> = {};
-  row.confidential = row;
-  await service.kv.set(["pets", 1], row);
+  const { key: { id }, secret: key } = await service.issueKey();
+  await service.kv.set(usageRow(id), new TextEncoder().encode("confidential"));
 
   const response = await service.fetch("GET /v1/pets/1", { key, headers: { "x-request-id": "r1" } });
 
   assertEquals(response.headers.get("x-request-id"), "r1");
   assertLimitHeaders(response);
   assertEquals(service.errors.map(({ at: _, ...record }) => record), [
-    { time: "2027-01-15T12:00:00.000Z", id: "r1", route: "/v1/pets/:petId", error: "TypeError" },
+    { time: "2027-01-15T12:00:00.000Z", id: "r1", route: "/v1/pets/:petId", error: "SyntaxError" },
   ]);
-  assertMatch(service.errors[0]?.at ?? "", /^src\/http\/json\.ts:\d+$/);
+  assertMatch(service.errors[0]?.at ?? "", /^src\/access\/key_rows\.ts:\d+$/);
   assertEquals(
-    /confidential|circular/i.test(JSON.stringify(service.errors) + await response.clone().text()),
+    /confidential|token/i.test(JSON.stringify(service.errors) + await response.clone().text()),
     false,
   );
   await assertError(response, 500, "internal_error");

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { jsonOf, type PetRow } from "../../src/pets/pet_row.ts";
 import type { Harness } from "../harness.ts";
 
 /** Creates animals from several callers at once, each of whom creates one after the other. */
@@ -42,8 +43,9 @@ export async function assertExact(
   assertEquals(told.map(({ id }) => id), counted);
   assertEquals(new Set(told.map(({ name }) => name)).size, total);
 
-  const rows = await Array.fromAsync(service.kv.list<{ id: number; name: string }>({ prefix: ["pets"] }));
-  assertEquals(rows.map(({ value: { id, name } }) => ({ id, name })), told);
+  const rows = await Array.fromAsync(service.kv.list<PetRow>({ prefix: ["pets"] }));
+  const stored: { id: number; name: string }[] = rows.map(({ value }) => JSON.parse(jsonOf(value)));
+  assertEquals(stored.map(({ id, name }) => ({ id, name })), told);
   const { minuteUsed, dayUsed } = (await service.keys.find(keyId))?.usage ?? {};
   assertEquals([minuteUsed, dayUsed], [total, total]);
 }

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { Store } from "../../src/kv/store.ts";
-import type { NewPet, PetStatus } from "../../src/pets/pet.ts";
+import { type NewPet, type PetStatus, toJson } from "../../src/pets/pet.ts";
 import { PetStore } from "../../src/pets/pet_store.ts";
 import { Harness } from "../harness.ts";
 import { petsOf } from "./catalogue.ts";
@@ -66,10 +66,10 @@ Deno.test("find() finds an animal by its id only, and one that is added after it
   const pets = new PetStore(store);
   await pets.create(named(1));
 
-  assertEquals((await pets.find(1))?.value, { id: 1, ...named(1) });
-  assertEquals(await pets.find(2), null);
+  assertEquals((await pets.find(1))?.json, toJson({ id: 1, ...named(1) }));
+  assertEquals(await pets.find(2), undefined);
   await pets.create(named(2));
-  assertEquals((await pets.find(2))?.value, { id: 2, ...named(2) });
+  assertEquals((await pets.find(2))?.json, toJson({ id: 2, ...named(2) }));
 });
 
 Deno.test("find() reads an animal once, for it never changes", async () => {
@@ -85,9 +85,9 @@ Deno.test("find() reads an animal once, for it never changes", async () => {
   };
 
   const found: unknown[] = [];
-  for (const id of [1, 2, 1, 2]) found.push((await pets.find(id))?.value.name);
+  for (const id of [1, 2, 1, 2]) found.push((await pets.find(id))?.json);
 
-  assertEquals(found, ["Rex 1", "Rex 2", "Rex 1", "Rex 2"]);
+  assertEquals(found, [1, 2, 1, 2].map((id) => toJson({ id, ...named(id) })));
   assertEquals(reads, 2);
 });
 
@@ -100,12 +100,34 @@ Deno.test.each<PetStatus | undefined>([undefined, "sold"])(
     const head = await pets.head(Infinity);
     await pets.create(named(3));
 
-    const { pets: listed, more } = await pets.list({ limit: 2, status, after: 0 }, head);
+    const { pets: listed, next } = await pets.list({ limit: 2, status, after: 0 }, head);
 
-    assertEquals(listed.map(({ id }) => id), [1, 2]);
-    assertEquals(more, false);
+    assertEquals(listed, [1, 2].map((id) => toJson({ id, ...named(id) })));
+    assertEquals(next, undefined);
   },
 );
+
+Deno.test("find() and list() read rows that hold objects", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const pets = new PetStore(new Store(kv, { maxChecks: 10 }));
+  const rows = [1, 2].map((id) => ({ id, ...named(id) }));
+  for (const row of rows) {
+    await kv.atomic().set(["pets", row.id], row).set(["pets_by_status", "sold", row.id], row).commit();
+  }
+  await kv.set(["catalogue"], { lastId: 2 });
+  const added = await pets.create(named(3));
+  const all = [...rows, { id: 3, ...named(3) }].map(toJson);
+
+  const head = await pets.head(Infinity);
+
+  assertEquals(added?.id, 3);
+  assertEquals((await pets.find(1))?.json, all[0]);
+  assertEquals((await pets.list({ limit: 9, status: undefined, after: 0 }, head)).pets, all);
+  assertEquals(await pets.list({ limit: 2, status: "sold", after: 0 }, head), {
+    pets: all.slice(0, 2),
+    next: 2,
+  });
+});
 
 async function openStore(): Promise<Store> {
   return new Store(await Deno.openKv(":memory:"), { maxChecks: 10 });

@@ -1,4 +1,5 @@
 import type { Pet } from "../../../src/pets/pet.ts";
+import { toRow } from "../../../src/pets/pet_row.ts";
 import { note } from "../terminal.ts";
 
 // Whatever the size, so that the page of those that are sold is the same work.
@@ -27,7 +28,8 @@ async function seedSome(kv: Deno.Kv, start: number, size: number): Promise<void>
   const operation = kv.atomic();
   for (let id = start; id < end; id++) {
     const pet = animal(id, size);
-    operation.set(["pets", id], pet).set(["pets_by_status", pet.status, id], pet);
+    const row = toRow(pet);
+    operation.set(["pets", id], row).set(["pets_by_status", pet.status, id], row);
   }
   await operation.commit();
 }
