@@ -2,6 +2,7 @@ import { compare, type Results } from "./comparison.ts";
 import { growth } from "./growth.ts";
 import { UnexpectedAnswer } from "./load.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
+import { profile } from "./profile.ts";
 import { comparisonReport } from "./report.ts";
 import { note, print } from "./terminal.ts";
 import { type Work, WORKS } from "./works.ts";
@@ -20,9 +21,14 @@ export async function main(args: readonly string[]): Promise<number> {
       return 1;
     }
     const { signal } = interruption;
-    if (options.subject === "comparison") return await comparison(options, signal);
-    await growth(options, signal);
-    return 0;
+    switch (options.subject) {
+      case "comparison":
+        return await comparison(options, signal);
+      case "growth":
+        return await growth(options, signal), 0;
+      case "profile":
+        return await profile(options, signal), 0;
+    }
   } catch (error) {
     if (interruption.signal.aborted) return note("interrupted"), 130;
     if (error instanceof UnexpectedAnswer) return note(`error: ${error.message}`), 1;

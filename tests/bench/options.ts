@@ -1,9 +1,14 @@
 import { parseArgs } from "node:util";
 import { isWorkName, type WorkName, WORKS } from "./works.ts";
 
+const SUBJECTS = ["comparison", "growth", "profile"] as const;
+
+/** What to measure. */
+export type Subject = typeof SUBJECTS[number];
+
 /** What the command line asks for. */
 export interface Options {
-  readonly subject: "comparison" | "growth";
+  readonly subject: Subject;
   readonly rounds: number;
   readonly seconds: number;
   readonly works: readonly WorkName[];
@@ -17,10 +22,11 @@ export class UsageError extends Error {}
 const WORK_NAMES = Object.keys(WORKS).filter(isWorkName);
 
 /** What `--help` prints. */
-export const HELP: string = `Measures the service beside other servers, and how it grows.
+export const HELP: string = `Measures the service beside other servers, how it grows, and where its time goes.
 
   deno task bench [options]           the comparison, as Markdown tables
   deno task bench growth [options]    commits, latency, memory and start-up as they grow
+  deno task bench profile [options]   where the main thread's time goes
 
   --rounds N      rounds in which the servers take turns; medians are printed (5)
   --seconds N     length of one measurement (3)
@@ -49,7 +55,7 @@ export function parseOptions(args: readonly string[]): Options | undefined {
   const { values, positionals } = parse(args);
   if (values.help) return undefined;
   const [subject = "comparison", ...rest] = positionals;
-  if ((subject !== "comparison" && subject !== "growth") || rest.length > 0) {
+  if (!isSubject(subject) || rest.length > 0) {
     throw new UsageError(`unknown: ${positionals.join(" ")}`);
   }
   const { only = WORK_NAMES } = values;
@@ -62,6 +68,10 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     animals: positive("animals", values.animals),
     requests: positive("requests", values.requests),
   };
+}
+
+function isSubject(text: string): text is Subject {
+  return SUBJECTS.some((subject) => subject === text);
 }
 
 function parse(args: readonly string[]) {

@@ -3,11 +3,11 @@ import type { Session } from "./session.ts";
 import type { Callers, Target } from "./target.ts";
 
 /** A server that the service is compared with. */
-export type Rival = "ceiling" | "hono" | "fastify" | "express";
+export type Rival = "ceiling" | "counted" | "hono" | "fastify" | "express";
 
 /** How a measurement wants a rival. */
 export interface RivalOptions {
-  /** The request whose answer the ceiling repeats; no other rival reads it. */
+  /** The request whose answer the ceilings repeat; no other rival reads it. */
   readonly original?: { readonly url: string; readonly key: string };
   /** A module to run in the process before the rival. */
   readonly preload?: string;
@@ -16,6 +16,7 @@ export interface RivalOptions {
 /** Every rival's column heading and its script. */
 export const RIVALS: Readonly<Record<Rival, { readonly name: string; readonly script: string }>> = {
   ceiling: { name: "Constant reply", script: "ceiling.ts" },
+  counted: { name: "…after a commit", script: "counted_ceiling.ts" },
   hono: { name: "Hono, Deno KV", script: "hono_kv.ts" },
   fastify: { name: "Fastify, SQLite", script: "fastify_sqlite.ts" },
   express: { name: "Express, SQLite", script: "express_sqlite.ts" },

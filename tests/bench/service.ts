@@ -29,7 +29,7 @@ export async function startService(
   const callers = await createCallers(path);
   await seed?.(path);
   const server = await session.start({
-    args: ["-P", ...preload === undefined ? [] : [`--preload=${preload}`], "main.ts"],
+    args: [...preload === undefined ? ["-P"] : ["-P=bench", `--preload=${preload}`], "main.ts"],
     env: { KV_PATH: path, ENVIRONMENT, ACCESS_LOG: "off" },
   });
   if (seed === undefined) await addAnimals(server.origin, callers);

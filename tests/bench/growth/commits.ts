@@ -1,3 +1,4 @@
+import { ask } from "../answering.ts";
 import { load } from "../load.ts";
 import { figure, ratio, table } from "../report.ts";
 import { startRival } from "../rivals.ts";
@@ -16,7 +17,6 @@ interface CommitRate {
 }
 
 const PRELOAD = `${import.meta.dirname}/count_commits.ts`;
-const POLL_INTERVAL = 10;
 
 /** How many KV commits a thousand requests cost, beside one commit for each. */
 export async function commitsReport(seconds: number, signal: AbortSignal): Promise<string> {
@@ -47,20 +47,8 @@ async function rate(target: Target, work: Work, seconds: number, signal: AbortSi
   };
 }
 
-async function readCount({ server, folder }: Target, signal: AbortSignal): Promise<CommitCount> {
-  const path = `${folder}/commits.json`;
-  Deno.kill(server.pid, "SIGUSR2");
-  while (true) {
-    signal.throwIfAborted();
-    try {
-      const count = JSON.parse(await Deno.readTextFile(path)) as CommitCount;
-      await Deno.remove(path);
-      return count;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL));
-    }
-  }
+async function readCount(target: Target, signal: AbortSignal): Promise<CommitCount> {
+  return await ask(target, signal) as CommitCount;
 }
 
 function cells({ applied, tried }: CommitRate): string[] {

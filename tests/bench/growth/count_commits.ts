@@ -1,7 +1,6 @@
-/**
- * Preloaded into a server's process: counts its KV commits, and on SIGUSR2 writes the count into a file
- * beside the server's data.
- */
+/** Preloaded into a server's process: counts its KV commits. */
+
+import { answerWhenAsked } from "../answering.ts";
 
 /** Commits since the process started. */
 export interface CommitCount {
@@ -28,8 +27,4 @@ kv.set = async function (...parameters) {
   return result;
 };
 
-Deno.addSignalListener("SIGUSR2", () => {
-  const folder = Deno.env.get("KV_PATH")?.replace(/[^/]*$/, "") ?? `${Deno.env.get("BENCH_FOLDER")}/`;
-  Deno.writeTextFileSync(`${folder}commits.partial`, JSON.stringify(count));
-  Deno.renameSync(`${folder}commits.partial`, `${folder}commits.json`);
-});
+answerWhenAsked(() => Promise.resolve(count));
