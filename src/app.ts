@@ -107,7 +107,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
       exchange.keyId = keyId ?? "";
       if (verdict.refusal) return refusals.respondTo(verdict, verdict.refusal);
       if (keyId === undefined && matched.kind === "route") {
-        return problemResponse(unauthorized(authorization));
+        return unauthorized(authorization);
       }
     }
     switch (matched.kind) {

@@ -1,4 +1,4 @@
-import type { Problem } from "../http/error.ts";
+import { problemResponse } from "../http/error.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import type { KeyStore } from "./key_store.ts";
 import type { Claim } from "./limiter.ts";
@@ -7,16 +7,16 @@ import { type Environment, hashSecret, isSecret } from "./secret.ts";
 const SCHEME = "Bearer ";
 const BEARER = /^Bearer +([^\s]+) *$/i;
 const CHALLENGE = 'Bearer realm="animal-store"';
-const MISSING: Problem = {
+const MISSING = problemResponse({
   code: "missing_api_key",
   message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
   headers: { "www-authenticate": CHALLENGE },
-};
-const INVALID: Problem = {
+});
+const INVALID = problemResponse({
   code: "invalid_api_key",
   message: "The API key is not valid.",
   headers: { "www-authenticate": `${CHALLENGE}, error="invalid_token"` },
-};
+});
 const MAX_CACHED_CLAIMS = 10_000;
 
 /** Tells which key a request claims to hold, by its bearer credential (RFC 6750 section 2.1). */
@@ -56,6 +56,6 @@ export class Authenticator {
 }
 
 /** The 401 with its challenge (RFC 6750 section 3); it does not say what is wrong with a bad key. */
-export function unauthorized(authorization: string | null): Problem {
-  return authorization === null || !BEARER.test(authorization) ? MISSING : INVALID;
+export function unauthorized(authorization: string | null): Response {
+  return (authorization === null || !BEARER.test(authorization) ? MISSING : INVALID).clone();
 }

@@ -9,20 +9,19 @@ export interface Validators {
 
 /** JSON that clients may keep: made once, sent to many. */
 export class Representation {
-  readonly #etag: string;
+  readonly #headers: Validators;
   readonly #full: Response;
-  readonly #notModified: Response;
+  #notModified: Response | undefined;
 
   constructor(text: string, validators: Validators) {
-    const headers = { ...validators, "cache-control": "private, no-cache" };
-    this.#etag = validators.etag;
-    this.#full = jsonResponse(text, { headers });
-    this.#notModified = createResponse(null, { status: 304, headers });
+    this.#headers = { ...validators, "cache-control": "private, no-cache" };
+    this.#full = jsonResponse(text, { headers: this.#headers });
   }
 
   /** The representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
   respondTo(request: Request): Response {
-    const isNew = ifNoneMatch(request.headers.get("if-none-match"), this.#etag);
-    return (isNew ? this.#full : this.#notModified).clone();
+    if (ifNoneMatch(request.headers.get("if-none-match"), this.#headers.etag)) return this.#full.clone();
+    this.#notModified ??= createResponse(null, { status: 304, headers: this.#headers });
+    return this.#notModified.clone();
   }
 }
