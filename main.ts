@@ -1,6 +1,6 @@
 import { SECRET_LIKE } from "./src/access/secret.ts";
 import { type App, createApp } from "./src/app.ts";
-import { type Config, ConfigError, readConfig } from "./src/config.ts";
+import { type Config, ConfigError, readConfig, START_HELP } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
 import { Drain } from "./src/http/drain.ts";
@@ -9,11 +9,12 @@ import { ReplyStore } from "./src/idempotency/reply_store.ts";
 import { startSweeper } from "./src/idempotency/sweeper.ts";
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
-import { print } from "./src/terminal.ts";
+import { print, printOutput } from "./src/terminal.ts";
 
 const STOP_TIMEOUT = 4_000;
 
 try {
+  if (Deno.args.length > 0) await answerArguments(Deno.args);
   await main();
 } catch (error) {
   if (!isForOperator(error)) throw error;
@@ -23,6 +24,16 @@ try {
 
 function isForOperator(error: unknown): error is Error {
   return [ConfigError, OpenError, StoreUnavailable].some((kind) => error instanceof kind);
+}
+
+/** The service is told what it needs by variables: explains that and exits. */
+async function answerArguments(args: readonly string[]): Promise<never> {
+  if (args.includes("--help")) {
+    await printOutput(START_HELP);
+    Deno.exit(0);
+  }
+  print("The service takes no arguments. See: deno task start --help");
+  Deno.exit(2);
 }
 
 /** Serves until SIGINT or SIGTERM. */

@@ -17,6 +17,18 @@ export interface Config {
 /** Where data is kept unless KV_PATH says otherwise. */
 export const DEFAULT_KV_PATH = "data/animals.kv";
 
+/** What `deno task start --help` prints. */
+export const START_HELP: string = `Usage: deno task start
+
+Serves until Ctrl-C. Environment variables, all optional:
+
+  PORT                   port to listen on (8000)
+  HOST                   address to listen on (0.0.0.0, all of the machine's)
+  KV_PATH                a file, :memory:, or the URL of a KV Connect server (${DEFAULT_KV_PATH})
+  ENVIRONMENT            staging or production (staging)
+  ACCESS_LOG             off, or json for a line a request on standard output (off)
+  CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address`;
+
 /** A setting or a circumstance that the service cannot start with; its message is for the operator. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";

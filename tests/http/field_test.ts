@@ -15,6 +15,8 @@ Deno.test.each([
   ["", "value must have 1 to 3 characters."],
   ["abcd", "value must have 1 to 3 characters."],
   ["🐶🐱🐭🐹", "value must have 1 to 3 characters."],
+  ["\ud83d", "value must not contain half a surrogate pair."],
+  ["a\udc36", "value must not contain half a surrogate pair."],
   [undefined, "value is required and must be a string."],
   [null, "value must be a string."],
   [1n, "value must be a string."],

@@ -123,8 +123,8 @@ class Output {
 }
 
 /** Starts the service in the expectation that it ends by itself. */
-export function runServer(variables: Variables): Promise<Outcome> {
-  return run(["main.ts"], { PORT: "0", HOST: "127.0.0.1", ...variables });
+export function runServer(variables: Variables, args: readonly string[] = []): Promise<Outcome> {
+  return run(["main.ts", ...args], { PORT: "0", HOST: "127.0.0.1", ...variables });
 }
 
 /** Runs an operator's command, such as `["keys", "list"]`. */
