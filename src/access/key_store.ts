@@ -1,8 +1,9 @@
 import { batched } from "../kv/batcher.ts";
+import { decodeJson, encodeJson, type JsonValue } from "../kv/json_value.ts";
 import { retried } from "../kv/retry.ts";
 import type { Store } from "../kv/store.ts";
 import type { ApiKey, KeyState } from "./api_key.ts";
-import { keyRow, readKeyRows, secretRow, toUsageRow, usageRow } from "./key_rows.ts";
+import { keyRow, readKeyRows, secretRow, usageRow } from "./key_rows.ts";
 import type { Limits, Plan } from "./plans.ts";
 import { createSecret, type Environment, hashSecret, randomBase62 } from "./secret.ts";
 import { pardon, UNUSED } from "./usage.ts";
@@ -34,8 +35,11 @@ export class KeyStore {
     this.#store = store;
     this.findId = batched(async (round) => {
       const hashes = [...new Set(round.map(({ item }) => item))];
-      const entries = await store.getMany<string>(hashes.map(secretRow));
-      const ids = new Map(hashes.map((hash, index) => [hash, entries[index]?.value]));
+      const entries = await store.getMany<JsonValue<string>>(hashes.map(secretRow));
+      const ids = new Map(hashes.map((hash, index) => {
+        const entry = entries[index];
+        return [hash, entry ? decodeJson(entry.value) : undefined];
+      }));
       for (const { item, resolve } of round) resolve(ids.get(item));
     });
   }
@@ -54,7 +58,9 @@ export class KeyStore {
     await retried(() =>
       this.#store.commit(`key/${id}`, (operation) => {
         operation.check({ key: keyRow(id), versionstamp: null });
-        operation.set(keyRow(id), key).set(usageRow(id), toUsageRow(UNUSED)).set(secretRow(hash), id);
+        operation.set(keyRow(id), encodeJson(key));
+        operation.set(usageRow(id), encodeJson(UNUSED));
+        operation.set(secretRow(hash), encodeJson(id));
       })
     );
     return { key, secret };
@@ -70,13 +76,14 @@ export class KeyStore {
   async *list(): AsyncGenerator<KeyState> {
     let start: Deno.KvKey = keyRow("");
     while (true) {
-      const keys = await this.#store.list<ApiKey>({ start, end: keyRow("~") }, LIST_PAGE);
-      for (const rows of await readKeyRows(this.#store, keys.map(({ value }) => value.id))) {
+      const keys = await this.#store.list({ start, end: keyRow("~") }, LIST_PAGE);
+      const ids = keys.map(({ key }) => String(key.at(-1)));
+      for (const rows of await readKeyRows(this.#store, ids)) {
         if (rows) yield { ...rows.key.value, usage: rows.usage.value };
       }
-      const last = keys.at(-1);
+      const last = ids.at(-1);
       if (last === undefined) return;
-      start = keyRow(`${last.value.id}\0`);
+      start = keyRow(`${last}\0`);
     }
   }
 
@@ -121,8 +128,8 @@ export class KeyStore {
       const { usage, ...changed } = change({ ...rows.key.value, usage: rows.usage.value });
       const versionstamp = await this.#store.commit(`key/${id}`, (operation) => {
         operation.check(rows.key, rows.usage);
-        operation.set(rows.key.key, changed).set(rows.usage.key, toUsageRow(usage));
-        if (newHash !== undefined) operation.set(secretRow(newHash), id);
+        operation.set(rows.key.key, encodeJson(changed)).set(rows.usage.key, encodeJson(usage));
+        if (newHash !== undefined) operation.set(secretRow(newHash), encodeJson(id));
       });
       return versionstamp === undefined ? undefined : { changed };
     });

@@ -1,10 +1,11 @@
 import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import type { ConfirmedRow } from "../kv/confirmed_row.ts";
+import { encodeJson } from "../kv/json_value.ts";
 import { retried } from "../kv/retry.ts";
 import type { Store } from "../kv/store.ts";
 import { isValid } from "./api_key.ts";
-import { type KeyRows, readKeyRows, toUsageRow } from "./key_rows.ts";
+import { type KeyRows, readKeyRows } from "./key_rows.ts";
 import { takeOrStrike, type Usage, type Verdict } from "./usage.ts";
 
 /** A key that a request claims to hold. */
@@ -129,7 +130,7 @@ export class Limiter {
     if (changed.length === 0) return await this.#areCurrent(decisions);
     const versionstamp = await this.#confirmed.commit(slot, (operation) => {
       for (const { rows } of decisions) operation.check(rows.usage);
-      for (const { rows, usage } of changed) operation.set(rows.usage.key, toUsageRow(usage));
+      for (const { rows, usage } of changed) operation.set(rows.usage.key, encodeJson(usage));
     });
     if (versionstamp === undefined) return false;
     for (const { rows, usage: value } of changed) {

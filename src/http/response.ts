@@ -9,7 +9,7 @@ export interface ResponseOptions {
  * sent many times is made once, and each request gets a clone, which costs a fraction.
  */
 export function createResponse(
-  body: string | Uint8Array<ArrayBuffer> | null,
+  body: string | null,
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
   // The constructor would make headers ready to send, in vain: more of them follow.
@@ -22,7 +22,7 @@ export function createResponse(
 
 /** A response with JSON text for its body. */
 export function jsonResponse(
-  text: string | Uint8Array<ArrayBuffer>,
+  text: string,
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
   return createResponse(text, { status, headers: { "content-type": "application/json", ...headers } });

@@ -26,7 +26,6 @@ export interface Creation<Item> {
 }
 
 const REPLAYED_FOR = 24 * 3_600_000;
-const ENCODER = new TextEncoder();
 
 /**
  * Creates an item and replies; with an Idempotency-Key, just once: whoever repeats the request within
@@ -53,18 +52,14 @@ export async function createOnce<Item>(
     if (first !== null && first.value.expiresAt > call.now) return replay(first.value, fingerprint);
     const item = await creation.create({
       guard: { key: replyRow(name), versionstamp: first?.versionstamp ?? null },
-      rows: (item) => replyRows(name, { ...encoded(creation.reply(item)), fingerprint, expiresAt }),
+      rows: (item) => replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
     });
     return item && toResponse(creation.reply(item));
   });
 }
 
-function toResponse(reply: Reply | StoredReply): Response {
+function toResponse(reply: Reply): Response {
   return jsonResponse(reply.body, reply);
-}
-
-function encoded({ status, headers, body }: Reply): Omit<StoredReply, "fingerprint" | "expiresAt"> {
-  return { status, headers, body: ENCODER.encode(body) };
 }
 
 function replay(reply: StoredReply, fingerprint: string): Response {

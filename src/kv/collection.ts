@@ -1,4 +1,5 @@
 import { batched, type Waiting } from "./batcher.ts";
+import { decodeJson, encodeJson, type JsonValue } from "./json_value.ts";
 import { retried } from "./retry.ts";
 import type { Entry, Store } from "./store.ts";
 
@@ -10,12 +11,10 @@ export interface Head {
 }
 
 /** What the row of a head holds; its versionstamp is the head's. */
-export interface HeadRow {
-  readonly lastId: number;
-}
+export type HeadRow = JsonValue<{ readonly lastId: number }>;
 
 /** A key and the value to store under it. */
-export type Row = readonly [key: Deno.KvKey, value: unknown];
+export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
 
 /** What else an append stores in its commit, on condition that `guard` still holds. */
 export interface Attachment<Item> {
@@ -44,7 +43,7 @@ type WaitingAppend<Draft, Item> = Waiting<Append<Draft, Item>, Item | undefined>
 
 /** The head that a row holds. */
 export function headOf(entry: Entry<HeadRow> | null): Head {
-  return entry ? { lastId: entry.value.lastId, versionstamp: entry.versionstamp } : EMPTY;
+  return entry ? { ...decodeJson(entry.value), versionstamp: entry.versionstamp } : EMPTY;
 }
 
 const EMPTY: Head = { lastId: 0, versionstamp: null };
@@ -121,7 +120,7 @@ export class Collection<Draft, Item> {
     const lastId = head.lastId + slice.length;
     const versionstamp = await this.#store.commit(this.#options.head.join("/"), (operation) => {
       operation.check({ key: this.#options.head, versionstamp: head.versionstamp });
-      operation.set(this.#options.head, { lastId });
+      operation.set(this.#options.head, encodeJson({ lastId }));
       items.forEach((item, index) => {
         const attachment = slice[index]?.item.attachment;
         if (attachment) operation.check(attachment.guard);

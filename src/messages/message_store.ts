@@ -1,4 +1,5 @@
 import { type Attachment, Collection } from "../kv/collection.ts";
+import { decodeJson, encodeJson, type JsonValue } from "../kv/json_value.ts";
 import type { Store } from "../kv/store.ts";
 import { retried } from "../kv/retry.ts";
 import type { Message, NewMessage } from "./message.ts";
@@ -21,13 +22,13 @@ export class MessageStore {
     this.#store = store;
     this.#messages = new Collection(store, {
       head: ["message_log"],
-      // A message and its stored reply take up to 90 kB; an atomic operation, 800 kB.
-      appendsPerCommit: 8,
+      // A message and its stored reply take up to 121 kB; an atomic operation, 800 kB.
+      appendsPerCommit: 6,
       item: ({ message, createdAt }, number) => ({
         number,
         message: { id: `msg_${number}`, message, status: "queued", createdAt },
       }),
-      rows: ({ number, message }) => [[[MESSAGES, number], message]],
+      rows: ({ number, message }) => [[[MESSAGES, number], encodeJson(message)]],
     });
   }
 
@@ -47,13 +48,13 @@ export class MessageStore {
   async take(count: number, send: (message: Message) => Promise<void>): Promise<number> {
     let taken = 0;
     while (taken < count) {
-      const entries = await this.#store.list<Message>(
+      const entries = await this.#store.list<JsonValue<Message>>(
         { prefix: [MESSAGES] },
         Math.min(count - taken, TAKE_PAGE),
       );
       if (entries.length === 0) break;
       for (const { key, value } of entries) {
-        await send(value);
+        await send(decodeJson(value));
         await retried(() => this.#store.commit("take", (operation) => operation.delete(key)));
       }
       taken += entries.length;

@@ -1,16 +1,17 @@
+import type { JsonValue } from "../kv/json_value.ts";
 import { type Pet, toJson } from "./pet.ts";
 
 /**
- * Value of an animal's row: the JSON that it is answered with, in UTF-8. It never changes, so it is written
- * once and copied from then on; KV stores bytes as they are. Before, rows held objects.
+ * Value of an animal's row: the JSON that it is answered with, as it is. An animal never changes, so this is
+ * written once and copied from then on.
  */
-export type PetRow = Uint8Array<ArrayBuffer> | Pet;
+export type PetRow = JsonValue<Pet>;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
 /** The row of an animal. */
-export function toRow(pet: Pet): PetRow {
+export function toRow(pet: Pet): Uint8Array<ArrayBuffer> {
   return ENCODER.encode(toJson(pet));
 }
 

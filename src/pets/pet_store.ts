@@ -39,6 +39,8 @@ export class PetStore {
   readonly catalogue: ConfirmedRow<HeadRow>;
   readonly #store: Store;
   readonly #pets: Collection<NewPet, Pet>;
+  /** The head that was asked for last. */
+  #head: Head = headOf(null);
   /** Animals never change, so what was found once stays true. */
   readonly #found: BoundedMap<number, StoredPet> = new BoundedMap(MAX_CACHED_PETS);
 
@@ -74,7 +76,9 @@ export class PetStore {
 
   /** The state of the catalogue at some time after the moment (of its row). */
   async head(after: number): Promise<Head> {
-    return headOf(await this.catalogue.get(after));
+    const entry = await this.catalogue.get(after);
+    if ((entry?.versionstamp ?? null) !== this.#head.versionstamp) this.#head = headOf(entry);
+    return this.#head;
   }
 
   /** A page of the catalogue as it was at `head`: animals never change, so later ones are just left out. */

@@ -95,7 +95,7 @@ Deno.test("app() answers a bare 500 and logs where it comes from when a handler 
   assertEquals(service.errors.map(({ at: _, ...record }) => record), [
     { time: "2027-01-15T12:00:00.000Z", id: "r1", route: "/v1/pets/:petId", error: "SyntaxError" },
   ]);
-  assertMatch(service.errors[0]?.at ?? "", /^src\/access\/key_rows\.ts:\d+$/);
+  assertMatch(service.errors[0]?.at ?? "", /^src\/kv\/json_value\.ts:\d+$/);
   assertEquals(
     /confidential|token/i.test(JSON.stringify(service.errors) + await response.clone().text()),
     false,

@@ -73,6 +73,18 @@ Deno.test("find() tells replies of other keys, operations and API keys apart", a
   assertEquals(await replies.find(["key_1", "createPet", "A"]), null);
 });
 
+Deno.test("find() reads rows that hold objects", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const replies = new ReplyStore(new Store(kv, { maxChecks: 10 }));
+  const reply = replyUntil(NOW);
+  await kv.set(["idempotency", ...nameOf(1)], { ...reply, body: new TextEncoder().encode(reply.body) });
+  await kv.set(["idempotency_by_expiry", NOW, ...nameOf(1)], true);
+
+  assertEquals((await replies.find(nameOf(1)))?.value, reply);
+  assertEquals(await replies.sweep(NOW + 1), false);
+  assertEquals(await replies.find(nameOf(1)), null);
+});
+
 async function save(kv: Deno.Kv, name: ReplyName, expiresAt: number): Promise<void> {
   for (const [key, value] of replyRows(name, replyUntil(expiresAt))) await kv.set(key, value);
 }
@@ -86,5 +98,5 @@ function nameOf(number: number): ReplyName {
 }
 
 function replyUntil(expiresAt: number): StoredReply {
-  return { fingerprint: "f", status: 201, headers: {}, body: new Uint8Array([0x7b, 0x7d]), expiresAt };
+  return { fingerprint: "f", status: 201, headers: {}, body: '{"a":"b"}\n', expiresAt };
 }

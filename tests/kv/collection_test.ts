@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Attachment, Collection } from "../../src/kv/collection.ts";
+import { decodeJson, encodeJson, type JsonValue } from "../../src/kv/json_value.ts";
 import { Store } from "../../src/kv/store.ts";
 import { carryOut, type Commit, disturbed } from "./disturbed_kv.ts";
 
@@ -18,7 +19,7 @@ class Notebook extends Collection<string, Note> implements Disposable {
       head: ["notebook"],
       appendsPerCommit: 100,
       item: (text, id) => ({ id, text }),
-      rows: (note) => [[["notes", note.id], note]],
+      rows: (note) => [[["notes", note.id], encodeJson(note)]],
     });
     this.store = store;
     this.commits = commits;
@@ -35,7 +36,8 @@ class Notebook extends Collection<string, Note> implements Disposable {
   }
 
   async stored(): Promise<Note[]> {
-    return (await this.store.list<Note>({ prefix: ["notes"] }, 1_000)).map(({ value }) => value);
+    const rows = await this.store.list<JsonValue<Note>>({ prefix: ["notes"] }, 1_000);
+    return rows.map(({ value }) => decodeJson(value));
   }
 
   [Symbol.dispose](): void {
@@ -45,7 +47,10 @@ class Notebook extends Collection<string, Note> implements Disposable {
 
 /** Stores a label with the note, unless the label is there already. */
 function labelled(label: string, versionstamp: string | null = null): Attachment<Note> {
-  return { guard: { key: ["labels", label], versionstamp }, rows: ({ id }) => [[["labels", label], id]] };
+  return {
+    guard: { key: ["labels", label], versionstamp },
+    rows: ({ id }) => [[["labels", label], encodeJson(id)]],
+  };
 }
 
 function notes(from: number, to: number): Note[] {
@@ -106,7 +111,7 @@ Deno.test("Collection.append() stores an attachment's rows in the item's commit"
 
   assertEquals(note, { id: 1, text: "1" });
   const [row, label] = await notebook.store.getMany([["notes", 1], ["labels", "a"]]);
-  assertEquals(label?.value, 1);
+  assertEquals(label?.value, encodeJson(1));
   assertEquals(label?.versionstamp, row?.versionstamp);
 });
 
@@ -122,7 +127,7 @@ Deno.test("Collection.append() stores nothing when the guard has changed, and th
 
   assertEquals(appended, [notes(2, 2)[0], undefined, notes(3, 3)[0]]);
   assertEquals(await notebook.stored(), notes(1, 3));
-  assertEquals((await notebook.store.get(["labels", "taken"]))?.value, 1);
+  assertEquals((await notebook.store.get(["labels", "taken"]))?.value, encodeJson(1));
 });
 
 Deno.test("Collection.append() replaces an attachment's row when the guard knows its version", async () => {
@@ -133,7 +138,7 @@ Deno.test("Collection.append() replaces an attachment's row when the guard knows
 
   assertEquals(await notebook.append("2", labelled("a", label.versionstamp)), { id: 2, text: "2" });
 
-  assertEquals((await notebook.store.get(["labels", "a"]))?.value, 2);
+  assertEquals((await notebook.store.get(["labels", "a"]))?.value, encodeJson(2));
 });
 
 Deno.test("Collection.append() lets exactly one of those with the same guard through when they come at once", async () => {

@@ -46,7 +46,7 @@ for (const [target, created] of TARGETS) {
     const { secret: key } = await service.issueKey("business");
     const requests = Array.from({ length: 200 }, (_, index) => ({
       key,
-      json: { name: "\u{1f980}".repeat(255), categoryId: index, message: "\ud800".repeat(10_000) },
+      json: { name: "\u0001".repeat(255), categoryId: index, message: "\u0001".repeat(10_000) },
       headers: { "idempotency-key": `${index}`.padStart(255, "k") },
     }));
 

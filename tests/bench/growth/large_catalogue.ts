@@ -1,3 +1,4 @@
+import { encodeJson } from "../../../src/kv/json_value.ts";
 import type { Pet } from "../../../src/pets/pet.ts";
 import { toRow } from "../../../src/pets/pet_row.ts";
 import { note } from "../terminal.ts";
@@ -20,7 +21,7 @@ export async function seedCatalogue(path: string, size: number, signal: AbortSig
     const seeded = Math.min(first + stride - 1, size);
     if (seeded % ANIMALS_PER_NOTE === 0) note(`seeded ${seeded} of ${size} animals`);
   }
-  await kv.set(["catalogue"], { lastId: size });
+  await kv.set(["catalogue"], encodeJson({ lastId: size }));
 }
 
 async function seedSome(kv: Deno.Kv, start: number, size: number): Promise<void> {
