@@ -126,7 +126,7 @@ export function createApp({ store, environment, clock, log, clientAddress, drain
   function finish(request: Request, response: Response, exchange: Exchange): Response {
     const { headers, status } = response;
     const { id, now, route, keyId, verdict } = exchange;
-    // A refusal brings them along.
+    // The 429s that requests share have them already.
     if (isVersioned(exchange) && verdict?.refusal === undefined) {
       setLimitHeaders(headers, verdict ?? gate.peek(exchange.address(), now));
     }

@@ -31,7 +31,7 @@ export function secretRow(hash: string): Deno.KvKey {
  */
 export async function readKeyRows(store: Store, keyIds: readonly string[]): Promise<(KeyRows | undefined)[]> {
   const names = keyIds.flatMap((keyId) => [keyRow(keyId), usageRow(keyId)]);
-  // Each of the two rows is one of the two types. With an even number of rows to a read, both are in one.
+  // Each of the two rows is one of the two types.
   const entries = await store.getMany<JsonValue<ApiKey & Usage>>(names);
   return keyIds.map((_, index) => {
     const [key, usage] = entries.slice(2 * index, 2 * index + 2);

@@ -7,20 +7,24 @@ export interface Validators {
   readonly [header: string]: string;
 }
 
-/** JSON that clients may keep: made once, sent to many. */
+/** JSON that clients may keep. Its two responses are made when they are first needed, and sent to many. */
 export class Representation {
+  readonly #text: string;
   readonly #headers: Validators;
-  readonly #full: Response;
+  #full: Response | undefined;
   #notModified: Response | undefined;
 
   constructor(text: string, validators: Validators) {
+    this.#text = text;
     this.#headers = { ...validators, "cache-control": "private, no-cache" };
-    this.#full = jsonResponse(text, { headers: this.#headers });
   }
 
   /** The representation, or 304 when the client has it already (RFC 9110 section 13.1.2). */
   respondTo(request: Request): Response {
-    if (ifNoneMatch(request.headers.get("if-none-match"), this.#headers.etag)) return this.#full.clone();
+    if (ifNoneMatch(request.headers.get("if-none-match"), this.#headers.etag)) {
+      this.#full ??= jsonResponse(this.#text, { headers: this.#headers });
+      return this.#full.clone();
+    }
     this.#notModified ??= createResponse(null, { status: 304, headers: this.#headers });
     return this.#notModified.clone();
   }

@@ -21,7 +21,7 @@ export function parseJson(text: string): unknown {
   );
 }
 
-/** Too short to be nested too deeply, in characters. */
+/** In characters; no shorter text is nested so deeply that the reviver would refuse it. */
 const SHORT = 1_000;
 /** May also match within a string, to no harm. */
 const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;

@@ -16,6 +16,7 @@ export interface StoreOptions {
   readonly deadline?: number;
 }
 
+/** What KV takes; even, so that rows which belong together in pairs are of one moment. */
 const MAX_KEYS_PER_READ = 10;
 const MAX_BATCH = 500;
 const MAX_HANGING = 16;

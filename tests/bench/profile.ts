@@ -15,7 +15,7 @@ import { type Work, WORKS } from "./works.ts";
 /** CPU time of the main thread per request in microseconds, by part. */
 type Costs = Readonly<Record<string, number>>;
 
-interface Subject {
+interface Profiled {
   readonly heading: string;
   readonly target: Target;
   readonly work: Work;
@@ -33,31 +33,31 @@ const OTHERS = [WORKS["list-100-keys"], WORKS.refused, WORKS.create];
 /** Prints where the main thread's time goes, the whole of a constant reply being 100. */
 export async function profile({ rounds, seconds }: Effort, signal: AbortSignal): Promise<void> {
   await using session = new Session(signal);
-  const subjects = await startSubjects(session);
+  const profiled = await startProfiled(session);
   for (let round = 0; round <= rounds; round++) {
-    for (const { target, work, costs } of subjects) {
+    for (const { target, work, costs } of profiled) {
       const cost = await measure(target, work, seconds, signal);
       note(`${work.name}: ${target.name} ${figure(total(cost))} µs a request`);
       if (round > 0) costs.push(cost);
     }
   }
-  print(report(subjects, rounds));
+  print(report(profiled, rounds));
 }
 
-async function startSubjects(session: Session): Promise<Subject[]> {
+async function startProfiled(session: Session): Promise<Profiled[]> {
   const service = await startService(session, { preload: PRELOAD });
   await probe(service, LIST);
   const original = { url: service.server.origin + LIST.path, key: keysOf(LIST, service.callers)[0] ?? "" };
   const ceiling = await startRival(session, "ceiling", { original, preload: PRELOAD });
-  const subjects: Subject[] = [
+  const profiled: Profiled[] = [
     { heading: ceiling.name, target: ceiling, work: LIST, costs: [] },
     { heading: LIST.name, target: service, work: LIST, costs: [] },
   ];
   for (const work of OTHERS) {
     const target = await startService(session, { preload: PRELOAD });
-    subjects.push({ heading: work.name, target, work, costs: [] });
+    profiled.push({ heading: work.name, target, work, costs: [] });
   }
-  return subjects;
+  return profiled;
 }
 
 async function measure(target: Target, work: Work, seconds: number, signal: AbortSignal): Promise<Costs> {
@@ -73,7 +73,7 @@ async function measure(target: Target, work: Work, seconds: number, signal: Abor
   return Object.fromEntries(Object.entries(cpu).map(([part, time]) => [part, time / requests]));
 }
 
-function report(columns: readonly Subject[], rounds: number): string {
+function report(columns: readonly Profiled[], rounds: number): string {
   const whole = median(columns[0]?.costs.map(total) ?? []);
   const percent = (of: (costs: Costs) => number): string[] =>
     columns.map(({ costs }) => (median(costs.map(of)) / whole * 100).toFixed(0));

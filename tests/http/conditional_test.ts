@@ -38,14 +38,18 @@ Deno.test("respondTo() sends the body when the client does not ask", async () =>
   assertEquals(await response.text(), "[]");
 });
 
-Deno.test("respondTo() sends one representation to many", async () => {
+Deno.test.each([
+  [200, '"6.a"', "[]"],
+  [304, '"7.a"', ""],
+])("respondTo() sends one %i to many, each a response of its own", async (status, known, body) => {
   const representation = new Representation("[]", VALIDATORS);
 
-  const responses = [1, 2].map(() => representation.respondTo(request({})));
+  const responses = [1, 2].map(() => representation.respondTo(request({ "if-none-match": known })));
   responses[0]?.headers.set("x-request-id", "first");
 
+  assertEquals(responses.map((response) => response.status), [status, status]);
   assertEquals(responses.map(({ headers }) => headers.get("x-request-id")), ["first", null]);
-  assertEquals(await Promise.all(responses.map((response) => response.text())), ["[]", "[]"]);
+  assertEquals(await Promise.all(responses.map((response) => response.text())), [body, body]);
 });
 
 function request(headers: Record<string, string>): Request {
