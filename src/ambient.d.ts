@@ -6,8 +6,6 @@ interface JSON {
     text: string,
     reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
   ): unknown;
-  /** A value that `JSON.stringify` writes as the given JSON text. */
-  rawJSON(text: string): unknown;
 }
 
 declare module "@std/http/etag" {
