@@ -1,4 +1,4 @@
-import { keysOf, load, probe, UnexpectedAnswer } from "./load.ts";
+import { load, originalOf, probe, UnexpectedAnswer } from "./load.ts";
 import { median } from "./median.ts";
 import { startRival } from "./rivals.ts";
 import { startService } from "./service.ts";
@@ -52,7 +52,7 @@ export async function compare(work: Work, effort: Effort, signal: AbortSignal): 
 async function startTargets(work: Work, session: Session): Promise<Target[]> {
   const service = await startService(session);
   await probe(service, work);
-  const original = { url: service.server.origin + work.path, key: keysOf(work, service.callers)[0] ?? "" };
+  const original = originalOf(service, work);
   const targets = [service];
   for (const rival of work.rivals) targets.push(await startRival(session, rival, { original }));
   return targets;

@@ -54,8 +54,13 @@ export async function probe(target: Target, work: Work): Promise<void> {
   }
 }
 
+/** The request whose answer a constant reply repeats. */
+export function originalOf({ server, callers }: Target, work: Work): { url: string; key: string } {
+  return { url: server.origin + work.path, key: keysOf(work, callers)[0] ?? "" };
+}
+
 /** The keys that the work sends to a server with these callers. */
-export function keysOf({ caller }: Work, { ample, limited, unknown }: Callers): readonly string[] {
+function keysOf({ caller }: Work, { ample, limited, unknown }: Callers): readonly string[] {
   switch (caller) {
     case "one":
       return ample.slice(0, 1);

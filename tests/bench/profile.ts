@@ -1,6 +1,6 @@
 import { ask } from "./answering.ts";
 import type { Effort } from "./comparison.ts";
-import { keysOf, load, probe } from "./load.ts";
+import { load, originalOf, probe } from "./load.ts";
 import { median } from "./median.ts";
 import { PARTS } from "./profile/parts.ts";
 import type { Sample } from "./profile/sampler.ts";
@@ -47,7 +47,7 @@ export async function profile({ rounds, seconds }: Effort, signal: AbortSignal):
 async function startProfiled(session: Session): Promise<Profiled[]> {
   const service = await startService(session, { preload: PRELOAD });
   await probe(service, LIST);
-  const original = { url: service.server.origin + LIST.path, key: keysOf(LIST, service.callers)[0] ?? "" };
+  const original = originalOf(service, LIST);
   const ceiling = await startRival(session, "ceiling", { original, preload: PRELOAD });
   const profiled: Profiled[] = [
     { heading: ceiling.name, target: ceiling, work: LIST, costs: [] },
@@ -68,7 +68,7 @@ async function measure(target: Target, work: Work, seconds: number, signal: Abor
   const cpu: Costs = {
     ...after.parts,
     [KERNEL]: after.system - before.system,
-    [NATIVE]: Math.max(0, user - total(after.parts)),
+    [NATIVE]: user - total(after.parts),
   };
   return Object.fromEntries(Object.entries(cpu).map(([part, time]) => [part, time / requests]));
 }
