@@ -2,16 +2,23 @@ import { clearImmediate, setImmediate } from "node:timers";
 import { ApiError } from "./error.ts";
 import { parseJson } from "./json.ts";
 
-/** Bounds on reading a request body. */
-export interface BodyLimits {
+/** What a request body may be. */
+export interface BodyRules {
+  /** A type that it may have beside application/json. */
+  readonly otherType?: string;
   /** Largest body, in bytes. */
   readonly maxBytes: number;
   /** Longest wait for the whole body, in ms. */
   readonly timeoutMs: number;
+  /**
+   * Whether an HTTP/1.1 body may come in chunks, of unknown length (RFC 9112 section 7.1). Deno buffers the
+   * trailers after the last chunk without bound.
+   */
+  readonly chunked: boolean;
 }
 
-/** The bounds the service runs with: 64 KiB, 10 s. */
-export const BODY_LIMITS: BodyLimits = { maxBytes: 64 * 1024, timeoutMs: 10_000 };
+/** The rules the service runs with: 64 KiB, 10 s, and a length that is known beforehand. */
+export const BODY_RULES: BodyRules = { maxBytes: 64 * 1024, timeoutMs: 10_000, chunked: false };
 
 /** A JSON object as received; its members are still unchecked. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -23,38 +30,64 @@ export interface JsonBody {
 }
 
 /**
- * Reads a request's body as a JSON object, within bounds.
+ * Reads a request's body as a JSON object, within the rules.
  *
  * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object),
- * `payload_too_large` or `request_timeout`.
+ * `length_required`, `payload_too_large` or `request_timeout`.
  */
-export async function readJsonObject(request: Request, limits: BodyLimits = BODY_LIMITS): Promise<JsonBody> {
-  const contentType = request.headers.get("content-type") ?? "";
-  if (!JSON_TYPE.test(contentType)) {
-    throw new ApiError("invalid_content_type", "The Content-Type must be application/json.");
-  }
-  const bytes = await readBytes(request, limits);
-  const value = parse(decode(bytes));
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new ApiError("invalid_request", "The body must be a JSON object.");
-  }
-  return { bytes, object: { ...value } };
+export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
+  requireJson(request.headers, rules);
+  requireLength(request.headers, rules);
+  const bytes = await readBytes(request, rules);
+  const object = parse(decode(bytes));
+  if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
+  return { bytes, object };
+}
+
+/** Whether a parsed JSON text is an object. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-const JSON_TYPE = /^application\/json[ \t]*(;|$)/i;
+const JSON_TYPE = "application/json";
+const OTHER_CHARSET = /;[ \t]*charset=(?!"?utf-?8"?[ \t]*(?:;|$))/i;
 
-async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
+function requireJson(headers: Headers, { otherType = JSON_TYPE }: BodyRules): void {
+  const contentType = headers.get("content-type") ?? "";
+  const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
+  if (type !== JSON_TYPE && type !== otherType) {
+    const types = [...new Set([JSON_TYPE, otherType])].join(" or ");
+    throw new ApiError("invalid_content_type", `The Content-Type must be ${types}.`);
+  }
+  if (OTHER_CHARSET.test(contentType)) {
+    throw new ApiError("invalid_content_type", "The charset of the Content-Type must be utf-8.");
+  }
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && !/^identity$/i.test(encoding)) {
+    throw new ApiError("invalid_content_type", "The Content-Encoding must be identity, or left out.");
+  }
+}
+
+function requireLength(headers: Headers, rules: BodyRules): void {
+  if (headers.get("transfer-encoding") !== null && !rules.chunked) {
+    throw new ApiError("length_required", "The body must come with a Content-Length, not in chunks.", CLOSE);
+  }
+  if (Number(headers.get("content-length")) > rules.maxBytes) throw tooLarge(rules);
+}
+
+async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array<ArrayBuffer>> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Most bodies come along with their headers: only the others cost a timer.
   const arming = setImmediate(() => {
-    timer = setTimeout(() => reject(tooLate(limits)), limits.timeoutMs);
+    timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
+  // A body of known length ends there by itself (RFC 9112 section 6.3).
+  const sized = request.headers.get("content-length") !== null;
   try {
-    const body = isSized(request, limits) ? request.bytes() : readChunks(request, limits);
-    const bytes = await Promise.race([body, late]);
-    if (bytes.length > limits.maxBytes) throw tooLarge(limits);
+    const bytes = await (sized ? Promise.race([request.bytes(), late]) : readChunks(request, late, rules));
+    if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;
   } catch (error) {
     if (error instanceof ApiError) throw error;
@@ -65,43 +98,37 @@ async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Arr
   }
 }
 
-/** Whether the request says how long its body is: HTTP then ends the body there (RFC 9112 section 6.3). */
-function isSized({ headers }: Request, limits: BodyLimits): boolean {
-  const length = headers.get("content-length");
-  if (Number(length) > limits.maxBytes) throw tooLarge(limits);
-  return length !== null && headers.get("transfer-encoding") === null;
-}
-
-async function readChunks({ body }: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
+async function readChunks(
+  { body }: Request,
+  late: Promise<never>,
+  { maxBytes }: BodyRules,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = (body ?? new Blob().stream()).getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
-  for await (const chunk of body ?? []) {
-    length += chunk.length;
-    if (length > limits.maxBytes) throw tooLarge(limits);
-    chunks.push(chunk);
+  try {
+    while (length <= maxBytes) {
+      const { done, value } = await Promise.race([reader.read(), late]);
+      if (done) break;
+      chunks.push(value);
+      length += value.length;
+    }
+  } finally {
+    // Ends the stream of a body that goes on; what the client makes of that is not waited for.
+    reader.cancel().catch(() => {});
   }
-  return concat(chunks, length);
+  return await new Blob(chunks).bytes();
 }
 
-function tooLarge({ maxBytes }: BodyLimits): ApiError {
+/** Says it itself, as only later versions of Deno than 2.5 do. */
+const CLOSE = { connection: "close" };
+
+function tooLarge({ maxBytes }: BodyRules): ApiError {
   return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
 }
 
-/** Says itself that the connection closes, as only later versions of Deno than 2.5 do. */
-function tooLate({ timeoutMs }: BodyLimits): ApiError {
-  return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`, {
-    connection: "close",
-  });
-}
-
-function concat(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return bytes;
+function tooLate({ timeoutMs }: BodyRules): ApiError {
+  return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`, CLOSE);
 }
 
 function decode(bytes: Uint8Array): string {

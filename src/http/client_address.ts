@@ -1,6 +1,9 @@
+import { isIPv4, isIPv6 } from "node:net";
+
 /**
  * The client's address, of IPv6 its network: the connection's, or behind a proxy the last entry of the
- * header in which it passes addresses on, which is the one entry that a client cannot forge.
+ * header in which it passes addresses on, which is the one entry that a client cannot forge. An entry that is
+ * no address counts as the connection's own.
  *
  * @example
  * ```ts
@@ -14,19 +17,34 @@
  */
 export function clientAddress(request: Request, remoteAddr: Deno.Addr, header: string | undefined): string {
   const forwarded = header === undefined ? null : request.headers.get(header);
-  const last = forwarded?.split(",").at(-1)?.trim();
-  return networkOf(last || ("hostname" in remoteAddr ? remoteAddr.hostname : "local"));
+  const own = "hostname" in remoteAddr ? remoteAddr.hostname : "local";
+  return parse(forwarded?.split(",").at(-1)?.trim() ?? "") ?? parse(own) ?? own;
 }
 
-/** Of an IPv6 address, the first 64 bits: the rest is the client's to choose (RFC 4291 section 2.5.4). */
+const WITH_PORT = /^(?:\[(.+)\]|([\d.]+))(?::\d+)?$/;
+const MAPPED = /^::ffff:([\da-f]+):([\da-f]+)$/;
+
+/** The IPv4 address, or of an IPv6 address the network: its last 64 bits are the client's to choose. */
+function parse(text: string): string | undefined {
+  const [, bracketed, dotted] = WITH_PORT.exec(text) ?? [];
+  const address = bracketed ?? dotted ?? text;
+  if (isIPv4(address)) return address;
+  return isIPv6(address) ? networkOf(address) : undefined;
+}
+
 function networkOf(address: string): string {
-  if (!address.includes(":") || address.includes(".")) return address;
-  const [head = "", tail = ""] = address.split("::");
-  const given = [...groups(head), ...groups(tail)].length;
-  const all = [...groups(head), ...Array<string>(Math.max(0, 8 - given)).fill("0"), ...groups(tail)];
-  return `${all.slice(0, 4).join(":")}::/64`;
+  // The URL parser writes an address the one way that RFC 5952 says; it knows no zones.
+  const canonical = new URL(`http://[${address.replace(/%.*/, "")}]`).hostname.slice(1, -1);
+  const [, high, low] = MAPPED.exec(canonical) ?? [];
+  if (high !== undefined && low !== undefined) return dotted(parseInt(high, 16), parseInt(low, 16));
+  const [head = "", tail] = canonical.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);
+  const leading = [...groups, ...Array<string>(missing).fill("0"), ...tail?.split(":") ?? []];
+  return `${leading.slice(0, 4).join(":")}::/64`;
 }
 
-function groups(text: string): string[] {
-  return text === "" ? [] : text.split(":");
+/** An IPv4 address that came mapped into IPv6 (RFC 4291 section 2.5.5.2). */
+function dotted(high: number, low: number): string {
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }

@@ -1,5 +1,3 @@
-import { createResponse } from "./response.ts";
-
 const EXPOSED = [
   "Allow",
   "Deprecation",
@@ -18,22 +16,20 @@ const EXPOSED = [
   "X-Request-Id",
 ].join(", ");
 
-const ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id";
+const ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id";
 const PREFLIGHT_SECONDS = "86400";
 
-/** Lets a page of any origin read the response, without credentials (Fetch standard, CORS protocol). */
-export function setCorsHeaders(headers: Headers): void {
+/**
+ * Lets a page of any origin read the response, without credentials, and send what it asks about in a preflight
+ * (Fetch standard, CORS protocol).
+ */
+export function setCorsHeaders(request: Request, headers: Headers): void {
   headers.set("access-control-allow-origin", "*");
-  headers.set("access-control-expose-headers", EXPOSED);
-}
-
-/** The answer to OPTIONS, and to the preflight that a browser sends as OPTIONS. */
-export function optionsResponse(request: Request, allow: string): Response {
-  const response = createResponse(null, { status: 204, headers: { allow } });
-  if (request.headers.has("access-control-request-method")) {
-    response.headers.set("access-control-allow-methods", allow);
-    response.headers.set("access-control-allow-headers", ALLOWED);
-    response.headers.set("access-control-max-age", PREFLIGHT_SECONDS);
+  if (request.method === "OPTIONS" && request.headers.has("access-control-request-method")) {
+    headers.set("access-control-allow-methods", headers.get("allow") ?? "");
+    headers.set("access-control-allow-headers", ALLOWED);
+    headers.set("access-control-max-age", PREFLIGHT_SECONDS);
+  } else {
+    headers.set("access-control-expose-headers", EXPOSED);
   }
-  return response;
 }

@@ -1,28 +1,39 @@
 import { jsonResponse } from "./response.ts";
 
-/** Every `code` an Error body can carry, with its HTTP status (interface section 7). */
-const STATUS = {
+/** Every `code` an Error body can carry, with its HTTP status. */
+export const STATUS = {
   invalid_request: 400,
   invalid_json: 400,
   invalid_content_type: 400,
   missing_api_key: 401,
   invalid_api_key: 401,
+  invalid_operator_token: 401,
+  sign_up_closed: 403,
+  not_your_pet: 403,
   pet_not_found: 404,
   not_found: 404,
   method_not_allowed: 405,
   request_timeout: 408,
   gone: 410,
+  length_required: 411,
+  precondition_failed: 412,
   payload_too_large: 413,
   idempotency_key_reused: 422,
   rate_limit_minute: 429,
   rate_limit_day: 429,
   key_banned: 429,
+  sign_up_limit: 429,
+  queue_full: 429,
   internal_error: 500,
+  overloaded: 503,
   store_unavailable: 503,
 } as const;
 
 /** A machine-readable error code. */
 export type ErrorCode = keyof typeof STATUS;
+
+/** All of them. */
+export const ERROR_CODES: readonly string[] = Object.keys(STATUS);
 
 /** What an error response says. */
 export interface Problem {
@@ -46,8 +57,36 @@ export class ApiError extends Error implements Problem {
   }
 }
 
+/** For requests that arrive too late. */
+export const STOPPING: Problem = {
+  code: "store_unavailable",
+  message: "The service is stopping. Try again shortly.",
+  headers: { "retry-after": "1", connection: "close" },
+};
+
+/** For requests beyond those that can be answered at once. */
+export const OVERLOADED: Problem = {
+  code: "overloaded",
+  message: "Too many requests are being answered. Try again shortly.",
+  headers: { "retry-after": "1" },
+};
+
+/** For requests that the store has let down. */
+export const UNAVAILABLE: Problem = {
+  code: "store_unavailable",
+  message: "The store does not answer. Try again shortly.",
+  headers: { "retry-after": "5" },
+};
+
+/** For requests that the service itself has let down. */
+export const INTERNAL: Problem = {
+  code: "internal_error",
+  message: "Something went wrong here.",
+  headers: {},
+};
+
 /**
- * The response with the Error body of interface section 2.
+ * The response with the Error body: code, message and status.
  *
  * @example
  * ```ts

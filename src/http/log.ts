@@ -1,3 +1,5 @@
+import { LineWriter, type Output } from "./line_writer.ts";
+
 /** A line of the access log. */
 export interface AccessRecord {
   /** ISO 8601, UTC. */
@@ -9,7 +11,7 @@ export interface AccessRecord {
   readonly status: number;
   /** Time taken, in ms. */
   readonly ms: number;
-  readonly keyId: string;
+  readonly accountId: string;
 }
 
 /** A line of the error log. */
@@ -31,23 +33,36 @@ export interface Log {
   readonly access?: (record: AccessRecord) => void;
   /** A failure of the service's own. */
   readonly error: (record: ErrorRecord) => void;
+  /** Resolves once every line so far is written, or dropped. */
+  readonly flushed: () => Promise<void>;
 }
 
-const ENCODER = new TextEncoder();
-
-/** What to log. */
+/** What to log, and where. */
 export interface LogOptions {
-  /** Whether to log requests. */
-  readonly access: boolean;
+  /** For a line a request; undefined where requests are not logged. */
+  readonly access: Output | undefined;
+  /** For a line a failure. */
+  readonly errors: Output;
   /** What to leave out of every line; clients put secrets in odd places. */
-  readonly secret: RegExp;
+  readonly secrets: readonly (string | RegExp)[];
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
 }
 
-/** Writes JSON lines: errors to standard error, and requests to standard output if asked to. */
-export function createLog({ access, secret }: LogOptions): Log {
-  const line = (record: object) => `${JSON.stringify(record).replace(secret, "[secret]")}\n`;
-  const error = (record: ErrorRecord) => write(Deno.stderr, line(record));
-  return access ? { error, access: (record) => write(Deno.stdout, line(record)) } : { error };
+/** Writes JSON lines. */
+export function createLog({ access, errors, secrets, clock }: LogOptions): Log {
+  const line = (record: object) =>
+    secrets.reduce((text: string, secret) => text.replaceAll(secret, "[secret]"), JSON.stringify(record));
+  const notice = (dropped: number) => line({ time: new Date(clock()).toISOString(), dropped });
+  const toErrors = new LineWriter(errors, notice);
+  const error = (record: ErrorRecord) => toErrors.write(line(record));
+  if (access === undefined) return { error, flushed: () => toErrors.flushed() };
+  const toAccess = new LineWriter(access, notice);
+  return {
+    error,
+    access: (record) => toAccess.write(line(record)),
+    flushed: async () => void await Promise.all([toErrors.flushed(), toAccess.flushed()]),
+  };
 }
 
 /** What the log may say of an error: names and a place, for messages can hold anything. */
@@ -56,13 +71,4 @@ export function describeError(error: unknown): Pick<ErrorRecord, "error" | "at">
   const { cause } = error;
   const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];
   return { error: error.name + name, at: /src\/[\w/]+\.ts:\d+/.exec(stack ?? "")?.[0] ?? "" };
-}
-
-/** A log that nobody reads any more is no reason to fail a request. */
-function write(output: { writeSync(bytes: Uint8Array): number }, line: string): void {
-  try {
-    output.writeSync(ENCODER.encode(line));
-  } catch {
-    return;
-  }
 }

@@ -1,5 +1,10 @@
-/** Who may call a route: holders of a valid API key, whose requests are charged, or anyone, uncharged. */
-export type Access = "key" | "public";
+import type { BodyRules, JsonBody } from "./body.ts";
+
+/**
+ * Who may call a route: holders of a valid API key, who are charged; anyone, whose address is charged; anyone;
+ * or the operator, where other addresses are charged.
+ */
+export type Access = "key" | "address" | "public" | "operator";
 
 /** What a handler is given beside the request. */
 export interface Call {
@@ -7,12 +12,16 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>;
   /** Query string with its leading `?`, or empty. */
   readonly query: string;
+  /** What the service's own URLs begin with, such as `http://localhost:8000`. */
+  readonly base: string;
   /** When the request arrived, ms since the epoch. */
   readonly now: number;
-  /** Its arrival among the moments of storage: the answer must hold at a later one. */
-  readonly arrived: number;
-  /** Id of the API key that called; empty on a public route. */
-  readonly keyId: string;
+  /** Id of the account that called; empty where none had to. */
+  readonly accountId: string;
+  /** The client's address. */
+  readonly address: () => string;
+  /** Reads the request's body as `readJsonObject` does; the client may take its time. */
+  readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
 /** Answers a request, or throws an ApiError. */
@@ -20,7 +29,7 @@ export type Handler = (request: Request, call: Call) => Response | Promise<Respo
 
 /** A row of the route table. A path segment written `:name` matches any one non-empty segment. */
 export interface Route {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly access: Access;
   readonly handler: Handler;
@@ -29,7 +38,7 @@ export interface Route {
 /** What the table says of a method and path; `path` is the pattern that the path matched. */
 export type Match =
   | { readonly kind: "route"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
-  | { readonly kind: "allow"; readonly path: string; readonly allow: string }
+  | { readonly kind: "allow"; readonly path: string; readonly access: Access; readonly allow: string }
   | { readonly kind: "none" };
 
 interface Node {
@@ -69,6 +78,7 @@ const NONE: Match = { kind: "none" };
  * assertEquals(match("POST", "/pets/1"), {
  *   kind: "allow",
  *   path: "/pets/:petId",
+ *   access: "key",
  *   allow: "GET, HEAD, OPTIONS",
  * });
  * assertEquals(match("GET", "/pets/%zz"), { kind: "none" });
@@ -82,7 +92,7 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     if (!route.path.includes(":")) literal.set(route.path, { node, params: {} });
   }
 
-  const service: Match = { kind: "allow", path: "*", allow: allowValue(routes) };
+  const service: Match = { kind: "allow", path: "*", access: "public", allow: allowValue(routes) };
 
   return function match(method: string, path: string): Match {
     if (method === "OPTIONS" && path === ASTERISK) return service;
@@ -92,7 +102,7 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     const route = routes.get(method);
     if (route) return { kind: "route", route, params };
     const [other] = routes.values();
-    return other ? { kind: "allow", path: other.path, allow } : NONE;
+    return other ? { kind: "allow", path: other.path, access: other.access, allow } : NONE;
   };
 }
 

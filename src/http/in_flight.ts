@@ -1,0 +1,118 @@
+/** How many requests are answered at once, and for how long. */
+export interface InFlightLimits {
+  /** Most requests at once. */
+  readonly capacity: number;
+  /** Longest time to answer a request in, in ms, but for what is spent waiting for the client itself. */
+  readonly budgetMs: number;
+  /** Longest time to answer what is in flight in when the service stops, in ms, whatever is waited for. */
+  readonly stopMs: number;
+}
+
+/** The limits the service runs with: 10,000 requests; 5 s; 3 s. */
+export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
+
+/** How often it is looked who ran out of time, in ms. */
+const TICK = 100;
+
+/** The time that a request has. */
+export class Budget {
+  /** By `performance.now()`. */
+  deadline: number;
+  readonly giveUp: () => void;
+
+  constructor(ms: number, giveUp: () => void) {
+    this.deadline = performance.now() + ms;
+    this.giveUp = giveUp;
+  }
+
+  /** Waits for the client, which costs nothing of the budget. */
+  async without<T>(client: Promise<T>): Promise<T> {
+    const left = this.deadline - performance.now();
+    this.deadline = Infinity;
+    try {
+      return await client;
+    } finally {
+      this.deadline = performance.now() + left;
+    }
+  }
+}
+
+/**
+ * The requests that are being answered. Each is answered in time, one way or the other; and the service can
+ * wait for the last of them before it stops.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
+ * const never = () => new Promise<string>(() => {});
+ * const answer = inFlight.answer(never, () => "too late");
+ * assertEquals(inFlight.isFull, true);
+ * assertEquals(await answer, "too late");
+ * ```
+ */
+export class InFlight {
+  readonly #limits: InFlightLimits;
+  /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
+  readonly #budgets: (Budget | undefined)[] = [];
+  readonly #freePlaces: number[] = [];
+  readonly #answered: PromiseWithResolvers<void> = Promise.withResolvers();
+  #timer: ReturnType<typeof setInterval> | undefined;
+  /** When the last request is answered at the latest, by `performance.now()`. */
+  #end = Infinity;
+
+  constructor(limits: InFlightLimits = IN_FLIGHT_LIMITS) {
+    this.#limits = limits;
+  }
+
+  /** How many requests there are. */
+  get size(): number {
+    return this.#budgets.length - this.#freePlaces.length;
+  }
+
+  /** Whether there are as many as there may be. */
+  get isFull(): boolean {
+    return this.size >= this.#limits.capacity;
+  }
+
+  /** Whether the service stops, so that further requests are to be turned away. */
+  get isStopping(): boolean {
+    return this.#end !== Infinity;
+  }
+
+  /** Resolves to what `work` resolves to, or to what `giveUp` returns when that takes too long. */
+  async answer<Answer>(work: (budget: Budget) => Promise<Answer>, giveUp: () => Answer): Promise<Answer> {
+    const { promise: late, resolve } = Promise.withResolvers<Answer>();
+    const budget = new Budget(this.#limits.budgetMs, () => resolve(giveUp()));
+    const place = this.#freePlaces.pop() ?? this.#budgets.length;
+    this.#budgets[place] = budget;
+    this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
+    try {
+      return await Promise.race([work(budget), late]);
+    } finally {
+      this.#budgets[place] = undefined;
+      this.#freePlaces.push(place);
+      if (this.size === 0) this.#rest();
+    }
+  }
+
+  /** Resolves once every request is answered; that takes no longer than the limits say. */
+  async stop(): Promise<void> {
+    this.#end = performance.now() + this.#limits.stopMs;
+    if (this.size > 0) await this.#answered.promise;
+  }
+
+  #giveUpLate(): void {
+    const now = performance.now();
+    for (const budget of this.#budgets) {
+      if (budget && Math.min(budget.deadline, this.#end) <= now) budget.giveUp();
+    }
+  }
+
+  #rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    if (this.isStopping) this.#answered.resolve();
+  }
+}

@@ -1,0 +1,77 @@
+/** Where to serve, and whom to tell of trouble. */
+export interface ServerOptions {
+  /** 0 for any that is free. */
+  readonly port: number;
+  readonly hostname: string;
+  /** Called when no connection could be accepted, once for as long as that lasts. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** Answers a request. */
+export type ServerHandler = Deno.ServeHandler<Deno.NetAddr>;
+
+const PAUSE = 1_000;
+const LASTING = 60_000;
+/** Deno before 2.9 compresses responses unasked, and makes their ETags weak. */
+const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
+
+/**
+ * An HTTP server that outlasts a lack of file descriptors: Deno's stops accepting connections then, for good,
+ * but keeps those it has. So after a pause another one listens on the same port.
+ *
+ * @throws when it cannot listen.
+ */
+export class Server {
+  readonly port: number;
+  readonly #options: ServerOptions;
+  readonly #handler: ServerHandler;
+  readonly #servers: Deno.HttpServer<Deno.NetAddr>[] = [];
+  #stopping = false;
+  #failedAt = -Infinity;
+
+  constructor(options: ServerOptions, handler: ServerHandler) {
+    this.#options = options;
+    this.#handler = COMPRESSES ? uncompressed(handler) : handler;
+    this.port = this.#listen(options.port);
+  }
+
+  /** Stops to accept connections; resolves when the last one has ended. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.allSettled(this.#servers.map((server) => server.shutdown()));
+  }
+
+  #listen(port: number): number {
+    const { hostname } = this.#options;
+    const server = Deno.serve({ port, hostname, automaticCompression: false, onListen() {} }, this.#handler);
+    this.#servers.push(server);
+    server.finished.catch((error) => this.#failed(error));
+    return server.addr.port;
+  }
+
+  #failed(error: unknown): void {
+    const now = performance.now();
+    if (now - this.#failedAt > LASTING) this.#options.onFailure(error);
+    this.#failedAt = now;
+    setTimeout(() => this.#listenAgain(), PAUSE);
+  }
+
+  #listenAgain(): void {
+    if (this.#stopping) return;
+    try {
+      this.#listen(this.port);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+}
+
+/** Forbids every transformation of a response (RFC 9111 section 5.2.2.6), which also Deno takes to heart. */
+export function uncompressed(handler: ServerHandler): ServerHandler {
+  return async (request, info) => {
+    const response = await handler(request, info);
+    const directives = [response.headers.get("cache-control"), "no-transform"];
+    response.headers.set("cache-control", directives.filter((directive) => directive !== null).join(", "));
+    return response;
+  };
+}

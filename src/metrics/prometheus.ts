@@ -1,0 +1,121 @@
+/** A metric that is measured while the service runs, in the Prometheus text format. */
+export interface Metric {
+  /** Its lines. */
+  text(): string;
+}
+
+/** Values by labels. Most are found by few, so each label leads to a map of its own. */
+class Labelled<Value> {
+  readonly #create: () => Value;
+  readonly #names: readonly string[];
+  readonly #root: Node<Value> = { children: new Map() };
+
+  constructor(names: readonly string[], create: () => Value) {
+    this.#names = names;
+    this.#create = create;
+  }
+
+  get(labels: readonly string[]): Value {
+    let node = this.#root;
+    for (const label of labels) {
+      let child = node.children.get(label);
+      if (child === undefined) node.children.set(label, child = { children: new Map() });
+      node = child;
+    }
+    return node.value ??= this.#create();
+  }
+
+  /** Every value with its labels as they are written. */
+  *entries(node: Node<Value> = this.#root, labels: readonly string[] = []): Generator<[string[], Value]> {
+    if (node.value !== undefined) {
+      yield [labels.map((label, index) => `${this.#names[index]}="${escape(label)}"`), node.value];
+    }
+    for (const [label, child] of node.children) yield* this.entries(child, [...labels, label]);
+  }
+}
+
+interface Node<Value> {
+  readonly children: Map<string, Node<Value>>;
+  value?: Value;
+}
+
+/** A number that only grows, by labels. */
+export class Counter implements Metric {
+  readonly #name: string;
+  readonly #help: string;
+  readonly #values: Labelled<{ value: number }>;
+
+  constructor(name: string, help: string, labels: readonly string[] = []) {
+    this.#name = name;
+    this.#help = help;
+    this.#values = new Labelled(labels, () => ({ value: 0 }));
+  }
+
+  /** Adds to the number with these labels. */
+  add(count: number, ...labels: readonly string[]): void {
+    this.#values.get(labels).value += count;
+  }
+
+  text(): string {
+    const lines = [...this.#values.entries()].map(([labels, { value }]) => sample(this.#name, labels, value));
+    return family(this.#name, "counter", this.#help, lines);
+  }
+}
+
+/** How values are spread, by labels: how many were at most as large as each bucket. */
+export class Histogram implements Metric {
+  readonly #name: string;
+  readonly #help: string;
+  readonly #buckets: readonly number[];
+  readonly #values: Labelled<{ counts: number[]; count: number; sum: number }>;
+
+  constructor(name: string, help: string, buckets: readonly number[], labels: readonly string[] = []) {
+    this.#name = name;
+    this.#help = help;
+    this.#buckets = buckets;
+    const create = () => ({ counts: buckets.map(() => 0), count: 0, sum: 0 });
+    this.#values = new Labelled(labels, create);
+  }
+
+  /** Adds a value to those with these labels. */
+  observe(value: number, ...labels: readonly string[]): void {
+    const values = this.#values.get(labels);
+    values.count++;
+    values.sum += value;
+    let bucket = 0;
+    while (value > (this.#buckets[bucket] ?? Infinity)) bucket++;
+    if (bucket < values.counts.length) values.counts[bucket] = (values.counts[bucket] ?? 0) + 1;
+  }
+
+  text(): string {
+    const lines = [...this.#values.entries()].flatMap(([labels, { counts, count, sum }]) => {
+      let total = 0;
+      return [
+        ...this.#buckets.map((bucket, index) =>
+          sample(`${this.#name}_bucket`, [...labels, `le="${bucket}"`], total += counts[index] ?? 0)
+        ),
+        sample(`${this.#name}_bucket`, [...labels, 'le="+Inf"'], count),
+        sample(`${this.#name}_sum`, labels, sum),
+        sample(`${this.#name}_count`, labels, count),
+      ];
+    });
+    return family(this.#name, "histogram", this.#help, lines);
+  }
+}
+
+/** A number that rises and falls, as it is now. */
+export function gauge(name: string, help: string, value: number, labels: readonly string[] = []): string {
+  return family(name, "gauge", help, [sample(name, labels, value)]);
+}
+
+function family(name: string, type: string, help: string, lines: readonly string[]): string {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""].join("\n");
+}
+
+function sample(name: string, labels: readonly string[], value: number): string {
+  return `${name}${labels.length > 0 ? `{${labels.join(",")}}` : ""} ${value}`;
+}
+
+function escape(label: string): string {
+  return label.replace(/[\\"\n]/g, (character) => character === "\n" ? "\\n" : `\\${character}`);
+}
