@@ -48,7 +48,7 @@ export function batched<Item, Result>(
     running = true;
     await Promise.resolve();
     while (waiting.length > 0) {
-      if (patient) await noMoreArrive();
+      if (patient) await noMoreArrive(() => waiting.length);
       const round = waiting;
       waiting = [];
       try {
@@ -60,14 +60,6 @@ export function batched<Item, Result>(
     running = false;
   }
 
-  async function noMoreArrive(): Promise<void> {
-    let before = 0;
-    for (let turn = 0; turn < MAX_TURNS && waiting.length > before; turn++) {
-      before = waiting.length;
-      await eventLoopTurn();
-    }
-  }
-
   return function call(item: Item): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     waiting.push({ item, resolve, reject });
@@ -76,6 +68,11 @@ export function batched<Item, Result>(
   };
 }
 
-function eventLoopTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** Resolves when a turn of the event loop brings no more to wait for, or after a few. */
+export async function noMoreArrive(count: () => number): Promise<void> {
+  let before = 0;
+  for (let turn = 0; turn < MAX_TURNS && count() > before; turn++) {
+    before = count();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }

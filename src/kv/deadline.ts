@@ -1,6 +1,11 @@
 /** KV did not do what was asked, in time or at all. Whether a write took effect may be unknown. */
 export class StoreUnavailable extends Error {
-  override readonly name = "StoreUnavailable";
+  override readonly name: string = "StoreUnavailable";
+}
+
+/** KV did not answer in time; the operation may still be carried out. */
+export class DeadlineExceeded extends StoreUnavailable {
+  override readonly name = "DeadlineExceeded";
 }
 
 /** Longest wait for one KV operation, in ms. */
@@ -9,11 +14,12 @@ export const KV_DEADLINE = 5_000;
 /**
  * Settles with the promise, or rejects once `ms` have passed.
  *
- * @throws {StoreUnavailable} when the deadline comes first, and in place of whatever KV throws.
+ * @throws {DeadlineExceeded} when the deadline comes first.
+ * @throws {StoreUnavailable} in place of whatever KV throws.
  */
 export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new StoreUnavailable(`No answer within ${ms} ms`)), ms);
+  const timer = setTimeout(() => late.reject(new DeadlineExceeded(`No answer within ${ms} ms`)), ms);
   try {
     return await Promise.race([promise, late.promise]);
   } catch (error) {
@@ -23,4 +29,46 @@ export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** What an attempt returns that came to nothing and is worth repeating. */
+export const AGAIN: unique symbol = Symbol("again");
+
+const MAX_ATTEMPTS = 500;
+const MAX_PAUSE = 20;
+
+/**
+ * Repeats an attempt for as long as it returns AGAIN, each time after a random pause; no new attempt starts
+ * once `ms` have passed.
+ *
+ * @throws {StoreUnavailable} when time or attempts are spent.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * let attempts = 0;
+ * assertEquals(await retried(() => Promise.resolve(++attempts < 3 ? AGAIN : "done")), "done");
+ * ```
+ */
+export async function retried<T>(
+  attempt: () => Promise<T | typeof AGAIN>,
+  ms: number = KV_DEADLINE,
+): Promise<T> {
+  const started = performance.now();
+  for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
+    const result = await attempt();
+    if (result !== AGAIN) return result;
+    if (performance.now() - started > ms) break;
+    await pause(Math.random() * Math.min(attempts, MAX_PAUSE));
+  }
+  throw new StoreUnavailable("Too many conflicting writes");
+}
+
+/** Resolves after so many ms, or at once when the signal aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  return promise;
 }

@@ -1,10 +1,23 @@
-import { KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { retried } from "./retry.ts";
-import { Store, unlessLocked } from "./store.ts";
+import { Connection } from "./connection.ts";
+import { KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { againIfLocked } from "./marks.ts";
+import { answering, reopener } from "./reopen.ts";
+import { requireSchema } from "./schema.ts";
+import { Store } from "./store.ts";
 
 /** The KV could not be opened; the message says why, for the operator. */
 export class OpenError extends Error {
   override readonly name = "OpenError";
+}
+
+/** How to open a KV. */
+export interface OpenOptions {
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /** Whether to make what is missing: the file, its folder, the first row. */
+  readonly create: boolean;
+  /** How long to wait for a server that is not up yet, in ms, and what to call once when it has to wait. */
+  readonly patience?: { readonly ms: number; readonly onWait: (host: string) => void };
 }
 
 /** The path of a KV that lives in this process's memory and is gone with it. */
@@ -12,48 +25,86 @@ export const MEMORY = ":memory:";
 
 const PORTABLE_CHECKS = 10;
 const LOCAL_CHECKS = 100;
+const SERVER_HANDLES = 8;
+const WAIT_NOTICE = 1_000;
 
 /**
- * Opens a store on a file (made with its folder when missing), on `:memory:`, on a KV Connect server's
- * URL, or without a path on Deno Deploy's KV.
+ * Opens a store on a file, on `:memory:`, on a KV Connect server's URL, or without a path on Deno Deploy's KV.
  *
  * @throws {OpenError}
  */
-export async function openStore(path: string | undefined): Promise<Store> {
-  const local = path !== undefined && !isUrl(path);
-  if (local && path !== MEMORY) await makeFolder(path);
-  const maxChecks = local ? LOCAL_CHECKS : PORTABLE_CHECKS;
+export async function openStore(path: string | undefined, options: OpenOptions): Promise<Store> {
+  const server = path !== undefined && isUrl(path);
   try {
-    return await usable(new Store(await openKv(path), { maxChecks }));
+    const connection = server ? await openServer(path, options) : await openLocal(path, options);
+    const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
+    return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
   } catch (error) {
     const name = nameOf(path);
     throw new OpenError(`The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name)}.`);
   }
 }
 
-/** Finds out now whether the KV answers and can be written, rather than at the first request. */
-async function usable(store: Store): Promise<Store> {
+/** Finds out now whether the KV holds the right rows and can be written, rather than at the first request. */
+async function usable(connection: Connection, store: Store, { create }: OpenOptions): Promise<Store> {
   try {
-    await store.probe();
+    await requireSchema(connection, create);
+    await retried(() => store.probe());
     return store;
   } catch (error) {
-    store[Symbol.dispose]();
+    await connection.close();
     throw error;
   }
 }
 
-async function makeFolder(path: string): Promise<void> {
+async function openServer(url: string, { patience }: OpenOptions): Promise<Connection> {
+  if (patience) {
+    const timer = setTimeout(() => patience.onWait(nameOf(url)), WAIT_NOTICE);
+    try {
+      await answering(url, AbortSignal.timeout(patience.ms));
+    } catch {
+      throw new StoreUnavailable(`it did not answer for ${patience.ms / 1000} s`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  const kvs = await Promise.all(Array.from({ length: SERVER_HANDLES }, () => openKv(url)));
+  return new Connection(kvs, { manyWriters: true, reopen: reopener(url, SERVER_HANDLES) });
+}
+
+async function openLocal(path: string | undefined, { create }: OpenOptions): Promise<Connection> {
+  // What is in memory belongs to one handle.
+  if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
+  await (create ? makeFolder(path) : requireFile(path));
+  return new Connection([await openKv(path), await openKv(path)]);
+}
+
+/**
+ * Makes the folder that the file of a KV is to be in, if it does not exist, for its owner alone.
+ *
+ * @throws {Error} saying why it cannot be made.
+ */
+export async function makeFolder(path: string): Promise<void> {
   const folder = path.replace(/[^/\\]*$/, "") || ".";
   try {
-    await Deno.mkdir(folder, { recursive: true });
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new OpenError(`The folder ${folder} cannot be made: ${reason(error)}.`);
+    throw new Error(`the folder ${folder} cannot be made: ${reason(error)}`);
+  }
+}
+
+async function requireFile(path: string): Promise<void> {
+  try {
+    await Deno.stat(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new Error("there is no such file, and only the service makes it when it starts");
   }
 }
 
 async function openKv(path: string | undefined): Promise<Deno.Kv> {
   // Another process that opens the same file for the first time locks it for a moment.
-  const opening = retried(() => Deno.openKv(path).catch(unlessLocked));
+  const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
   try {
     return await withDeadline(opening, KV_DEADLINE);
   } catch (error) {

@@ -1,0 +1,161 @@
+import { KV_DURATION, KV_FAILURES } from "../metrics/metrics.ts";
+import { DeadlineExceeded, KV_DEADLINE, pause, StoreUnavailable, withDeadline } from "./deadline.ts";
+
+/** How a connection is kept. */
+export interface ConnectionOptions {
+  /** Longest wait for one operation, in ms. */
+  readonly deadline?: number;
+  /** Whether every handle may write; otherwise the first one does, alone, and the others read. */
+  readonly manyWriters?: boolean;
+  /**
+   * Opens handles on the same KV as soon as its server answers; rejects when the signal aborts. Not given
+   * where other handles would be no better: on a file.
+   */
+  readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
+}
+
+/** What an operation does. */
+export type OperationKind = "read" | "write";
+
+interface Handle {
+  readonly kv: Deno.Kv;
+  /** Operations on their way. */
+  busy: number;
+}
+
+/** Handles that were opened together. */
+interface Generation {
+  readonly handles: readonly Handle[];
+  /** Operations that were given up and have not ended. */
+  hanging: number;
+}
+
+const MAX_HANGING = 16;
+const MAX_LOST = 8;
+const LOST_POLL = 500;
+
+/**
+ * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do:
+ * Deno's client of a KV Connect server stalls for 40 ms where one operation is beside another, and on a file
+ * reads that have a handle of their own do not wait for writes.
+ *
+ * That client never notices either that its connection is dead, and repeats for ever what was given up. So
+ * once a deadline is missed, operations are refused until new handles take over. The handles on a file stay:
+ * while too many operations hang, one a deadline is tried.
+ */
+export class Connection {
+  readonly #deadline: number;
+  readonly #manyWriters: boolean;
+  readonly #reopen: ConnectionOptions["reopen"];
+  readonly #closing: AbortController = new AbortController();
+  #generation: Generation;
+  /** Settles when lost handles are replaced; undefined while there are some that answer. */
+  #replacing: Promise<void> | undefined;
+  #nextTry = 0;
+  /** Replaced generations in which operations still hang. */
+  #lost = 0;
+
+  constructor(
+    kvs: readonly Deno.Kv[],
+    { deadline = KV_DEADLINE, manyWriters = false, reopen }: ConnectionOptions = {},
+  ) {
+    this.#generation = generationOf(kvs);
+    this.#deadline = deadline;
+    this.#manyWriters = manyWriters;
+    this.#reopen = reopen;
+  }
+
+  /**
+   * Carries out an operation that changes nothing.
+   *
+   * @throws {StoreUnavailable} when it fails, or may not be started now.
+   * @throws {DeadlineExceeded} when it takes too long.
+   */
+  read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+    const { handles } = this.#generation;
+    const readers = this.#manyWriters || handles.length === 1 ? handles : handles.slice(1);
+    return this.#run("read", leastBusy(readers), operate);
+  }
+
+  /**
+   * Carries out an operation that changes something.
+   *
+   * @throws {StoreUnavailable} when it fails, or may not be started now.
+   * @throws {DeadlineExceeded} when it takes too long.
+   */
+  write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+    const { handles } = this.#generation;
+    return this.#run("write", leastBusy(this.#manyWriters ? handles : handles.slice(0, 1)), operate);
+  }
+
+  /** Closes the handles; what is on its way rejects or never settles. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#replacing;
+    close(this.#generation);
+  }
+
+  async #run<T>(
+    kind: OperationKind,
+    handle: Handle,
+    operate: (kv: Deno.Kv) => Promise<T>,
+  ): Promise<T> {
+    this.#requireHope();
+    const started = performance.now();
+    const generation = this.#generation;
+    const operation = operate(handle.kv);
+    handle.busy++;
+    try {
+      return await withDeadline(operation, this.#deadline);
+    } catch (error) {
+      KV_FAILURES.add(1, kind);
+      if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
+      throw error;
+    } finally {
+      handle.busy--;
+      KV_DURATION.observe((performance.now() - started) / 1_000, kind);
+    }
+  }
+
+  #requireHope(): void {
+    if (this.#replacing) throw new StoreUnavailable("The server does not answer");
+    if (this.#generation.hanging < MAX_HANGING) return;
+    if (performance.now() < this.#nextTry) throw new StoreUnavailable("Earlier operations still hang");
+    this.#nextTry = performance.now() + this.#deadline;
+  }
+
+  #giveUp(operation: Promise<unknown>, generation: Generation): void {
+    if (++generation.hanging === 1 && generation !== this.#generation) this.#lost++;
+    operation.catch(() => {}).finally(() => {
+      if (--generation.hanging === 0 && generation !== this.#generation) this.#lost--;
+    });
+    this.#nextTry = performance.now() + this.#deadline;
+    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replace(this.#reopen);
+  }
+
+  async #replace(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
+    const { signal } = this.#closing;
+    try {
+      while (this.#lost >= MAX_LOST && !signal.aborted) await pause(LOST_POLL, signal);
+      const kvs = await reopen(signal);
+      close(this.#generation);
+      if (this.#generation.hanging > 0) this.#lost++;
+      this.#generation = generationOf(kvs);
+    } catch {
+      // Closing: nobody needs handles any more.
+    }
+    this.#replacing = undefined;
+  }
+}
+
+function generationOf(kvs: readonly Deno.Kv[]): Generation {
+  return { handles: kvs.map((kv) => ({ kv, busy: 0 })), hanging: 0 };
+}
+
+function close({ handles }: Generation): void {
+  for (const { kv } of handles) kv.close();
+}
+
+function leastBusy(handles: readonly Handle[]): Handle {
+  return handles.reduce((least, handle) => handle.busy < least.busy ? handle : least);
+}

@@ -1,0 +1,120 @@
+import { ROUND_SIZE } from "../metrics/metrics.ts";
+import { batched, type Waiting } from "./batcher.ts";
+import type { CommitResult } from "./commit.ts";
+import type { Store } from "./store.ts";
+
+/** A key and the value to store under it. */
+export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
+
+/** What is to be changed, on condition that other rows still are as they were. */
+export interface Change {
+  readonly checks: readonly Deno.AtomicCheck[];
+  readonly sets: readonly Row[];
+  readonly deletes?: readonly Deno.KvKey[];
+  /** Numbers that grow by one. */
+  readonly increments?: readonly Deno.KvKey[];
+}
+
+/** Changes nothing, on no condition. */
+export const NO_CHANGE: Change = { checks: [], sets: [] };
+
+/** What else is to be changed along with an item that is made, as soon as the item is known. */
+export type Along<Item> = (item: Item) => Change;
+
+type WaitingChange = Waiting<Change, CommitResult>;
+
+/** What one atomic operation takes, with some room for what is not counted here. */
+const MAX_BYTES = 600_000;
+const MAX_MUTATIONS = 900;
+
+/**
+ * Joins changes that wait into one commit, as databases do to share what it costs to make one durable. Each
+ * commit also sets the rows `always`. When one is refused, halves of it are tried, down to the change itself
+ * whose check failed: the others do not suffer for it.
+ */
+export class GroupCommit {
+  /**
+   * Carries out all of a change, or nothing of it.
+   *
+   * @throws {StoreUnavailable}
+   */
+  readonly commit: (change: Change) => Promise<CommitResult>;
+  readonly #store: Store;
+  readonly #always: readonly Row[];
+
+  constructor(store: Store, always: readonly Row[]) {
+    this.#store = store;
+    this.#always = always;
+    this.commit = batched((round) => this.#commitRound(round), { patient: true });
+  }
+
+  async #commitRound(round: readonly WaitingChange[]): Promise<void> {
+    let waiting = round;
+    while (waiting.length > 0) {
+      const { group, rest } = firstGroup(waiting, this.#store.maxChecks);
+      await this.#commitGroup(group);
+      waiting = rest;
+    }
+  }
+
+  /** Tells each change what became of the commit that it was in, and of no other. */
+  async #commitGroup(group: readonly WaitingChange[]): Promise<void> {
+    ROUND_SIZE.observe(group.length, "changes");
+    let result: CommitResult;
+    try {
+      result = await this.#commitAll(group);
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+      return;
+    }
+    if (result.ok || group.length === 1) {
+      for (const { resolve } of group) resolve(result);
+    } else {
+      const middle = Math.ceil(group.length / 2);
+      await Promise.all([group.slice(0, middle), group.slice(middle)].map((half) => this.#commitGroup(half)));
+    }
+  }
+
+  #commitAll(group: readonly WaitingChange[]): Promise<CommitResult> {
+    return this.#store.commit((operation) => {
+      for (const { item } of group) {
+        for (const check of item.checks) operation.check(check);
+        for (const [key, value] of item.sets) operation.set(key, value);
+        for (const key of item.deletes ?? []) operation.delete(key);
+        for (const key of item.increments ?? []) operation.sum(key, 1n);
+      }
+      for (const [key, value] of this.#always) operation.set(key, value);
+    });
+  }
+}
+
+/** As many as fit into one atomic operation. Of two that are about one row, the second has to see the first. */
+function firstGroup(
+  waiting: readonly WaitingChange[],
+  maxChecks: number,
+): Record<"group" | "rest", WaitingChange[]> {
+  const group: WaitingChange[] = [];
+  const rest: WaitingChange[] = [];
+  const rows = new Set<string>();
+  let [bytes, mutations, checks] = [0, 0, 0];
+  for (const call of waiting) {
+    const { sets, deletes = [], increments = [], ...change } = call.item;
+    const own = [...change.checks.map(({ key }) => key), ...sets.map(([key]) => key), ...deletes].map(nameOf);
+    const size = own.join().length + sets.reduce((sum, [, value]) => sum + value.length, 0);
+    const fits = group.length === 0 ||
+      bytes + size <= MAX_BYTES &&
+        mutations + sets.length + deletes.length + increments.length <= MAX_MUTATIONS &&
+        checks + change.checks.length <= maxChecks && !own.some((row) => rows.has(row));
+    (fits ? group : rest).push(call);
+    if (!fits) continue;
+    for (const row of own) rows.add(row);
+    bytes += size;
+    mutations += sets.length + deletes.length + increments.length;
+    checks += change.checks.length;
+  }
+  return { group, rest };
+}
+
+function nameOf(key: Deno.KvKey): string {
+  return key.map(String).join("/");
+}

@@ -1,0 +1,203 @@
+import { KV_CONFLICTS } from "../metrics/metrics.ts";
+import { type Build, CommitInDoubt, type CommitResult } from "./commit.ts";
+import type { Connection } from "./connection.ts";
+import { AGAIN, retried, StoreUnavailable } from "./deadline.ts";
+import { decodeJson, encodeJson, type Entry, getRows, versionstampOf } from "./row.ts";
+
+/** A mark: which commit set it, and when (ms since the epoch). */
+interface Mark {
+  readonly commit: number;
+  readonly at: number;
+}
+
+/** The row of a mark, as the last commit left it. At most one commit at a time is on its way with it. */
+interface Slot {
+  readonly key: Deno.KvKey;
+  versionstamp: string;
+}
+
+/** A commit that may have applied, or may still, and what a fence found out. */
+interface Doubt {
+  readonly slot: Slot;
+  readonly commit: number;
+  settled?: Promise<CommitResult>;
+}
+
+const COMMITS = "commits";
+const ABANDONED_AFTER = 24 * 3_600_000;
+
+/**
+ * Commits that apply at most once, and whose fate can be known.
+ *
+ * The client of a KV Connect server repeats a commit whose reply was lost, and a commit that was given up may
+ * land later. So each has a slot to itself: it checks the mark that the last commit left there, and sets its
+ * own. Repeated, it fails its own check; if it is refused, the mark tells whether that was by itself. A commit
+ * in doubt is fenced before its slot is used again: a commit that only overwrites the old mark succeeds, and
+ * the one in doubt never will, or it shows that the one in doubt has applied.
+ */
+export class Marks {
+  readonly #connection: Connection;
+  readonly #clock: () => number;
+  readonly #process: string = crypto.randomUUID().slice(0, 18);
+  readonly #free: Slot[] = [];
+  readonly #doubts: Doubt[] = [];
+  /** Keys of slots that could not be opened; their marks may be set all the same. */
+  readonly #unopened: Deno.KvKey[] = [];
+  #slots = 0;
+  #commits = 0;
+
+  /** The clock tells ms since the epoch. */
+  constructor(connection: Connection, clock: () => number) {
+    this.#connection = connection;
+    this.#clock = clock;
+  }
+
+  /**
+   * Commits what `build` asks for; if it is refused, reads the rows with these keys.
+   *
+   * @throws {StoreUnavailable} when it was not carried out.
+   * @throws {CommitInDoubt} when that is not known.
+   */
+  commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
+    return retried(async () => await this.#commitIn(await this.#acquire(), build, keys));
+  }
+
+  /** Removes this process's marks: they are of use to no other. */
+  async clear(): Promise<void> {
+    await this.#connection.write((kv) => {
+      const operation = kv.atomic();
+      for (let slot = 1; slot <= this.#slots; slot++) operation.delete([COMMITS, this.#process, slot]);
+      return operation.commit().catch(againIfLocked);
+    });
+  }
+
+  /**
+   * Removes up to `limit` marks that no commit has set for a day: their processes were killed. Resolves to
+   * whether there may be more.
+   */
+  async sweep(limit: number): Promise<boolean> {
+    const now = this.#clock();
+    const abandoned = await this.#connection.read(async (kv) => {
+      const found: Entry[] = [];
+      for await (const entry of kv.list({ prefix: [COMMITS] })) {
+        if (found.length === limit) break;
+        if (now - decodeJson<Mark>(entry).at > ABANDONED_AFTER) found.push(entry);
+      }
+      return found;
+    });
+    if (abandoned.length === 0) return false;
+    await this.commit((operation) => {
+      for (const { key, versionstamp } of abandoned) operation.check({ key, versionstamp }).delete(key);
+    }, []);
+    return abandoned.length === limit;
+  }
+
+  /** A slot that no commit is on its way with. */
+  async #acquire(): Promise<Slot> {
+    const doubt = this.#free.length === 0 ? this.#doubts.at(-1) : undefined;
+    if (doubt !== undefined) await this.#settle(doubt);
+    return this.#free.pop() ?? await this.#open();
+  }
+
+  /** A new slot. Its mark is all that is set, so no commit with effects ever checks that there is none. */
+  async #open(): Promise<Slot> {
+    const key = this.#unopened.pop() ?? [COMMITS, this.#process, ++this.#slots];
+    try {
+      await this.#send({ key, versionstamp: null }, ++this.#commits, () => {});
+      const entry = await this.#connection.read((kv) => kv.get(key));
+      if (entry.versionstamp === null) throw new StoreUnavailable("A mark is missing");
+      return { key, versionstamp: entry.versionstamp };
+    } catch (error) {
+      this.#unopened.push(key);
+      throw error;
+    }
+  }
+
+  async #commitIn(
+    slot: Slot,
+    build: Build,
+    keys: readonly Deno.KvKey[],
+  ): Promise<CommitResult | typeof AGAIN> {
+    const commit = ++this.#commits;
+    let sent = false;
+    try {
+      const result = await this.#send(slot, commit, (operation) => {
+        build(operation);
+        sent = true;
+      });
+      if (result.ok) return this.#freed(slot, result.versionstamp, result);
+      const [mark, ...rows] = await this.#connection.read((kv) => getRows(kv, [slot.key, ...keys]));
+      const last = mark && numberIn(mark);
+      const versionstamp = versionstampOf(mark ?? null) ?? "";
+      if (last === commit) return this.#freed(slot, versionstamp, { ok: true, versionstamp });
+      if (versionstamp === slot.versionstamp) {
+        KV_CONFLICTS.add(1);
+        return this.#freed(slot, versionstamp, { ok: false, rows });
+      }
+      return AGAIN; // The mark was swept, as if this process were dead: the slot is given up.
+    } catch (error) {
+      if (!sent) {
+        this.#free.push(slot);
+        throw error;
+      }
+      const doubt = { slot, commit };
+      this.#doubts.push(doubt);
+      throw new CommitInDoubt(() => this.#settle(doubt), error);
+    }
+  }
+
+  /** What became of a commit in doubt; frees its slot. Tried again at the next call when it fails. */
+  #settle(doubt: Doubt): Promise<CommitResult> {
+    doubt.settled ??= this.#fence(doubt).catch((error) => {
+      delete doubt.settled;
+      throw error;
+    });
+    return doubt.settled;
+  }
+
+  async #fence(doubt: Doubt): Promise<CommitResult> {
+    const { slot, commit } = doubt;
+    const fence = await this.#send(slot, ++this.#commits, () => {});
+    const [mark] = fence.ok ? [] : await this.#connection.read((kv) => getRows(kv, [slot.key]));
+    this.#doubts.splice(this.#doubts.indexOf(doubt), 1);
+    if (fence.ok) return this.#freed(slot, fence.versionstamp, { ok: false, rows: [] });
+    if (!mark) throw new StoreUnavailable("A mark is missing");
+    const { versionstamp } = mark;
+    // Any other number is that of a fence which was itself given up.
+    const applied = numberIn(mark) === commit;
+    return this.#freed(slot, versionstamp, applied ? { ok: true, versionstamp } : { ok: false, rows: [] });
+  }
+
+  /** Sends a commit that checks and sets the slot's mark; again for as long as another process locks the file. */
+  #send(
+    slot: Deno.AtomicCheck,
+    commit: number,
+    build: Build,
+  ): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
+    const mark: Mark = { commit, at: this.#clock() };
+    return retried(() =>
+      this.#connection.write((kv) => {
+        const operation = kv.atomic().check(slot);
+        build(operation);
+        return operation.set(slot.key, encodeJson(mark)).commit().catch(againIfLocked);
+      })
+    );
+  }
+
+  #freed(slot: Slot, versionstamp: string, result: CommitResult): CommitResult {
+    slot.versionstamp = versionstamp;
+    this.#free.push(slot);
+    return result;
+  }
+}
+
+/** The number of the commit that set a mark. */
+function numberIn(mark: Entry): number {
+  return decodeJson<Mark>(mark).commit;
+}
+
+/** AGAIN for the error that says another process holds the file, so that nothing was done. */
+export function againIfLocked(error: unknown): typeof AGAIN {
+  if (error instanceof Error && error.message.includes("database is locked")) return AGAIN;
+  throw error;
+}

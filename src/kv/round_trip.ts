@@ -1,0 +1,31 @@
+import { noMoreArrive } from "./batcher.ts";
+import { pause } from "./deadline.ts";
+
+/** From where on a KV counts as far away, and how long it is worth to wait for company there, in ms. */
+const FAR = 5;
+const GATHERING = 1;
+
+/** How long KV takes to answer. */
+export class RoundTrip {
+  #ms = 0;
+
+  /** The mean of late, in ms. */
+  get ms(): number {
+    return this.#ms;
+  }
+
+  /** Whether several operations at a time are worth it. */
+  get isFar(): boolean {
+    return this.#ms > FAR;
+  }
+
+  /** Takes note of an operation that started at `started`, by `performance.now()`. */
+  measure(started: number): void {
+    this.#ms += (performance.now() - started - this.#ms) / 8;
+  }
+
+  /** Resolves when what comes along at the same time has come, as `count` tells. */
+  gather(count: () => number): Promise<void> {
+    return this.isFar ? pause(GATHERING) : noMoreArrive(count);
+  }
+}

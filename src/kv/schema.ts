@@ -1,0 +1,49 @@
+import type { Connection } from "./connection.ts";
+import { AGAIN, retried } from "./deadline.ts";
+import { againIfLocked } from "./marks.ts";
+import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
+
+const KEY = ["schema"];
+const VERSION = 1;
+
+/** This version of the service cannot read the rows of a KV; the message says why. */
+export class SchemaError extends Error {
+  override readonly name = "SchemaError";
+}
+
+/**
+ * Makes sure that the rows are of the form that this version of the service reads and writes. A KV without any
+ * rows takes that form, if `create` allows it.
+ *
+ * @throws {SchemaError}
+ * @throws {StoreUnavailable}
+ */
+export async function requireSchema(connection: Connection, create: boolean): Promise<void> {
+  const version = await retried(async () => {
+    // Looked for first, lest the row that another process makes meanwhile passes for something else.
+    const [row] = await connection.read((kv) => Array.fromAsync(kv.list({ prefix: [] }, { limit: 1 })));
+    const entry = await connection.read((kv) => kv.get(KEY));
+    if (entry.versionstamp !== null) return versionIn(entry);
+    if (row !== undefined) return 0;
+    if (!create) {
+      throw new SchemaError("it is empty, and only the service makes its first rows when it starts");
+    }
+    await connection.write((kv) =>
+      kv.atomic().check(entry).set(KEY, encodeJson({ version: VERSION })).commit().catch(againIfLocked)
+    );
+    return AGAIN;
+  });
+  if (version === 0) throw new SchemaError("it holds rows of something else, or of an unreleased version");
+  if (version !== VERSION) {
+    throw new SchemaError(`its rows are of version ${version}, and this service knows version ${VERSION}`);
+  }
+}
+
+function versionIn(entry: Deno.KvEntry<unknown>): unknown {
+  try {
+    return decodeJson<{ version?: unknown }>(entry).version;
+  } catch (error) {
+    if (error instanceof CorruptRow) return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,109 @@
+import { ROUND_SIZE } from "../metrics/metrics.ts";
+import { RoundTrip } from "./round_trip.ts";
+import type { Store } from "./store.ts";
+
+/** A row whose version is watched: it changes whenever something does that is kept in memory. */
+export interface Watched {
+  readonly key: Deno.KvKey;
+  /** Its version, as far as it is known; "" where there is no row. Versions compare as strings. */
+  version: string;
+}
+
+/** How looks are taken. */
+export interface VersionsOptions {
+  /** How old a look may be, in ms; 0 for one that starts after it is asked for. */
+  readonly maxStalenessMs?: number;
+}
+
+const MAX_READS = 3;
+
+/**
+ * Looks at a few rows that change whenever something does that is kept in memory. By one shared look all who
+ * wait know whether what they have is still true. Versions only rise: a look that took long cannot undo what a
+ * later one, or a commit of one's own, has shown.
+ *
+ * @example
+ * ```ts
+ * import { assert } from "@std/assert";
+ * import { openStore } from "./open.ts";
+ *
+ * const store = await openStore(":memory:", { clock: Date.now, create: true });
+ * const versions = new Versions(store);
+ * const catalogue = versions.watch(["catalogue"]);
+ * await versions.look();
+ * const before = catalogue.version;
+ * await store.commit((operation) => operation.set(["catalogue"], new Uint8Array()));
+ * await versions.look();
+ * assert(catalogue.version > before);
+ * await store.close();
+ * ```
+ */
+export class Versions {
+  readonly #store: Store;
+  readonly #maxStaleness: number;
+  readonly #rows: Watched[] = [];
+  /** The look that starts next. */
+  #next: Promise<void> | undefined;
+  /** Reads on their way, oldest first; they never reject. */
+  #reads: Promise<void>[] = [];
+  /** When the newest look that ended had started, by `performance.now()`. */
+  #lookedAt = -Infinity;
+  readonly #roundTrip: RoundTrip = new RoundTrip();
+  /** How often a look was asked for. */
+  #asked = 0;
+
+  constructor(store: Store, { maxStalenessMs = 0 }: VersionsOptions = {}) {
+    this.#store = store;
+    this.#maxStaleness = maxStalenessMs;
+  }
+
+  /** Has the row looked at from now on. */
+  watch(key: Deno.KvKey): Watched {
+    const row = { key, version: "" };
+    this.#rows.push(row);
+    return row;
+  }
+
+  /**
+   * Resolves when what is known is not older than this call, or than it may be; undefined where that is so
+   * already.
+   *
+   * @throws {StoreUnavailable}
+   */
+  look(): Promise<void> | undefined {
+    this.#asked++;
+    if (this.#maxStaleness > 0) {
+      const age = performance.now() - this.#lookedAt;
+      if (age > this.#maxStaleness / 2) this.#next ??= this.#startNext();
+      if (age <= this.#maxStaleness) return void this.#next?.catch(() => {});
+    }
+    return this.#next ??= this.#startNext();
+  }
+
+  async #startNext(): Promise<void> {
+    const before = this.#asked - 1;
+    await this.#roundTrip.gather(() => this.#asked - before);
+    while (this.#reads.length >= (this.#roundTrip.isFar ? MAX_READS : 1)) await this.#reads[0];
+    this.#next = undefined;
+    ROUND_SIZE.observe(this.#asked - before, "look");
+    const read = this.#read();
+    const ended: Promise<void> = read.catch(() => {}).then(() => {
+      this.#reads = this.#reads.filter((other) => other !== ended);
+    });
+    this.#reads.push(ended);
+    await read;
+  }
+
+  async #read(): Promise<void> {
+    const started = performance.now();
+    const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
+    this.#rows.forEach((row, index) => raise(row, entries[index]?.versionstamp ?? ""));
+    this.#lookedAt = Math.max(this.#lookedAt, started);
+    this.#roundTrip.measure(started);
+  }
+}
+
+/** Takes note of a version that was seen. */
+export function raise(row: Watched, versionstamp: string): void {
+  if (versionstamp > row.version) row.version = versionstamp;
+}
