@@ -1,24 +1,45 @@
 import { BoundedMap } from "../kv/bounded_map.ts";
-import { PLAN_LIMITS } from "./plans.ts";
-import { roll, take, UNUSED, type Usage, type Verdict } from "./usage.ts";
+import type { Decision } from "./limit_headers.ts";
 
-const LIMITS = { minute: PLAN_LIMITS.free.minute, day: Infinity };
+const LIMIT = 60;
+const MINUTE = 60_000;
 const MAX_ADDRESSES = 10_000;
 
-/** Counts requests without a valid key by client address, in this process's memory. */
-export class AnonymousLimiter {
-  readonly #usages: BoundedMap<string, Usage> = new BoundedMap(MAX_ADDRESSES);
+interface Count {
+  /** Start of the minute, ms since the epoch. */
+  readonly minute: number;
+  readonly used: number;
+}
 
-  /** Takes one of the address's 60 requests a minute. */
-  take(address: string, now: number): Verdict {
-    const verdict = take(this.#usages.get(address) ?? UNUSED, LIMITS, now);
-    this.#usages.set(address, verdict.usage);
-    return verdict;
+/** Counts requests without a valid key by client address, 60 a minute, in this process's memory. */
+export class AnonymousLimiter {
+  readonly #counts: BoundedMap<string, Count> = new BoundedMap(MAX_ADDRESSES);
+
+  /** Takes one of the address's places. */
+  take(address: string, now: number): Decision {
+    const { minute, used } = this.#current(address, now);
+    if (used >= LIMIT) return decision(minute, used, now, "minute");
+    this.#counts.set(address, { minute, used: used + 1 });
+    return decision(minute, used + 1, now);
   }
 
   /** What the address has left, without taking any. */
-  peek(address: string, now: number): Verdict {
-    const usage = roll(this.#usages.get(address) ?? UNUSED, now);
-    return { refusal: undefined, usage, limits: LIMITS, now };
+  peek(address: string, now: number): Decision {
+    const { minute, used } = this.#current(address, now);
+    return decision(minute, used, now);
   }
+
+  #current(address: string, now: number): Count {
+    const minute = now - now % MINUTE;
+    const count = this.#counts.get(address);
+    // A clock that was set back does not open another minute.
+    return count && count.minute >= minute && count.minute - minute < 5 * MINUTE
+      ? count
+      : { minute, used: 0 };
+  }
+}
+
+function decision(minute: number, used: number, now: number, refusal?: "minute"): Decision {
+  const window = { limit: LIMIT, remaining: LIMIT - used, reset: minute + MINUTE };
+  return { refusal, minute: window, day: undefined, now };
 }

@@ -1,41 +1,65 @@
-import type { Limits, Plan } from "./plans.ts";
-import type { Environment } from "./secret.ts";
-import type { Usage } from "./usage.ts";
+import { createHash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
 
-/** One secret of a key. */
-export interface Secret {
-  /** SHA-256 in hex. */
-  readonly hash: string;
-  /** When it stops being valid, ms since the epoch; absent while it is the current one. */
-  readonly expiresAt?: number;
-}
+/** Where a service runs; a key of one environment is not valid in the other. */
+export type Environment = "production" | "staging";
+
+const PREFIX: Readonly<Record<Environment, string>> = { production: "as_live_", staging: "as_test_" };
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+const API_KEY = /^as_(?:live|test)_[0-9A-Za-z]{38}$/;
+
+/** What may be an API key, wherever it stands in a text. */
+export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
 
 /**
- * A key lineage: who holds it and what it may do. Rotation changes its secrets only, so neither quota nor
- * ban is escaped by it.
+ * A new API key: prefix, 32 random base62 characters, 6 of checksum.
  *
- * What it has used is a row of its own, which is the key's lock: whoever changes the key writes its usage
- * row in the same commit, so an admission that checks the usage row has checked both, and sees the change
- * in every process at the very next request.
+ * @example
+ * ```ts
+ * import { assert } from "@std/assert";
+ *
+ * const key = createApiKey("staging");
+ * assert(isApiKey(key, "staging"));
+ * assert(!isApiKey(key, "production"));
+ * assert(!isApiKey(key.slice(0, -1) + (key.endsWith("0") ? "1" : "0"), "staging"));
+ * ```
  */
-export interface ApiKey {
-  readonly id: string;
-  readonly account: string;
-  readonly environment: Environment;
-  readonly plan: Plan;
-  readonly limits: Limits;
-  readonly createdAt: number;
-  readonly revokedAt?: number;
-  readonly secrets: readonly Secret[];
+export function createApiKey(environment: Environment): string {
+  const body = PREFIX[environment] + randomBase62(RANDOM_LENGTH);
+  return body + checksum(body);
 }
 
-/** A key with what it has used. */
-export interface KeyState extends ApiKey {
-  readonly usage: Usage;
+/** Whether the text has the form and checksum of a key of this environment; a typo is known without a read. */
+export function isApiKey(text: string, environment: Environment): boolean {
+  if (!API_KEY.test(text) || !text.startsWith(PREFIX[environment])) return false;
+  return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 
-/** Whether the secret opens the key at that time (ms). */
-export function isValid(key: ApiKey, hash: string, now: number): boolean {
-  if (key.revokedAt !== undefined) return false;
-  return key.secrets.some((secret) => secret.hash === hash && (secret.expiresAt ?? Infinity) > now);
+/** SHA-256 of the key in hex: all that is ever stored of it. */
+export function hashApiKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}
+
+/** Random base62 characters from the system's generator, each equally likely. */
+export function randomBase62(length: number): string {
+  const largestUnbiased = 256 - 256 % BASE62.length;
+  let text = "";
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < largestUnbiased && text.length < length) text += BASE62.charAt(byte % BASE62.length);
+    }
+  }
+  return text;
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  for (let place = 0; place < CHECKSUM_LENGTH; place++) {
+    digits = BASE62.charAt(rest % BASE62.length) + digits;
+    rest = Math.floor(rest / BASE62.length);
+  }
+  return digits;
 }

@@ -1,27 +1,96 @@
-import type { Verdict } from "./usage.ts";
-import { dayWindow, decisiveWindow, minuteWindow } from "./window.ts";
+import { type ErrorCode, problemResponse } from "../http/error.ts";
+import type { Limits } from "./plans.ts";
+import { dayEnd, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
+
+/** One limit as a response describes it. */
+export interface Window {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When it opens again, ms since the epoch. */
+  readonly reset: number;
+}
+
+/** What was decided on a request, and how that leaves the caller. */
+export interface Decision {
+  /** Undefined when the request was admitted. */
+  readonly refusal: Refusal | undefined;
+  readonly minute: Window;
+  /** Undefined for callers without a daily limit. */
+  readonly day: Window | undefined;
+  /** When it was decided, ms since the epoch. */
+  readonly now: number;
+}
+
+/** The decision on a request of an account, of whose places so many are left that were taken ahead. */
+export function decide(
+  usage: Usage,
+  limits: Limits,
+  left: number,
+  refusal: Refusal | undefined,
+  now: number,
+): Decision {
+  const current = roll(usage, now);
+  const isBanned = refusal === "ban";
+  return {
+    refusal,
+    minute: {
+      limit: limits.minute,
+      remaining: isBanned ? 0 : Math.max(0, limits.minute - current.used + left),
+      reset: isBanned ? current.bannedUntil : minuteEnd(current),
+    },
+    day: {
+      limit: limits.day,
+      remaining: Math.max(0, limits.day - current.usedToday + left),
+      reset: dayEnd(current),
+    },
+    now,
+  };
+}
 
 /**
- * Sets the rate limit headers: those of interface section 8, which describe the window that matters
- * most to the caller, and RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers), which
- * describe both.
+ * Sets the rate limit headers: X-RateLimit-*, which describe the window that matters most to the caller, and
+ * RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers), which describe both.
  */
-export function setLimitHeaders(headers: Headers, verdict: Verdict): void {
-  const { limits } = verdict;
-  const minute = minuteWindow(verdict);
-  const day = dayWindow(verdict);
-  const { limit, remaining, reset } = decisiveWindow(verdict, minute, day);
+export function setLimitHeaders(headers: Headers, decision: Decision): void {
+  const { minute, day, now } = decision;
+  const { limit, remaining, reset } = decisiveWindow(decision);
   headers.set("x-ratelimit-limit", `${limit}`);
   headers.set("x-ratelimit-remaining", `${remaining}`);
   headers.set("x-ratelimit-reset", `${Math.ceil(reset / 1000)}`);
-  const daily = limits.day !== Infinity;
-  headers.set(
-    "ratelimit-policy",
-    `"minute";q=${limits.minute};w=60` + (daily ? `, "day";q=${limits.day};w=86400` : ""),
-  );
-  headers.set(
-    "ratelimit",
-    `"minute";r=${minute.remaining};t=${minute.seconds}` +
-      (daily ? `, "day";r=${day.remaining};t=${day.seconds}` : ""),
-  );
+  const [daily, dailyLeft] = day
+    ? [`, "day";q=${day.limit};w=86400`, `, "day";r=${day.remaining};t=${secondsUntil(day, now)}`]
+    : ["", ""];
+  headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${daily}`);
+  headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${dailyLeft}`);
+}
+
+const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, reason: string]>> = {
+  minute: (limit) => ["rate_limit_minute", `More than ${limit} requests in a minute.`],
+  day: (limit) => ["rate_limit_day", `More than ${limit} requests in a day (UTC).`],
+  ban: () => ["key_banned", "The API key is banned because requests went on after 429 responses."],
+};
+
+/** The 429 of a request that was refused, with `Retry-After` in seconds and the limit headers. */
+export function refusedResponse(decision: Decision, refusal: Refusal): Response {
+  const window = decisiveWindow(decision);
+  const seconds = secondsUntil(window, decision.now);
+  const [code, reason] = REASONS[refusal](window.limit);
+  const response = problemResponse({
+    code,
+    message: `${reason} Try again in ${seconds} s.`,
+    headers: { "retry-after": `${seconds}` },
+  });
+  setLimitHeaders(response.headers, decision);
+  return response;
+}
+
+/** The window that refused; for an admitted request, the one with fewer requests left. */
+function decisiveWindow({ refusal, minute, day = minute }: Decision): Window {
+  if (refusal === undefined) return day.remaining <= minute.remaining ? day : minute;
+  return refusal === "day" ? day : minute;
+}
+
+/** Whole seconds until the window opens again, rounded up, at least 1. */
+function secondsUntil({ reset }: Window, now: number): number {
+  return Math.max(1, Math.ceil((reset - now) / 1000));
 }

@@ -5,7 +5,7 @@ export interface Limits {
   readonly day: number;
 }
 
-/** The plans of interface section 8. */
+/** The plans. */
 export const PLANS = ["free", "pro", "business", "enterprise"] as const;
 
 /** A plan's name. */

@@ -4,105 +4,198 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 const FIRST_BAN = 5 * MINUTE;
 const LONGEST_BAN = DAY;
+/** A window this far in the future is a mistake: a clock was ahead. */
+const AHEAD = 5 * MINUTE;
 
-/** What one caller has used. Times are ms since the epoch. */
+/** What an account has used, as its row tells. Times are ms since the epoch. */
 export interface Usage {
-  /** Start of the minute that `minuteUsed` and `refused` count, in the day that `dayUsed` counts. */
+  /** Rises with every reset: what was leased before is void. */
+  readonly epoch: number;
+  /** Start of the minute that is counted, in the day that is counted. */
   readonly minute: number;
-  readonly minuteUsed: number;
-  readonly refused: number;
-  readonly dayUsed: number;
+  /** Requests taken in the minute, used or not. */
+  readonly used: number;
+  /** Requests taken in the day, used or not. */
+  readonly usedToday: number;
+  /** Of those of the minute, how many are in leases and may come back. */
+  readonly leased: number;
+  /** Of those of the day, how many are in leases and may come back. */
+  readonly leasedToday: number;
+  /** Until when nothing is leased, because a window is full: what comes back is for those who wait. */
+  readonly exactUntil: number;
+  /** Requests refused in the minute. */
+  readonly strikes: number;
+  /** Requests refused in the day, at least. */
+  readonly refusedToday: number;
   /** End of the last ban; 0 when there was none. */
   readonly bannedUntil: number;
   /** Bans so far, each within a day of the end of the one before. */
   readonly bans: number;
+  /** The minute that the window was moved back from, when its clock proved wrong; 0 when it never was. */
+  readonly movedFrom: number;
 }
+
+/** Usage of an account that has not called yet. */
+export const UNUSED: Usage = {
+  epoch: 0,
+  minute: 0,
+  used: 0,
+  usedToday: 0,
+  leased: 0,
+  leasedToday: 0,
+  exactUntil: 0,
+  strikes: 0,
+  refusedToday: 0,
+  bannedUntil: 0,
+  bans: 0,
+  movedFrom: 0,
+};
 
 /** What a request was refused for. */
 export type Refusal = "minute" | "day" | "ban";
 
-/** The decision on one request, and the usage after it. */
-export interface Verdict {
-  /** Undefined when the request was admitted. */
-  readonly refusal: Refusal | undefined;
-  readonly usage: Usage;
-  readonly limits: Limits;
-  /** When it was decided, ms since the epoch. */
-  readonly now: number;
+/** Places of both windows that a process took ahead of need, and hands out from memory. */
+export interface Lease {
+  readonly epoch: number;
+  readonly minute: number;
+  /** How many there were. */
+  readonly size: number;
+  /** How many are left. */
+  left: number;
 }
 
-/** Usage of a caller never seen before. */
-export const UNUSED: Usage = {
-  minute: 0,
-  minuteUsed: 0,
-  refused: 0,
-  dayUsed: 0,
-  bannedUntil: 0,
-  bans: 0,
-};
+/** What a process asks for. */
+export interface Demand {
+  /** Requests that wait for a place. */
+  readonly waiting: number;
+  /** Places to lease on top. */
+  readonly ahead: number;
+}
+
+/** What it gets, and the usage after that. */
+export interface Taken {
+  readonly usage: Usage;
+  /** How many of those that wait have a place. */
+  readonly granted: number;
+  /** How many places are leased on top. */
+  readonly ahead: number;
+  /** Why the others, or the next one, have none. */
+  readonly refusal: Refusal | undefined;
+}
 
 /**
- * Takes one place in both windows or in neither. Windows are minutes and days of the UTC clock; they
- * only move forward, so a clock that lags behind another process's cannot reopen a window.
+ * Takes places in both windows or in neither. Windows are minutes and days of the UTC clock; they only move
+ * forward, so a clock that lags behind another process's cannot reopen a window. The last request that a window
+ * has room for ends leasing until the window does: what others give back is then for those who wait.
  *
  * @example
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const limits = { minute: 1, day: 10 };
- * const first = take(UNUSED, limits, 59_999);
- * assertEquals(first.refusal, undefined);
- * assertEquals(take(first.usage, limits, 59_999).refusal, "minute");
- * assertEquals(take(first.usage, limits, 60_000).refusal, undefined);
+ * const limits = { minute: 2, day: 10 };
+ * const { granted, usage } = take(UNUSED, limits, { waiting: 3, ahead: 0 }, 59_999);
+ * assertEquals(granted, 2);
+ * assertEquals(take(usage, limits, { waiting: 1, ahead: 0 }, 59_999).refusal, "minute");
+ * assertEquals(take(usage, limits, { waiting: 1, ahead: 0 }, 60_000).refusal, undefined);
  * ```
  */
-export function take(usage: Usage, limits: Limits, now: number): Verdict {
+export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, now: number): Taken {
   const current = roll(usage, now);
-  const { minuteUsed, dayUsed } = current;
-  if (dayUsed >= limits.day) return { refusal: "day", usage: current, limits, now };
-  if (minuteUsed >= limits.minute) return { refusal: "minute", usage: current, limits, now };
-  const taken = { ...current, minuteUsed: minuteUsed + 1, dayUsed: dayUsed + 1 };
-  return { refusal: undefined, usage: taken, limits, now };
+  if (current.bannedUntil > now) return { usage: current, granted: 0, ahead: 0, refusal: "ban" };
+  const free = freePlaces(current, limits);
+  const granted = Math.min(waiting, free);
+  const spare = current.exactUntil > now ? 0 : Math.min(ahead, Math.floor((free - granted) / 4));
+  const taken = granted + spare;
+  const after = {
+    ...current,
+    used: current.used + taken,
+    usedToday: current.usedToday + taken,
+    leased: current.leased + spare,
+    leasedToday: current.leasedToday + spare,
+  };
+  if (waiting < free) return { usage: after, granted, ahead: spare, refusal: undefined };
+  const refusal = after.usedToday >= limits.day ? "day" : "minute";
+  const exactUntil = refusal === "day" ? dayEnd(after) : minuteEnd(after);
+  return { usage: { ...after, exactUntil }, granted, ahead: 0, refusal };
+}
+
+/** How many requests both windows have room for. */
+export function freePlaces({ used, usedToday }: Usage, limits: Limits): number {
+  return Math.max(0, Math.min(limits.minute - used, limits.day - usedToday));
 }
 
 /**
- * Like `take`, with strikes: a caller who is refused more often within a minute than the minute allows
- * is banned for five minutes, and twice as long for each further ban within a day of the last one's end.
- * A request during a ban changes nothing.
+ * Gives back what is left of a lease. Of a minute or a day that is over nothing is given back, and of a lease
+ * from before a reset nothing at all.
  */
-export function takeOrStrike(usage: Usage, limits: Limits, now: number): Verdict {
-  if (usage.bannedUntil > now) return { refusal: "ban", usage, limits, now };
-  const verdict = take(usage, limits, now);
-  if (verdict.refusal === undefined) return verdict;
-  const refused = verdict.usage.refused + 1;
-  if (refused <= limits.minute) return { ...verdict, usage: { ...verdict.usage, refused } };
-  return { ...verdict, refusal: "ban", usage: ban({ ...verdict.usage, refused }, now) };
+export function settle(usage: Usage, { epoch, minute, size, left }: Readonly<Lease>): Usage {
+  if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
+  const { usedToday, leasedToday, used, leased } = usage;
+  const day = { ...usage, usedToday: usedToday - left, leasedToday: leasedToday - size };
+  return minute === usage.minute ? { ...day, used: used - left, leased: leased - size } : day;
 }
 
-/** The usage with both windows moved forward to `now`. */
+/**
+ * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
+ * minute than the minute allows is banned for five minutes, and twice as long for each further ban within a day
+ * of the last one's end.
+ */
+export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {
+  const strikes = usage.strikes + count;
+  const after = { ...usage, strikes, refusedToday: usage.refusedToday + count };
+  if (strikes <= limits.minute) return after;
+  const bans = now - usage.bannedUntil < DAY ? usage.bans + 1 : 1;
+  return { ...after, bans, bannedUntil: now + Math.min(FIRST_BAN * 2 ** (bans - 1), LONGEST_BAN) };
+}
+
+/**
+ * The usage with both windows moved to `now`. Those that a clock had put far into the future are moved back with
+ * their counts; and should that minute or day come after all, they are counted on.
+ */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
-  if (minute <= usage.minute) return usage;
-  const dayUsed = minute < dayEnd(usage) ? usage.dayUsed : 0;
-  return { ...usage, minute, minuteUsed: 0, refused: 0, dayUsed };
+  const isBack = usage.minute - minute > AHEAD;
+  if (minute <= usage.minute && !isBack) return usage;
+  const isKnown = (minuteOrDay: (time: number) => number) =>
+    isBack || [usage.minute, usage.movedFrom].some((time) => minuteOrDay(time) === minuteOrDay(minute));
+  return {
+    ...usage,
+    ...(isKnown((time) => time) ? {} : { used: 0, leased: 0, strikes: 0 }),
+    ...(isKnown(dayOf) ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
+    minute,
+    movedFrom: isBack ? Math.max(usage.movedFrom, usage.minute) : usage.movedFrom,
+    exactUntil: Math.min(usage.exactUntil, dayEnd({ minute })),
+    bannedUntil: Math.min(usage.bannedUntil, now + LONGEST_BAN),
+  };
+}
+
+/** The usage with nothing used, in windows of `now`, and whatever was leased void. */
+export function reset(usage: Usage, now: number): Usage {
+  const { bannedUntil, bans } = roll(usage, now);
+  return { ...roll(UNUSED, now), epoch: usage.epoch + 1, bannedUntil, bans };
 }
 
 /** The usage without strikes, and with no ban in force or remembered. */
 export function pardon(usage: Usage): Usage {
-  return { ...usage, refused: 0, bannedUntil: 0, bans: 0 };
+  return { ...usage, strikes: 0, bannedUntil: 0, bans: 0 };
+}
+
+/** Whether two usages are the same. */
+export function isSame(one: Usage, other: Usage): boolean {
+  return one === other || Object.values(one).join() === Object.values(other).join();
 }
 
 /** When the minute that is counted ends, ms since the epoch. */
-export function minuteEnd(usage: Usage): number {
-  return usage.minute + MINUTE;
+export function minuteEnd({ minute }: Pick<Usage, "minute">): number {
+  return minute + MINUTE;
 }
 
 /** When the day that is counted ends, ms since the epoch. */
-export function dayEnd(usage: Usage): number {
-  return usage.minute - usage.minute % DAY + DAY;
+export function dayEnd({ minute }: Pick<Usage, "minute">): number {
+  return (dayOf(minute) + 1) * DAY;
 }
 
-function ban(usage: Usage, now: number): Usage {
-  const bans = now - usage.bannedUntil < DAY ? usage.bans + 1 : 1;
-  return { ...usage, bans, bannedUntil: now + Math.min(FIRST_BAN * 2 ** (bans - 1), LONGEST_BAN) };
+/** The number of the UTC day that a time (ms) is in, from the epoch on. */
+export function dayOf(time: number): number {
+  return Math.floor(time / DAY);
 }

@@ -1,0 +1,42 @@
+import type { Environment } from "./api_key.ts";
+import type { Limits, Plan } from "./plans.ts";
+
+/**
+ * Who calls: a name, a plan, and one API key, which can be rotated. So what has been used, strikes and bans
+ * are the key's, and yet no rotation gives a second quota.
+ */
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly environment: Environment;
+  readonly plan: Plan;
+  readonly limits: Limits;
+  /** Whether the account was made by `POST /v1/accounts`, and not by an operator. */
+  readonly signedUp: boolean;
+  /** Ms since the epoch, like all times here. */
+  readonly createdAt: number;
+  readonly closedAt: number | null;
+  /** SHA-256 of the API key, in hex. */
+  readonly keyHash: string;
+  /** The key before, for as long as it stays valid. */
+  readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
+}
+
+/** The row whose version changes whenever an account does, but for what it has used. */
+export const ACCESS_VERSION: Deno.KvKey = ["versions", "access"];
+
+/** Whether the key with this hash opens the account at that time. */
+export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
+  if (closedAt !== null) return false;
+  return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
+}
+
+/** Key of the row of an account. */
+export function accountKey(id: string): Deno.KvKey {
+  return ["accounts", id];
+}
+
+/** Key of the row that tells whose a key is; written once, never changed. */
+export function apiKeyKey(hash: string): Deno.KvKey {
+  return ["api_keys", hash];
+}

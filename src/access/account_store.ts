@@ -1,0 +1,192 @@
+import { AGAIN, retried } from "../kv/deadline.ts";
+import { type Along, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
+import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
+import { decodeJson, encodeJson } from "../kv/row.ts";
+import type { Store } from "../kv/store.ts";
+import { raise, type Watched } from "../kv/versions.ts";
+import { type Account, accountKey, apiKeyKey } from "./account.ts";
+import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
+import { type Issued, IssueInDoubt } from "./issue.ts";
+import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
+import { dayOf, UNUSED, type Usage } from "./usage.ts";
+import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
+
+/** What an account is made of. */
+export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "environment" | "signedUp">;
+
+/** An account and what it has used. */
+export interface AccountState {
+  readonly account: Account;
+  readonly usage: Usage;
+}
+
+/** The version of its row is all that matters. */
+const ACCESS = encodeJson({});
+const LIST_PAGE = 500;
+
+/**
+ * Stores accounts and changes them. A change shows at the next request in every process. Every method throws
+ * StoreUnavailable when KV fails.
+ */
+export class AccountStore {
+  readonly #store: Store;
+  readonly #access: Watched;
+  readonly #group: GroupCommit;
+
+  /** What it does to accounts shows in the version that is watched. */
+  constructor(store: Store, access: Watched) {
+    this.#store = store;
+    this.#access = access;
+    this.#group = new GroupCommit(store, []);
+  }
+
+  /**
+   * Makes an account with a key, if another change can be made along with it; else null.
+   *
+   * @throws {IssueInDoubt}
+   */
+  create(
+    newAccount: NewAccount,
+    now: number,
+    along: Along<Account> = () => NO_CHANGE,
+  ): Promise<Issued | null> {
+    const apiKey = createApiKey(newAccount.environment);
+    const keyHash = hashApiKey(apiKey);
+    const id = `acct_${randomBase62(16)}`;
+    const account = { id, ...newAccount, createdAt: now, closedAt: null, keyHash, previousKey: null };
+    const { checks, sets } = along(account);
+    const commit = this.#group.commit({
+      checks: [{ key: accountKey(id), versionstamp: null }, ...checks],
+      sets: [
+        [accountKey(id), encodeJson(account)],
+        [usageKey(id), encodeUsage(UNUSED)],
+        [apiKeyKey(keyHash), encodeJson(id)],
+        ...sets,
+      ],
+    });
+    return issued({ account, apiKey }, settled(commit));
+  }
+
+  /** The account with this id and what it has used; null where there is none. */
+  async find(id: string): Promise<AccountState | null> {
+    const [account, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
+    return account && usage ? { account: decodeJson(account), usage: decodeUsage(usage) } : null;
+  }
+
+  /** Every account, in the order of ids. */
+  async *list(): AsyncGenerator<AccountState> {
+    let after = "";
+    for (let more = true; more;) {
+      const range = { start: accountKey(`${after}\0`), end: accountKey("~") };
+      const accounts = (await this.#store.list(range, LIST_PAGE)).map((entry) => decodeJson<Account>(entry));
+      const usages = await this.#store.getMany(accounts.map(({ id }) => usageKey(id)));
+      for (const [index, account] of accounts.entries()) {
+        const usage = usages[index];
+        if (usage) yield { account, usage: decodeUsage(usage) };
+      }
+      after = accounts.at(-1)?.id ?? "";
+      more = accounts.length === LIST_PAGE;
+    }
+  }
+
+  /**
+   * Gives an open account a new key; the one before stays valid for `grace` ms more. Null where no open account
+   * has this id.
+   *
+   * @throws {IssueInDoubt}
+   */
+  rotate(id: string, grace: number, now: number): Promise<Issued | null> {
+    return retried(async () => {
+      const open = await this.#findOpen(id);
+      if (open === null) return null;
+      const apiKey = createApiKey(open.account.environment);
+      const { keyHash, previousKey } = open.account;
+      const account = {
+        ...open.account,
+        keyHash: hashApiKey(apiKey),
+        previousKey: grace > 0 ? { hash: keyHash, expiresAt: now + grace } : null,
+      };
+      const commit = this.#commit((operation) => {
+        operation.check(open.check).set(accountKey(id), encodeJson(account));
+        operation.set(apiKeyKey(account.keyHash), encodeJson(id));
+        if (previousKey) operation.delete(apiKeyKey(previousKey.hash));
+        if (grace === 0) operation.delete(apiKeyKey(keyHash));
+      });
+      return await issued({ account, apiKey }, commit) ?? AGAIN;
+    });
+  }
+
+  /** Changes an open account. Null where none has this id. */
+  change(id: string, change: Partial<Account>): Promise<Account | null> {
+    return retried(async () => {
+      const open = await this.#findOpen(id);
+      if (open === null) return null;
+      const account = { ...open.account, ...change };
+      const { ok } = await this.#commit((operation) => {
+        operation.check(open.check).set(accountKey(id), encodeJson(account));
+      });
+      return ok ? account : AGAIN;
+    });
+  }
+
+  /** Changes what an open account has used, as an operator may; resolves to what it was. Null where none has this id. */
+  changeUsage(id: string, change: (usage: Usage) => Usage): Promise<AccountState | null> {
+    return retried(async () => {
+      const open = await this.#findOpen(id);
+      const entry = await this.#store.get(usageKey(id));
+      if (open === null || entry === null) return null;
+      const usage = decodeUsage(entry);
+      const { ok } = await this.#commit((operation) => {
+        operation.check(open.check, entry).set(entry.key, encodeUsage(change(usage)));
+      });
+      return ok ? { account: open.account, usage } : AGAIN;
+    });
+  }
+
+  /**
+   * Removes an account and everything that belongs to it alone, if `condition` allows it. Resolves to whether
+   * that was so.
+   */
+  remove(id: string, condition: (state: AccountState) => boolean): Promise<boolean> {
+    return retried(async () => {
+      const [entry, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
+      if (!entry || !usage) return false;
+      const account = decodeJson<Account>(entry);
+      const state = { account, usage: decodeUsage(usage) };
+      if (!condition(state)) return false;
+      const hashes = [account.keyHash, ...account.previousKey ? [account.previousKey.hash] : []];
+      const day = dayOf(state.usage.minute);
+      const { ok } = await this.#commit((operation) => {
+        operation.check(entry, usage).delete(entry.key).delete(usage.key);
+        for (const hash of hashes) operation.delete(apiKeyKey(hash));
+        for (let ago = 0; ago <= DAYS_KEPT; ago++) operation.delete(dayTotalKey(day - ago, id));
+      });
+      return ok || AGAIN;
+    });
+  }
+
+  async #findOpen(id: string): Promise<{ account: Account; check: Deno.AtomicCheck } | null> {
+    const entry = await this.#store.get(accountKey(id));
+    const account = entry && decodeJson<Account>(entry);
+    return entry && account && account.closedAt === null ? { account, check: entry } : null;
+  }
+
+  /** Commits what changes access. */
+  async #commit(build: Build): Promise<CommitResult> {
+    const result = await settled(this.#store.commit((operation) => {
+      build(operation);
+      operation.set(this.#access.key, ACCESS);
+    }));
+    if (result.ok) raise(this.#access, result.versionstamp);
+    return result;
+  }
+}
+
+/** What is issued once its commit has applied; null if it was refused. */
+async function issued(issued: Issued, commit: Promise<CommitResult>): Promise<Issued | null> {
+  try {
+    return (await commit).ok ? issued : null;
+  } catch (error) {
+    throw error instanceof CommitInDoubt ? new IssueInDoubt(issued, error) : error;
+  }
+}

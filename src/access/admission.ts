@@ -1,0 +1,124 @@
+import { problemResponse } from "../http/error.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import type { Versions } from "../kv/versions.ts";
+import type { Account } from "./account.ts";
+import { AnonymousLimiter } from "./anonymous.ts";
+import { BEARER, Directory, type DirectoryOptions } from "./directory.ts";
+import type { LeasesOptions } from "./lease_commits.ts";
+import { Leases } from "./leases.ts";
+import type { Decision } from "./limit_headers.ts";
+import type { Quota } from "./quota.ts";
+import { STALE } from "./waiting_requests.ts";
+
+/** Who called, and what the limits say of it. */
+export interface Admission {
+  /** The account whose key was charged; undefined where the client address was. */
+  readonly account: Account | undefined;
+  readonly decision: Decision;
+}
+
+/** What a gate stands on. */
+export interface GateOptions extends DirectoryOptions, LeasesOptions {
+  readonly versions: Versions;
+}
+
+/** STALE where the account has changed meanwhile. */
+type Charged = Admission | typeof STALE;
+
+const MAX_TRIES = 10;
+
+/** Charges each request to the account whose API key it carries or, without a valid one, to its client address. */
+export class Gate {
+  readonly #versions: Versions;
+  readonly #directory: Directory;
+  readonly #leases: Leases;
+  readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
+
+  constructor(options: GateOptions) {
+    this.#versions = options.versions;
+    this.#directory = new Directory(options);
+    this.#leases = new Leases(options);
+  }
+
+  /**
+   * Charges a request that arrived at `now`: from memory, if a look shows that what is there is true.
+   *
+   * @throws {StoreUnavailable}
+   */
+  admit(authorization: string | null, address: () => string, now: number): Admission | Promise<Admission> {
+    if (authorization === null) return this.admitAddress(address(), now);
+    const recalled = this.#directory.recall(authorization, now);
+    if (recalled === undefined && !this.#directory.mayOpen(authorization)) {
+      return this.admitAddress(address(), now);
+    }
+    // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
+    const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
+    const looking = this.#versions.look();
+    const decide = () => this.#decide(authorization, address, now, 0);
+    if (early === undefined) return looking ? looking.then(decide) : decide();
+    return Promise.all([early, looking]).then(([charged]) => charged === STALE ? decide() : charged);
+  }
+
+  /** Charges a request to its client address, whatever key it carries. */
+  admitAddress(address: string, now: number): Admission {
+    return { account: undefined, decision: this.#anonymous.take(address, now) };
+  }
+
+  /** What the address has left without a key; charges nothing. */
+  peek(address: string, now: number): Decision {
+    return this.#anonymous.peek(address, now);
+  }
+
+  /** How many leases are held, and how many places are left in them. */
+  countLeases(): { count: number; places: number } {
+    return this.#leases.count();
+  }
+
+  /** Gives back what is leased. */
+  settle(): Promise<void> {
+    return this.#leases.settle();
+  }
+
+  /** Decides after a look; again for as long as the account changes while it is being charged. */
+  #decide(
+    authorization: string,
+    address: () => string,
+    now: number,
+    tries: number,
+  ): Admission | Promise<Admission> {
+    if (tries === MAX_TRIES) throw new StoreUnavailable("The account changes all the time");
+    const charge = (quota: Quota | null) =>
+      quota === null ? this.admitAddress(address(), now) : this.#charge(quota);
+    const quota = this.#directory.find(authorization, now);
+    const charged = quota instanceof Promise ? quota.then(charge) : charge(quota);
+    if (!(charged instanceof Promise)) return charged;
+    return charged.then((charged) =>
+      charged === STALE ? this.#decide(authorization, address, now, tries + 1) : charged
+    );
+  }
+
+  #charge(quota: Quota): Admission | Promise<Charged> {
+    const { account } = quota;
+    const decision = this.#leases.admit(quota);
+    return decision instanceof Promise
+      ? decision.then((decision) => decision === STALE ? decision : { account, decision })
+      : { account, decision };
+  }
+}
+
+const CHALLENGE = 'Bearer realm="animal-store"';
+const MISSING = problemResponse({
+  code: "missing_api_key",
+  message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
+  headers: { "www-authenticate": CHALLENGE },
+});
+const INVALID = problemResponse({
+  code: "invalid_api_key",
+  message: "The API key is not valid.",
+  headers: { "www-authenticate": `${CHALLENGE}, error="invalid_token"` },
+});
+
+/** The 401 with its challenge (RFC 6750 section 3); it does not say what is wrong with a bad key. */
+export function unauthorized(authorization: string | null): Response {
+  return (authorization === null || !BEARER.test(authorization) ? MISSING : INVALID).clone();
+}

@@ -1,0 +1,138 @@
+import { batched, type Waiting } from "../kv/batcher.ts";
+import { BoundedMap } from "../kv/bounded_map.ts";
+import { decodeJson, type Entry } from "../kv/row.ts";
+import type { Store } from "../kv/store.ts";
+import type { Watched } from "../kv/versions.ts";
+import { type Account, accountKey, apiKeyKey, isOpenedBy } from "./account.ts";
+import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
+import { Quota } from "./quota.ts";
+import { decodeUsage, usageKey } from "./usage_row.ts";
+
+/** What a directory stands on. */
+export interface DirectoryOptions {
+  readonly store: Store;
+  /** The row whose version changes with every account. */
+  readonly access: Watched;
+  readonly environment: Environment;
+}
+
+/** Whose a key is; it belongs to its account for ever. */
+interface Claim {
+  readonly accountId: string;
+  readonly hash: string;
+}
+
+/** A bearer credential (RFC 6750 section 2.1). */
+export const BEARER: RegExp = /^Bearer +([^\s]+) *$/i;
+const PREFIX_LENGTH = "Bearer ".length;
+const MAX_CLAIMS = 10_000;
+const MAX_QUOTAS = 10_000;
+
+/** Tells which account an API key opens, from memory as long as no account has changed. */
+export class Directory {
+  readonly #store: Store;
+  readonly #access: Watched;
+  readonly #environment: Environment;
+  /** By Authorization value. */
+  readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
+  /** By account id. */
+  readonly #quotas: BoundedMap<string, Quota> = new BoundedMap(MAX_QUOTAS);
+  readonly #findAccountId: (hash: string) => Promise<string | null>;
+  readonly #load: (accountId: string) => Promise<Quota | null>;
+
+  constructor({ store, access, environment }: DirectoryOptions) {
+    this.#store = store;
+    this.#access = access;
+    this.#environment = environment;
+    this.#findAccountId = batched((round) => this.#findAccountIds(round));
+    this.#load = batched((round) => this.#loadQuotas(round));
+  }
+
+  /** The quota of the account that the key opened when it was looked up last. */
+  recall(authorization: string, now: number): Quota | undefined {
+    const claim = this.#claims.get(authorization);
+    const quota = claim && this.#quotas.get(claim.accountId);
+    return quota && isOpenedBy(quota.account, claim.hash, now) ? quota : undefined;
+  }
+
+  /**
+   * The quota of the account that the key opens at `now` (ms since the epoch), or null. It is as true as the
+   * version of access, which has to have been looked at.
+   *
+   * @throws {StoreUnavailable}
+   * @throws {CorruptRow}
+   */
+  find(authorization: string, now: number): Quota | null | Promise<Quota | null> {
+    const claim = this.#claims.get(authorization);
+    const quota = claim && this.#quotas.get(claim.accountId);
+    if (quota?.label !== this.#access.version) return this.#lookUp(authorization, now);
+    return isOpenedBy(quota.account, claim?.hash ?? "", now) ? quota : null;
+  }
+
+  /** Whether an Authorization value may open an account at all: a typo is known without a read. */
+  mayOpen(authorization: string): boolean {
+    return this.#keyIn(authorization) !== undefined;
+  }
+
+  #keyIn(authorization: string): string | undefined {
+    const key = BEARER.exec(authorization)?.[1];
+    return key !== undefined && isApiKey(key, this.#environment) ? key : undefined;
+  }
+
+  async #lookUp(authorization: string, now: number): Promise<Quota | null> {
+    const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
+    const quota = claim && await this.#load(claim.accountId);
+    return quota && isOpenedBy(quota.account, claim.hash, now) ? quota : null;
+  }
+
+  async #identify(authorization: string): Promise<Claim | null> {
+    const key = this.#keyIn(authorization);
+    if (key === undefined) return null;
+    const hash = hashApiKey(key);
+    const accountId = await this.#findAccountId(hash);
+    if (accountId === null) return null;
+    const claim = { accountId, hash };
+    // With extra spaces around it, one key could fill the cache with long strings.
+    if (authorization.length === PREFIX_LENGTH + key.length) this.#claims.set(authorization, claim);
+    return claim;
+  }
+
+  async #findAccountIds(round: readonly Waiting<string, string | null>[]): Promise<void> {
+    const byHash = [...Map.groupBy(round, ({ item }) => item)];
+    const entries = await this.#store.getMany(byHash.map(([hash]) => apiKeyKey(hash)));
+    byHash.forEach(([, waiting], index) => {
+      const entry = entries[index] ?? null;
+      tell(waiting, () => entry && decodeJson<string>(entry));
+    });
+  }
+
+  async #loadQuotas(round: readonly Waiting<string, Quota | null>[]): Promise<void> {
+    const label = this.#access.version;
+    const byId = [...Map.groupBy(round, ({ item }) => item)];
+    const entries = await this.#store.getMany(byId.flatMap(([id]) => [accountKey(id), usageKey(id)]));
+    byId.forEach(([id, waiting], index) => {
+      const [account, usage] = entries.slice(2 * index, 2 * index + 2);
+      tell(waiting, () => account && usage ? this.#keep(id, label, account, usage) : null);
+    });
+  }
+
+  #keep(id: string, label: string, accountEntry: Entry, usageEntry: Entry): Quota {
+    const account = decodeJson<Account>(accountEntry);
+    const usage = decodeUsage(usageEntry);
+    const { versionstamp } = usageEntry;
+    const quota = this.#quotas.get(id) ?? new Quota(account, label, usage, versionstamp);
+    quota.update(account, label, usage, versionstamp);
+    this.#quotas.set(id, quota);
+    return quota;
+  }
+}
+
+/** Tells all who wait for the same; what is wrong with a row is no concern of others. */
+function tell<Found>(waiting: readonly Waiting<string, Found>[], find: () => Found): void {
+  try {
+    const found = find();
+    for (const { resolve } of waiting) resolve(found);
+  } catch (error) {
+    for (const { reject } of waiting) reject(error);
+  }
+}

@@ -1,0 +1,115 @@
+import type { Limits } from "./plans.ts";
+import { dayOf, type Lease, roll, type Usage } from "./usage.ts";
+
+/** How leases are sized and kept, in ms. */
+export interface LeaseTimes {
+  /** How long a lease should last at the rate of late. */
+  readonly span: number;
+  /** How long it takes to take one. */
+  readonly renewal: number;
+  /** For how long nobody is likely to have written a shared row since it was seen. */
+  readonly unchanged: number;
+  /** How old one becomes. */
+  readonly life: number;
+}
+
+/**
+ * How leases are sized and kept where KV takes `roundTrip` ms to answer. Where other processes write the same
+ * row, each commit may come to nothing because of one of theirs: leases last longer, and there are fewer.
+ */
+export function leaseTimes(roundTrip: number, isShared: boolean): LeaseTimes {
+  const unchanged = roundTrip / 2;
+  if (isShared) {
+    const life = Math.max(1_000, 20 * roundTrip);
+    return { span: life, renewal: 3 * roundTrip, unchanged, life };
+  }
+  const life = Math.max(250, 8 * roundTrip);
+  return { span: Math.max(50, 2 * roundTrip), renewal: 2 * roundTrip, unchanged, life };
+}
+
+/** A lease in the hands of the process that took it. */
+interface HeldLease extends Lease {
+  /** Limits that it was taken under. */
+  readonly limits: Limits;
+  /** When that was, by `performance.now()`. */
+  readonly takenAt: number;
+}
+
+/** The leases of one account that a process holds. */
+export class HeldLeases {
+  #current: HeldLease[] = [];
+  /** Leases that hand out nothing any more, until a commit has settled them. */
+  #ending: HeldLease[] = [];
+
+  /** Whether every lease is settled. */
+  get isEmpty(): boolean {
+    return this.#current.length === 0 && this.#ending.length === 0;
+  }
+
+  /** Those that a commit has to settle. */
+  get ending(): readonly Lease[] {
+    return this.#ending;
+  }
+
+  /** How many places can be handed out. */
+  get left(): number {
+    return this.#current.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  /** Whether a place can be handed out at `now` (ms since the epoch). */
+  hasPlace(usage: Usage, limits: Limits, now: number): boolean {
+    return this.#current.some((lease) => lease.left > 0 && isTrue(lease, usage, limits, now));
+  }
+
+  /** Hands out a place. */
+  take(): void {
+    const lease = this.#current.find(({ left }) => left > 0);
+    if (lease) lease.left--;
+  }
+
+  /** Whether some ought to be settled: for they are used up, older than `life` (ms), or over. */
+  isDue(usage: Usage, limits: Limits, now: number, life: number): boolean {
+    return this.#ending.length > 0 || this.#current.some((lease) => isOver(lease, usage, limits, now, life));
+  }
+
+  /** Stops to hand out places of those that ought to be settled. */
+  endDue(usage: Usage, limits: Limits, now: number, life: number): void {
+    this.#end((lease) => isOver(lease, usage, limits, now, life));
+  }
+
+  /** Stops to hand out places. */
+  endAll(): void {
+    this.#end(() => true);
+  }
+
+  /** Forgets what is settled, and holds what was taken. */
+  replace(settled: readonly Lease[], taken: HeldLease | undefined): void {
+    this.#ending = this.#ending.filter((lease) => !settled.includes(lease));
+    if (taken) this.#current.push(taken);
+  }
+
+  /** How many places the usage counts as leased by this process, in its minute and its day. */
+  countedIn({ epoch, minute }: Usage): { leased: number; leasedToday: number } {
+    const own = [...this.#current, ...this.#ending].filter((lease) => lease.epoch === epoch);
+    const sum = (leases: readonly Lease[]) => leases.reduce((sum, { size }) => sum + size, 0);
+    return {
+      leased: sum(own.filter((lease) => lease.minute === minute)),
+      leasedToday: sum(own.filter((lease) => dayOf(lease.minute) === dayOf(minute))),
+    };
+  }
+
+  #end(isToEnd: (lease: HeldLease) => boolean): void {
+    this.#ending = [...this.#ending, ...this.#current.filter(isToEnd)];
+    this.#current = this.#current.filter((lease) => !this.#ending.includes(lease));
+  }
+}
+
+/** Whether places may be handed out: nothing has changed since the lease was taken. */
+function isTrue({ epoch, minute, limits }: HeldLease, usage: Usage, now: Limits, time: number): boolean {
+  return epoch === usage.epoch && minute === usage.minute && roll(usage, time) === usage &&
+    limits.minute === now.minute && limits.day === now.day;
+}
+
+function isOver(lease: HeldLease, usage: Usage, limits: Limits, now: number, life: number): boolean {
+  return lease.left === 0 || performance.now() - lease.takenAt > life || !isTrue(lease, usage, limits, now);
+}

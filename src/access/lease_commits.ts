@@ -1,0 +1,86 @@
+import { AGAIN, retried } from "../kv/deadline.ts";
+import { RoundTrip } from "../kv/round_trip.ts";
+import type { Store } from "../kv/store.ts";
+import type { Watched } from "../kv/versions.ts";
+import { ROUND_SIZE } from "../metrics/metrics.ts";
+import { lowerDayTotal } from "./day_totals.ts";
+import { type LeaseTimes, leaseTimes } from "./lease.ts";
+import type { Quota } from "./quota.ts";
+import { type Change, type Outcome, UsageStore } from "./usage_store.ts";
+
+/** What leases stand on. */
+export interface LeasesOptions {
+  readonly store: Store;
+  /** The row whose version changes with every account. */
+  readonly access: Watched;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+}
+
+const NO_CHANGE: Outcome = { ok: true, versionstamp: "" };
+
+/** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
+export class LeaseCommits {
+  /** How long a commit takes. */
+  readonly roundTrip: RoundTrip = new RoundTrip();
+  readonly #store: Store;
+  readonly #usages: UsageStore;
+  readonly #access: Watched;
+  readonly #clock: () => number;
+
+  constructor({ store, access, clock }: LeasesOptions) {
+    this.#store = store;
+    this.#usages = new UsageStore(store, access);
+    this.#access = access;
+    this.#clock = clock;
+  }
+
+  /** How leases of a quota are sized and kept. */
+  timesOf(quota: Quota): LeaseTimes {
+    return leaseTimes(this.roundTrip.ms, quota.isShared);
+  }
+
+  /** Never rejects. Resolves to quotas that were left aside, for other processes had changed their rows. */
+  async commit(quotas: readonly Quota[]): Promise<readonly Quota[]> {
+    let together = quotas;
+    const aside: Quota[] = [];
+    try {
+      await retried(async () => {
+        const outcome = await this.#attempt(together);
+        if (outcome.ok) return;
+        if (together.length > 1) {
+          aside.push(...outcome.conflicting);
+          together = together.filter((quota) => !outcome.conflicting.includes(quota));
+        }
+        return AGAIN;
+      });
+    } catch (error) {
+      for (const quota of together) quota.fail(error);
+    }
+    return aside;
+  }
+
+  async #attempt(quotas: readonly Quota[]): Promise<Outcome> {
+    await this.#usages.read(quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota))));
+    const now = this.#clock();
+    const { version } = this.#access;
+    const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Change => {
+      const isStale = quota.label !== version;
+      if (isStale) quota.waiting.turnAway();
+      const times = this.timesOf(quota);
+      const plan = quota.plan(now, isStale ? { ...times, span: 0 } : times);
+      return { quota, basis: quota.versionstamp, plan };
+    });
+    const changes = plans.filter(({ plan }) => plan.isChange);
+    if (changes.length > 0) ROUND_SIZE.observe(changes.length, "leases");
+    const started = performance.now();
+    const outcome = changes.length > 0 ? await this.#usages.change(changes, version) : NO_CHANGE;
+    if (changes.length > 0) this.roundTrip.measure(started);
+    if (!outcome.ok) return outcome;
+    for (const { quota, plan } of plans) {
+      quota.apply(plan, plan.isChange ? outcome.versionstamp : undefined, now, this.timesOf(quota));
+      if (plan.overcount) await lowerDayTotal(this.#store, quota.account.id, plan.overcount);
+    }
+    return outcome;
+  }
+}

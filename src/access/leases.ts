@@ -1,0 +1,154 @@
+import type { Decision } from "./limit_headers.ts";
+import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
+import type { Quota } from "./quota.ts";
+import type { STALE } from "./waiting_requests.ts";
+
+/** How often it is looked what is due, in ms. */
+const TICK = 50;
+/** Commits at a time to a KV that is far away. */
+const LANES = 6;
+/** Checks that a local KV takes and no other; elsewhere a commit of more than this many quotas would stall. */
+const LOCAL_CHECKS = 11;
+const SMALL_COMMIT = 5;
+
+/**
+ * Admits requests, exactly: places are counted in an account's row before they are used. A process takes some
+ * more than wait for one, as the account's rate of late suggests, hands those out without a commit, and gives
+ * back before long what is left. One commit takes places for several accounts, on condition that nothing has
+ * changed that decides who they are and what they may.
+ */
+export class Leases {
+  readonly #commits: LeaseCommits;
+  readonly #clock: () => number;
+  readonly #perCommit: number;
+  #queue: Quota[] = [];
+  /** Quotas in the queue or in a commit. */
+  readonly #busy: Set<Quota> = new Set();
+  /** Quotas of which something is not in their row. */
+  readonly #active: Set<Quota> = new Set();
+  /** Commits on their way; they never reject. */
+  readonly #lanes: Set<Promise<void>> = new Set();
+  #gathering = false;
+  /** How often a commit was asked for. */
+  #asked = 0;
+  /** Resolves when nothing is left that is not in a row. */
+  #idle: PromiseWithResolvers<void> = Promise.withResolvers();
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(options: LeasesOptions) {
+    this.#commits = new LeaseCommits(options);
+    this.#clock = options.clock;
+    const { maxChecks } = options.store;
+    this.#perCommit = maxChecks >= LOCAL_CHECKS ? maxChecks - 1 : SMALL_COMMIT;
+  }
+
+  /**
+   * Decides on a request of an account; STALE if the account has changed and has to be looked up again.
+   *
+   * @throws {StoreUnavailable}
+   */
+  admit(quota: Quota): Decision | Promise<Decision | typeof STALE> {
+    const decision = quota.admit(this.#clock());
+    if (decision === undefined) return this.wait(quota);
+    if (quota.isLow) this.#enqueue(quota);
+    else if (quota.isActive) this.#keepActive(quota);
+    return decision;
+  }
+
+  /**
+   * Has the next commit decide on a request.
+   *
+   * @throws {StoreUnavailable}
+   */
+  wait(quota: Quota): Promise<Decision | typeof STALE> {
+    const decided = quota.waiting.wait();
+    if (!quota.isHoping) this.#enqueue(quota);
+    return decided;
+  }
+
+  /** How many leases are held, and how many places are left in them. */
+  count(): { count: number; places: number } {
+    const held = [...this.#active].map(({ leases }) => leases);
+    return {
+      count: held.filter(({ isEmpty }) => !isEmpty).length,
+      places: held.reduce((sum, { left }) => sum + left, 0),
+    };
+  }
+
+  /** Gives back every lease, and writes whatever else is not in its row. */
+  async settle(): Promise<void> {
+    for (const quota of this.#active) {
+      quota.leases.endAll();
+      this.#enqueue(quota);
+    }
+    if (this.#active.size > 0) await this.#idle.promise;
+  }
+
+  #enqueue(quota: Quota): void {
+    this.#asked++;
+    this.#active.add(quota);
+    if (this.#busy.has(quota)) return;
+    this.#busy.add(quota);
+    this.#queue.push(quota);
+    if (!this.#gathering) this.#commitQueue();
+  }
+
+  /** Commits what is in the queue, in as many commits at a time as are worth it. */
+  async #commitQueue(): Promise<void> {
+    const lanes = this.#commits.roundTrip.isFar ? LANES : 1;
+    if (this.#lanes.size >= lanes) return;
+    this.#gathering = true;
+    const before = this.#asked - 1;
+    await this.#commits.roundTrip.gather(() => this.#asked - before);
+    this.#gathering = false;
+    while (this.#queue.length > 0 && this.#lanes.size < lanes) {
+      const commit = this.#commit(this.#queue.splice(0, this.#perCommit)).then(() => {
+        this.#lanes.delete(commit);
+        if (this.#queue.length > 0 && !this.#gathering) this.#commitQueue();
+      });
+      this.#lanes.add(commit);
+    }
+  }
+
+  async #commit(quotas: readonly Quota[]): Promise<void> {
+    const conflicting = await this.#commits.commit(quotas);
+    for (const quota of quotas) {
+      if (conflicting.includes(quota)) this.#commitAlone(quota);
+      else this.#release(quota);
+    }
+  }
+
+  /** An account in conflict does not hold up others. */
+  async #commitAlone(quota: Quota): Promise<void> {
+    await this.#commits.commit([quota]);
+    this.#release(quota);
+  }
+
+  /** Puts a quota back in the queue, or leaves it alone until it is due. */
+  #release(quota: Quota): void {
+    this.#busy.delete(quota);
+    if (!quota.isActive) this.#active.delete(quota);
+    else if (!quota.isHoping && quota.isDue(this.#clock(), this.#commits.timesOf(quota))) {
+      this.#enqueue(quota);
+    } else this.#keepActive(quota);
+    if (this.#active.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      this.#idle.resolve();
+      this.#idle = Promise.withResolvers();
+    }
+  }
+
+  /** Sees to it that what is not in its row is written before long. */
+  #keepActive(quota: Quota): void {
+    this.#active.add(quota);
+    this.#timer ??= setInterval(() => this.#enqueueDue(), TICK);
+  }
+
+  #enqueueDue(): void {
+    const now = this.#clock();
+    for (const quota of this.#active) {
+      if (quota.isDue(now, this.#commits.timesOf(quota))) this.#enqueue(quota);
+    }
+  }
+}

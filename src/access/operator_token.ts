@@ -1,0 +1,25 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { problemResponse } from "../http/error.ts";
+import { BEARER } from "./directory.ts";
+
+/** Whether an Authorization value carries the operator's token, compared in constant time. */
+export function operatorTokenCheck(token: string): (authorization: string | null) => boolean {
+  const expected = digest(token);
+  return (authorization) => {
+    const given = BEARER.exec(authorization ?? "")?.[1] ?? "";
+    return timingSafeEqual(digest(given), expected);
+  };
+}
+
+/** The 401 for a wrong token, with its challenge (RFC 6750 section 3). */
+export function wrongOperatorToken(): Response {
+  return problemResponse({
+    code: "invalid_operator_token",
+    message: "Send the operator's token as 'Authorization: Bearer <OPERATOR_TOKEN>'.",
+    headers: { "www-authenticate": 'Bearer realm="animal-store-operator"' },
+  });
+}
+
+function digest(text: string): Uint8Array {
+  return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,60 @@
+/** For how long others that hold leases are given the benefit of the doubt beyond a lease's life, in ms. */
+const BENEFIT = 1_000;
+/** How long after another process wrote it a row counts as shared, in ms. */
+const SHARED = 10_000;
+
+/** What this process can tell of others that call on the same account. */
+export class Others {
+  /** When the row was seen last, and until when it counts as written by others too. */
+  #seenAt = 0;
+  #sharedUntil = 0;
+  /** When those are refused who wait for places that others hold; 0 when nobody does. */
+  #waitsUntil = 0;
+  /** Until when (ms since the epoch) what others hold counts as used, for they did not give it back in time. */
+  #lostUntil = 0;
+
+  /** Whether those who wait hope for places that others hold. */
+  get isHoped(): boolean {
+    return this.#waitsUntil > 0;
+  }
+
+  /** Takes note of the row as it is. */
+  seeRow(): void {
+    this.#seenAt = performance.now();
+  }
+
+  /** Takes note of the row, which another has written. */
+  seeWrite(): void {
+    this.#seenAt = performance.now();
+    this.#sharedUntil = this.#seenAt + SHARED;
+  }
+
+  /** Whether they have written the row of late. */
+  get areActive(): boolean {
+    return performance.now() < this.#sharedUntil;
+  }
+
+  /** Whether one of them is likely to have written the row since it was seen, `ms` or more ago. */
+  mayHaveWritten(ms: number): boolean {
+    return (this.isHoped || this.areActive) && performance.now() - this.#seenAt > ms;
+  }
+
+  /** Whether at `now` (ms since the epoch) they still may give back what they hold. */
+  mayGiveBack(now: number): boolean {
+    return now >= this.#lostUntil;
+  }
+
+  /** Whether to wait on for what they hold in a window that ends at `windowEnd`, leases having a life of `life` ms. */
+  hope(windowEnd: number, life: number): boolean {
+    const time = performance.now();
+    this.#waitsUntil ||= time + life + BENEFIT;
+    if (time < this.#waitsUntil) return true;
+    this.#lostUntil = windowEnd;
+    return false;
+  }
+
+  /** Nobody waits any more. */
+  stopHoping(): void {
+    this.#waitsUntil = 0;
+  }
+}

@@ -1,0 +1,87 @@
+import type { DayTotal } from "./day_totals.ts";
+import type { Limits } from "./plans.ts";
+import { dayOf, isSame, type Lease, type Refusal, roll, settle, strike, take, type Usage } from "./usage.ts";
+
+/** What a process has to say and to ask when its next commit comes to an account. */
+export interface Wish {
+  /** Leases that hand out nothing any more. */
+  readonly settled: readonly Lease[];
+  /** Refusals that are not written yet. */
+  readonly strikes: number;
+  /** Requests that wait for a place. */
+  readonly waiting: number;
+  /** Places to lease on top. */
+  readonly ahead: number;
+  /** Whether those without a place are to wait for what other processes hold of a full window. */
+  readonly mayHope: (usage: Usage, window: "minute" | "day") => boolean;
+}
+
+/** What a commit makes of an account's usage, and of those who wait. */
+export interface Plan {
+  readonly wish: Wish;
+  readonly usage: Usage;
+  /** Whether that differs from what the row says. */
+  readonly isChange: boolean;
+  /** How many of those who wait get a place. */
+  readonly granted: number;
+  /** Why those after them are refused, each; others go on waiting. */
+  readonly refusals: readonly Refusal[];
+  /** Places leased on top. */
+  readonly ahead: number;
+  /** What a day came to that ends with this commit. */
+  readonly pastDay: { readonly day: number; readonly total: DayTotal } | undefined;
+  /** By how much the total of a day is too high that had ended before, for leases of it were still out. */
+  readonly overcount: { readonly day: number; readonly admitted: number } | undefined;
+}
+
+/** Plans what a commit at `now` (ms since the epoch) makes of the usage. */
+export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): Plan {
+  const { settled, strikes, waiting, mayHope } = wish;
+  const given = settled.reduce(settle, usage);
+  const before = strikes > 0 ? strike(given, limits, strikes, now) : given;
+  const taken = take(before, limits, wish, now);
+  const rest = waiting - taken.granted;
+  const isHoping = (taken.refusal === "minute" || taken.refusal === "day") && rest > 0 &&
+    mayHope(taken.usage, taken.refusal);
+  const refusals = isHoping ? [] : refusalsOf(taken.usage, taken.refusal, limits, rest);
+  // During a ban requests are no strikes, but the one that brings it about is.
+  const struck = taken.refusal === "ban" ? 0 : (refusals.indexOf("ban") + 1 || refusals.length);
+  const after = struck > 0 ? strike(taken.usage, limits, struck, now) : taken.usage;
+  return {
+    wish,
+    usage: after,
+    // That time has passed is no change: whoever reads the row knows it too.
+    isChange: !isSame(after, roll(usage, now)) || !isSame(before, usage),
+    granted: taken.granted,
+    refusals,
+    ahead: taken.ahead,
+    pastDay: pastDay(before, after),
+    overcount: overcount(settled, usage),
+  };
+}
+
+/** Why each of those without a place is refused: from so many on for a ban. */
+function refusalsOf(
+  { strikes }: Usage,
+  refusal: Refusal | undefined,
+  limits: Limits,
+  count: number,
+): readonly Refusal[] {
+  if (refusal === undefined) return [];
+  const plain = refusal === "ban" ? 0 : Math.max(0, Math.min(count, limits.minute - strikes));
+  return [...Array(plain).fill(refusal), ...Array(count - plain).fill("ban")];
+}
+
+function pastDay(before: Usage, after: Usage): Plan["pastDay"] {
+  const day = dayOf(before.minute);
+  if (before.minute === 0 || day >= dayOf(after.minute)) return undefined;
+  return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
+}
+
+function overcount(settled: readonly Lease[], { epoch, minute }: Usage): Plan["overcount"] {
+  const late = settled.filter((lease) =>
+    lease.left > 0 && lease.epoch === epoch && dayOf(lease.minute) < dayOf(minute)
+  );
+  const [first] = late;
+  return first && { day: dayOf(first.minute), admitted: late.reduce((sum, { left }) => sum + left, 0) };
+}

@@ -1,0 +1,207 @@
+import { BANS } from "../metrics/metrics.ts";
+import type { Account } from "./account.ts";
+import { HeldLeases, type LeaseTimes } from "./lease.ts";
+import { decide, type Decision } from "./limit_headers.ts";
+import { Others } from "./others.ts";
+import { type Plan, planFor } from "./plan.ts";
+import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
+import { WaitingRequests } from "./waiting_requests.ts";
+
+/** What this process knows of an account and what it has used, and the places of it that it holds. */
+export class Quota {
+  account: Account;
+  /** Version of access that the account was read under. */
+  label: string;
+  usage: Usage;
+  /** Version of the row of usage; "" when that is not known. */
+  versionstamp: string;
+  readonly leases: HeldLeases = new HeldLeases();
+  readonly waiting: WaitingRequests = new WaitingRequests();
+  readonly #others: Others = new Others();
+  /** Refusals in the minute that the usage counts, not written yet; since when, by `performance.now()`. */
+  #strikes = 0;
+  #struckAt = 0;
+  /** Requests served since the last plan was carried out, when that was, and how many a ms there were before. */
+  #served = 0;
+  #plannedAt = -Infinity;
+  #rate = 0;
+  /** With fewer places left than this, more are leased. */
+  #low = 0;
+
+  constructor(account: Account, label: string, usage: Usage, versionstamp: string) {
+    this.account = account;
+    this.label = label;
+    this.usage = usage;
+    this.versionstamp = versionstamp;
+  }
+
+  /** Whether the row's last version is known. */
+  get isKnown(): boolean {
+    return this.versionstamp !== "";
+  }
+
+  /** Whether there is something that is not in the row yet. */
+  get isActive(): boolean {
+    return this.waiting.count > 0 || !this.leases.isEmpty || this.#strikes > 0;
+  }
+
+  /** Whether those who wait hope for places that other processes hold. */
+  get isHoping(): boolean {
+    return this.#others.isHoped;
+  }
+
+  /** Whether other processes have written the row of late. */
+  get isShared(): boolean {
+    return this.#others.areActive;
+  }
+
+  /** Whether more should be leased, lest the places run out before that can be done. */
+  get isLow(): boolean {
+    return this.leases.left < this.#low;
+  }
+
+  /** Decides on a request from memory; undefined when that takes a commit. */
+  admit(now: number): Decision | undefined {
+    const { leases, usage, account: { limits } } = this;
+    if (leases.hasPlace(usage, limits, now)) {
+      this.#served++;
+      leases.take();
+      return this.#decision(undefined, leases.left, now);
+    }
+    const refusal = this.#certainRefusal(now);
+    if (refusal === undefined || (refusal !== "ban" && !this.#strike())) return undefined;
+    return this.#decision(refusal, 0, now);
+  }
+
+  /** Whether memory cannot decide on a request. */
+  needsCommit(now: number): boolean {
+    return !this.leases.hasPlace(this.usage, this.account.limits, now) &&
+      this.#certainRefusal(now) === undefined;
+  }
+
+  /** Whether it is time for a commit. */
+  isDue(now: number, { life }: LeaseTimes): boolean {
+    const { usage, account: { limits } } = this;
+    const strikesAreDue = this.#strikes * 4 > limits.minute - usage.strikes ||
+      performance.now() - this.#struckAt > life;
+    return this.waiting.count > 0 || this.isLow || (this.#strikes > 0 && strikesAreDue) ||
+      this.leases.isDue(usage, limits, now, life);
+  }
+
+  /** Whether the row has to be read before anything is planned. */
+  isToBeRead({ unchanged }: LeaseTimes): boolean {
+    return !this.isKnown || this.#others.mayHaveWritten(unchanged);
+  }
+
+  /** What a commit should make of the usage now. */
+  plan(now: number, { span, life }: LeaseTimes): Plan {
+    const { leases, usage, account: { limits } } = this;
+    const waiting = this.waiting.count;
+    this.#rate = this.#served / Math.max(1, performance.now() - this.#plannedAt);
+    // Those who wait came when nothing was left to hand out, and get of what has come since, too.
+    if (waiting > 0) leases.endAll();
+    else leases.endDue(usage, limits, now, life);
+    return planFor(usage, limits, {
+      settled: leases.ending,
+      strikes: this.#strikes,
+      waiting,
+      ahead: Math.max(0, Math.floor(this.#rate * span) - leases.left),
+      mayHope: (usage, window) => this.#mayHope(usage, window, now, life),
+    }, now);
+  }
+
+  /** Takes over the plan, and the version of the row if that was changed; answers those who waited. */
+  apply(plan: Plan, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
+    const { wish, usage, granted, refusals, ahead } = plan;
+    if (versionstamp !== undefined) {
+      if (usage.bans > this.usage.bans) BANS.add(1);
+      this.usage = usage;
+      this.versionstamp = versionstamp;
+      this.#others.seeRow();
+    }
+    const { epoch, minute } = usage;
+    const { limits } = this.account;
+    const takenAt = performance.now();
+    const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
+    this.leases.replace(wish.settled, lease);
+    const until = this.#rate * renewal;
+    this.#low = lease ? until + 2.5 * Math.sqrt(until) : 0;
+    this.#strikes -= wish.strikes;
+    this.#served = granted;
+    this.#plannedAt = takenAt;
+    this.waiting.answer(
+      granted,
+      this.leases.left,
+      refusals,
+      (refusal, left) => this.#decision(refusal, left, now),
+    );
+    if (this.waiting.count === 0) this.#others.stopHoping();
+  }
+
+  /** Takes note of the row, which another process has written. */
+  see(usage: Usage, versionstamp: string): void {
+    if (this.isKnown) this.#others.seeWrite();
+    else this.#others.seeRow();
+    if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes = 0;
+    this.usage = usage;
+    this.versionstamp = versionstamp;
+  }
+
+  /** Takes note of the account's rows as they were read; strikes from before it changed do not count. */
+  update(account: Account, label: string, usage: Usage, versionstamp: string): void {
+    if (versionstamp > this.versionstamp) this.see(usage, versionstamp);
+    if (label !== this.label) this.#strikes = 0;
+    this.account = account;
+    this.label = label;
+  }
+
+  /** Fails those who wait. What was being settled may be settled or not: it is not done again. */
+  fail(error: unknown): void {
+    this.waiting.fail(error);
+    this.leases.replace(this.leases.ending, undefined);
+    this.#strikes = 0;
+    this.#others.stopHoping();
+    this.versionstamp = "";
+  }
+
+  /** Holds nothing any more: the account is gone. */
+  forget(): void {
+    this.waiting.turnAway();
+    this.leases.endAll();
+    this.fail(undefined);
+  }
+
+  /** Why a request is refused, where only time or an operator can change that. */
+  #certainRefusal(now: number): Refusal | undefined {
+    const { usage, leases, account: { limits } } = this;
+    const current = roll(usage, now);
+    if (current.bannedUntil > now) return "ban";
+    if (current !== usage || leases.ending.length > 0 || leases.left > 0) return undefined;
+    if (freePlaces(usage, limits) > 0) return undefined;
+    const refusal = usage.usedToday >= limits.day ? "day" : "minute";
+    return this.#mayComeBack(usage, refusal, now) ? undefined : refusal;
+  }
+
+  /** Whether other processes hold places of a full window. */
+  #mayComeBack(usage: Usage, refusal: "minute" | "day", now: number): boolean {
+    const count = refusal === "day" ? "leasedToday" : "leased";
+    return this.#others.mayGiveBack(now) && usage[count] > this.leases.countedIn(usage)[count];
+  }
+
+  /** Gathers a strike; false when it is one for which the caller has to be banned. */
+  #strike(): boolean {
+    if (this.usage.strikes + this.#strikes >= this.account.limits.minute) return false;
+    if (this.#strikes++ === 0) this.#struckAt = performance.now();
+    return true;
+  }
+
+  /** Whether those who wait go on, for others will give back what they hold before long. */
+  #mayHope(usage: Usage, window: "minute" | "day", now: number, life: number): boolean {
+    const windowEnd = window === "day" ? dayEnd(usage) : minuteEnd(usage);
+    return this.#mayComeBack(usage, window, now) && this.#others.hope(windowEnd, life);
+  }
+
+  #decision(refusal: Refusal | undefined, left: number, now: number): Decision {
+    return decide(this.usage, this.account.limits, left, refusal, now);
+  }
+}

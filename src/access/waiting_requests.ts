@@ -1,0 +1,45 @@
+import type { Decision } from "./limit_headers.ts";
+import type { Refusal } from "./usage.ts";
+
+/** What a request is told whose account has changed since it was looked up: to look it up again. */
+export const STALE: unique symbol = Symbol("stale");
+
+/** Requests that wait for what a commit decides, first come, first served. */
+export class WaitingRequests {
+  #waiting: Omit<PromiseWithResolvers<Decision | typeof STALE>, "promise">[] = [];
+
+  /** How many there are. */
+  get count(): number {
+    return this.#waiting.length;
+  }
+
+  /** Resolves to what the next commit decides. */
+  wait(): Promise<Decision | typeof STALE> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  /** Admits the first `granted`, who leave `left` places behind them, and refuses the next. */
+  answer(
+    granted: number,
+    left: number,
+    refusals: readonly Refusal[],
+    decision: (refusal: Refusal | undefined, left: number) => Decision,
+  ): void {
+    this.#waiting.splice(0, granted).forEach(({ resolve }, index) =>
+      resolve(decision(undefined, left + granted - 1 - index))
+    );
+    this.#waiting.splice(0, refusals.length).forEach(({ resolve }, index) =>
+      resolve(decision(refusals[index], 0))
+    );
+  }
+
+  /** Sends them to look the account up again. */
+  turnAway(): void {
+    for (const { resolve } of this.#waiting.splice(0)) resolve(STALE);
+  }
+
+  /** Fails them. */
+  fail(error: unknown): void {
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+  }
+}
