@@ -2,10 +2,9 @@ import { createHash } from "node:crypto";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
-import type { Attachment } from "../kv/collection.ts";
-import { retried } from "../kv/retry.ts";
-import { readIdempotencyKey } from "./idempotency_key.ts";
-import { type ReplyName, replyRow, replyRows, type ReplyStore, type StoredReply } from "./reply_store.ts";
+import { AGAIN, retried } from "../kv/deadline.ts";
+import { type Along, NO_CHANGE } from "../kv/group_commit.ts";
+import { replyKey, type ReplyName, replyRows, type ReplyStore, type StoredReply } from "./reply_store.ts";
 
 /** The reply to a successful creation. */
 export interface Reply {
@@ -20,8 +19,8 @@ export interface Creation<Item> {
   readonly operation: string;
   /** The request body. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Stores the item; undefined when the attachment's guard had changed. */
-  create(attachment?: Attachment<Item>): Promise<Item | undefined>;
+  /** Stores the item, if another change can be made along with it; else null. */
+  create(along: Along<Item>): Promise<Item | null>;
   reply(item: Item): Reply;
 }
 
@@ -41,20 +40,22 @@ export async function createOnce<Item>(
   creation: Creation<Item>,
 ): Promise<Response> {
   const key = readIdempotencyKey(request);
-  // Without an attachment there is no guard to change, and the first attempt is the last.
-  if (key === undefined) return toResponse(creation.reply(await retried(() => creation.create())));
+  const create = async (along: Along<Item>) => {
+    const item = await creation.create(along);
+    return item === null ? AGAIN : toResponse(creation.reply(item));
+  };
+  if (key === undefined) return await retried(() => create(() => NO_CHANGE));
 
-  const name: ReplyName = [call.keyId, creation.operation, key];
+  const name: ReplyName = [call.accountId, creation.operation, key];
   const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
   const expiresAt = call.now + REPLAYED_FOR;
   return await retried(async () => {
     const first = await replies.find(name);
-    if (first !== null && first.value.expiresAt > call.now) return replay(first.value, fingerprint);
-    const item = await creation.create({
-      guard: { key: replyRow(name), versionstamp: first?.versionstamp ?? null },
-      rows: (item) => replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
-    });
-    return item && toResponse(creation.reply(item));
+    if (first !== null && first.reply.expiresAt > call.now) return replay(first.reply, fingerprint);
+    return await create((item) => ({
+      checks: [{ key: replyKey(name), versionstamp: first?.versionstamp ?? null }],
+      sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
+    }));
   });
 }
 
@@ -70,4 +71,33 @@ function replay(reply: StoredReply, fingerprint: string): Response {
     );
   }
   return toResponse({ ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } });
+}
+
+const BARE = /^[\x21\x23-\x7e]{1,255}$/;
+const QUOTED = /^"([\x21\x23-\x7e]{1,255})"$/;
+
+/**
+ * The request's Idempotency-Key, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
+ *
+ * @throws {ApiError} `invalid_request` when it is not 1 to 255 visible characters.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const request = new Request("http://localhost/", { headers: { "Idempotency-Key": '"rex-1"' } });
+ * assertEquals(readIdempotencyKey(request), "rex-1");
+ * ```
+ */
+export function readIdempotencyKey(request: Request): string | undefined {
+  const value = request.headers.get("idempotency-key");
+  if (value === null) return undefined;
+  const key = QUOTED.exec(value)?.[1] ?? BARE.exec(value)?.[0];
+  if (key === undefined) {
+    throw new ApiError(
+      "invalid_request",
+      "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, which may enclose them.",
+    );
+  }
+  return key;
 }

@@ -1,24 +1,25 @@
 import type { JsonObject } from "../http/body.ts";
-import { stringField } from "../http/field.ts";
+import { stringField } from "../http/validation.ts";
 
-/** A message that waits to be sent (interface section 4.4). */
+/** A message that waits to be sent. */
 export interface Message {
   readonly id: string;
   readonly message: string;
   readonly status: "queued";
   /** ISO 8601, UTC. */
   readonly createdAt: string;
+  /** The account that sent it. */
+  readonly accountId: string;
 }
 
 /** A message to accept. */
-export type NewMessage = Pick<Message, "message" | "createdAt">;
+export type NewMessage = Pick<Message, "message" | "accountId">;
 
 /**
- * The message that a request body holds, accepted at `now` (ms).
+ * The text of the message that a request body holds.
  *
  * @throws {ApiError} `invalid_request`, naming the field and what was expected.
  */
-export function parseNewMessage(object: JsonObject, now: number): NewMessage {
-  const message = stringField(object, "message", { min: 1, max: 10_000 });
-  return { message, createdAt: new Date(now).toISOString() };
+export function parseMessage(object: JsonObject): string {
+  return stringField(object, "message", { min: 1, max: 10_000 });
 }

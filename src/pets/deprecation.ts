@@ -1,4 +1,3 @@
-import { ApiError } from "../http/error.ts";
 import { createResponse } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
 
@@ -6,26 +5,23 @@ const SINCE = Date.UTC(2025, 11, 5);
 const SUNSET = Date.UTC(2030, 11, 5);
 const DOCUMENT = "/docs/deprecations";
 
-/** Headers that announce the removal of `getPet` (RFC 9745, RFC 8594, RFC 8288). */
-export const DEPRECATION_HEADERS: Readonly<Record<string, string>> = {
-  deprecation: `@${SINCE / 1000}`,
-  sunset: new Date(SUNSET).toUTCString(),
-  link: `<${DOCUMENT}>; rel="deprecation"; type="text/plain", </v1/pets>; rel="successor-version"`,
-};
-
 /**
- * Ends the operation at its sunset.
+ * Headers that announce the removal of `getPet` (RFC 9745, RFC 8594, RFC 8288).
  *
- * @throws {ApiError} `gone` from then on.
+ * @param root What URLs begin with; empty where they are relative.
  */
-export function refuseAfterSunset(now: number): void {
-  if (now >= SUNSET) {
-    throw new ApiError(
-      "gone",
-      "This operation was removed. Use GET /v1/pets with the status filter.",
-      DEPRECATION_HEADERS,
-    );
-  }
+export function deprecationHeaders(root: string): Readonly<Record<string, string>> {
+  return {
+    deprecation: `@${SINCE / 1000}`,
+    sunset: new Date(SUNSET).toUTCString(),
+    link:
+      `<${root}${DOCUMENT}>; rel="deprecation"; type="text/plain", <${root}/v1/pets>; rel="successor-version"`,
+  };
+}
+
+/** Whether the operation has ended by `now` (ms since the epoch). */
+export function isRemoved(now: number): boolean {
+  return now >= SUNSET;
 }
 
 /** The document that the deprecation link leads to. */

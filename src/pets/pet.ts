@@ -1,7 +1,7 @@
 import type { JsonObject } from "../http/body.ts";
-import { int64Field, invalidField, stringField } from "../http/field.ts";
+import { int64Field, invalidField, stringField } from "../http/validation.ts";
 
-/** Availability of an animal (interface section 2). */
+/** Availability of an animal. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
 
 /** One of the availability statuses. */
@@ -38,11 +38,34 @@ export interface Pet extends NewPet {
  * ```
  */
 export function parseNewPet(object: JsonObject): NewPet {
-  const name = stringField(object, "name", { min: 1, max: 255 });
-  const categoryId = int64Field(object, "categoryId");
-  const { status = "available" } = object;
+  return {
+    name: parseName(object),
+    categoryId: int64Field(object, "categoryId"),
+    status: parseStatus({ status: "available", ...object }),
+  };
+}
+
+/**
+ * What a merge patch (RFC 7396) changes of an animal. None of its members can be removed, so null is refused
+ * like any other wrong value.
+ *
+ * @throws {ApiError} `invalid_request`, naming the field and what was expected.
+ */
+export function parsePetPatch(object: JsonObject): Partial<NewPet> {
+  return {
+    ...("name" in object ? { name: parseName(object) } : {}),
+    ...("categoryId" in object ? { categoryId: int64Field(object, "categoryId") } : {}),
+    ...("status" in object ? { status: parseStatus(object) } : {}),
+  };
+}
+
+function parseName(object: JsonObject): string {
+  return stringField(object, "name", { min: 1, max: 255 });
+}
+
+function parseStatus({ status }: JsonObject): PetStatus {
   if (!isPetStatus(status)) throw invalidField("status", EXPECTED_STATUS, status);
-  return { name, categoryId, status };
+  return status;
 }
 
 /**

@@ -1,14 +1,20 @@
-import { ApiError } from "../http/error.ts";
-import { readQuery } from "../http/query.ts";
-import { decodeCursor } from "./cursor.ts";
-import { EXPECTED_STATUS, isPetStatus } from "./pet.ts";
-import type { PetQuery } from "./pet_store.ts";
+import { integerParameter, invalidParameter, readQuery } from "../http/validation.ts";
+import { EXPECTED_STATUS, isPetStatus, type PetStatus } from "./pet.ts";
 
-const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 100;
+/** Which animals to list. */
+export interface PetQuery {
+  /** Most animals to return. */
+  readonly limit: number;
+  /** Undefined for any status. */
+  readonly status: PetStatus | undefined;
+  /** Only animals with a greater id. */
+  readonly after: number;
+}
+
+const LIMIT = { min: 1, max: 100, otherwise: 20 };
 
 /**
- * The query parameters of `listPets` (interface section 4.1).
+ * The query parameters of `listPets`.
  *
  * @throws {ApiError} `invalid_request`, naming the parameter and what was expected.
  *
@@ -17,26 +23,43 @@ const MAX_LIMIT = 100;
  * import { assertEquals } from "@std/assert";
  *
  * assertEquals(parsePetQuery("?status=sold"), { limit: 20, status: "sold", after: 0 });
+ * assertEquals(parsePetQuery(queryAfter({ limit: 20, status: "sold" }, 7)), {
+ *   limit: 20,
+ *   status: "sold",
+ *   after: 7,
+ * });
  * ```
  */
 export function parsePetQuery(query: string): PetQuery {
   const parameters = readQuery(query, ["limit", "status", "cursor"]);
-  const limit = parseLimit(parameters.get("limit"));
+  const limit = integerParameter("limit", parameters.get("limit"), LIMIT);
   const status = parameters.get("status");
   if (status !== undefined && !isPetStatus(status)) throw invalidParameter("status", EXPECTED_STATUS);
-  const cursor = parameters.get("cursor");
-  const after = cursor === undefined ? 0 : decodeCursor(cursor);
-  if (after === undefined) throw invalidParameter("cursor", "one that a Link header of this service gave");
-  return { limit, status, after };
+  return { limit, status, after: parseCursor(parameters.get("cursor")) };
 }
 
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_LIMIT;
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LIMIT) throw invalidParameter("limit", `an integer from 1 to ${MAX_LIMIT}`);
-  return limit;
+/** The query string of the page that begins after the animal with this id. */
+export function queryAfter({ limit, status }: Pick<PetQuery, "limit" | "status">, id: number): string {
+  const filter = status === undefined ? "" : `&status=${status}`;
+  return `?limit=${limit}${filter}&cursor=${encodeCursor(id)}`;
 }
 
-function invalidParameter(name: string, expected: string): ApiError {
-  return new ApiError("invalid_request", `The query parameter ${name} must be ${expected}.`);
+function parseCursor(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  const id = decodeCursor(cursor);
+  if (Number.isSafeInteger(id) && id > 0 && encodeCursor(id) === cursor) return id;
+  throw invalidParameter("cursor", "one that a Link header of this service gave");
+}
+
+/** Opaque, so that nobody comes to rely on what is in it. */
+function encodeCursor(id: number): string {
+  return btoa(String(id)).replaceAll("=", "");
+}
+
+function decodeCursor(cursor: string): number {
+  try {
+    return Number(atob(cursor));
+  } catch {
+    return NaN;
+  }
 }

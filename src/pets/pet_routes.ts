@@ -1,67 +1,158 @@
-import { readJsonObject } from "../http/body.ts";
-import { Representation } from "../http/conditional.ts";
+import { ifMatch } from "@std/http/etag";
 import { ApiError } from "../http/error.ts";
-import { clientOrigin } from "../http/origin.ts";
+import { createResponse, etagOf, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
-import { DEPRECATION_HEADERS, DEPRECATION_ROUTE, refuseAfterSunset } from "./deprecation.ts";
-import { PageCache } from "./page_cache.ts";
-import { parseNewPet, type Pet, toJson } from "./pet.ts";
-import type { PetStore } from "./pet_store.ts";
+import { VersionedCache } from "../kv/versioned_cache.ts";
+import type { Watched } from "../kv/versions.ts";
+import { DEPRECATION_ROUTE, deprecationHeaders, isRemoved } from "./deprecation.ts";
+import { parseNewPet, parsePetPatch, type Pet, toJson } from "./pet.ts";
+import { parsePetQuery, queryAfter } from "./pet_query.ts";
+import type { OwnedPet, PetStore } from "./pet_store.ts";
 
 const PATH = "/v1/pets";
+const MERGE_PATCH = "application/merge-patch+json";
+const MAX_PAGES = 100;
+const MAX_PETS = 5_000;
 
-/** The routes of interface sections 4.1 to 4.3. */
-export function petRoutes(pets: PetStore, replies: ReplyStore): Route[] {
-  const pages = new PageCache(pets);
+/** A page of a listing, ready to send. */
+interface Page {
+  readonly representation: Representation;
+  /** Query string of the next page; undefined on the last page. */
+  readonly nextQuery: string | undefined;
+}
 
-  async function listPets(request: Request, call: Call): Promise<Response> {
-    const { representation, nextQuery } = await pages.get(call.query, call.arrived);
-    const response = representation.respondTo(request);
-    if (nextQuery !== undefined) {
-      response.headers.set("link", `<${clientOrigin(request)}${PATH}${nextQuery}>; rel="next"`);
-    }
-    return response;
+/** What the routes of animals stand on. */
+export interface PetRoutesOptions {
+  readonly pets: PetStore;
+  /** The row whose version changes with every animal. */
+  readonly catalogue: Watched;
+  readonly replies: ReplyStore;
+  /** What URLs begin with; undefined where they are relative. */
+  readonly publicUrl: string | undefined;
+}
+
+/**
+ * `listPets`, `createPet` and `getPet`, with the document that announces the end of the last; and beyond the
+ * interface, `updatePet` and `deletePet`.
+ */
+export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOptions): Route[] {
+  const pages = new VersionedCache(catalogue, MAX_PAGES, renderPage);
+  const representations = new VersionedCache(catalogue, MAX_PETS, renderPet);
+  const deprecated = deprecationHeaders(publicUrl ?? "");
+
+  function listPets(request: Request, call: Call): Response | Promise<Response> {
+    return whenReady(pages.get(call.query), (page) => pageResponse(page, request, call));
+  }
+
+  async function renderPage(queryString: string): Promise<Page> {
+    const query = parsePetQuery(queryString);
+    const { pets: page, next } = await pets.list(query);
+    return {
+      representation: new Representation(`[${page.join(",")}]`),
+      nextQuery: next === undefined ? undefined : queryAfter(query, next),
+    };
   }
 
   async function createPet(request: Request, call: Call): Promise<Response> {
-    const { bytes, object } = await readJsonObject(request);
+    const { bytes, object } = await call.readBody();
     const newPet = parseNewPet(object);
     return await createOnce<Pet>(request, call, replies, {
       operation: "createPet",
       bytes,
-      create: (attachment) => pets.create(newPet, attachment),
-      reply: (pet) => ({
-        status: 201,
-        headers: { location: `${PATH}/${pet.id}` },
-        body: toJson(pet),
-      }),
+      create: (along) => pets.create(newPet, call.accountId, along),
+      reply: (pet) => {
+        const body = toJson(pet);
+        const headers = { location: `${call.base}${PATH}/${pet.id}`, etag: etagOf(body) };
+        return { status: 201, headers, body };
+      },
     });
   }
 
-  async function getPet(request: Request, call: Call): Promise<Response> {
-    refuseAfterSunset(call.now);
-    const id = parsePetId(call.params.petId ?? "");
-    const pet = id === undefined ? undefined : await pets.find(id);
-    if (pet === undefined) {
-      throw new ApiError("pet_not_found", "No animal has this petId.", DEPRECATION_HEADERS);
+  function getPet(request: Request, call: Call): Response | Promise<Response> {
+    if (isRemoved(call.now)) {
+      throw new ApiError(
+        "gone",
+        "This operation was removed. Use GET /v1/pets with the status filter.",
+        deprecated,
+      );
     }
-    const validators = { etag: `"${pet.versionstamp}"`, ...DEPRECATION_HEADERS };
-    return new Representation(pet.json, validators).respondTo(request);
+    return whenReady(representations.get(parsePetId(call)), (representation) => {
+      if (representation === null) throw petNotFound(deprecated);
+      return representation.respondTo(request);
+    });
   }
 
+  async function renderPet(id: number): Promise<Representation | null> {
+    const json = await pets.find(id);
+    return json === null ? null : new Representation(json, { headers: deprecated });
+  }
+
+  async function updatePet(request: Request, call: Call): Promise<Response> {
+    const { object } = await call.readBody({ otherType: MERGE_PATCH });
+    const patch = parsePetPatch(object);
+    const pet = await pets.change(parsePetId(call), (owned) => {
+      const before = changeable(owned, request, call);
+      const after = { ...before, ...patch };
+      return toJson(after) === toJson(before) ? before : after;
+    });
+    if (pet === null) throw petNotFound();
+    const json = toJson(pet);
+    return jsonResponse(json, { headers: { etag: etagOf(json) } });
+  }
+
+  async function deletePet(request: Request, call: Call): Promise<Response> {
+    await pets.change(parsePetId(call), (owned) => {
+      changeable(owned, request, call);
+      return null;
+    });
+    return createResponse(null, { status: 204 });
+  }
+
+  const one = `${PATH}/:petId`;
   return [
     { method: "GET", path: PATH, access: "key", handler: listPets },
     { method: "POST", path: PATH, access: "key", handler: createPet },
-    { method: "GET", path: `${PATH}/:petId`, access: "key", handler: getPet },
+    { method: "GET", path: one, access: "key", handler: getPet },
+    { method: "PATCH", path: one, access: "key", handler: updatePet },
+    { method: "DELETE", path: one, access: "key", handler: deletePet },
     DEPRECATION_ROUTE,
   ];
 }
 
-/** The id, or undefined when no animal can have it: ids are never beyond 2^53 - 1. */
-function parsePetId(text: string): number | undefined {
-  if (!/^[1-9]\d{0,15}$/.test(text)) return undefined;
-  const id = Number(text);
-  return Number.isSafeInteger(id) ? id : undefined;
+/** What `respond` makes of something, at once where it is there. */
+function whenReady<T>(value: T | Promise<T>, respond: (value: T) => Response): Response | Promise<Response> {
+  return value instanceof Promise ? value.then(respond) : respond(value);
+}
+
+function pageResponse({ representation, nextQuery }: Page, request: Request, call: Call): Response {
+  const response = representation.respondTo(request);
+  if (nextQuery !== undefined) {
+    response.headers.set("link", `<${call.base}${PATH}${nextQuery}>; rel="next"`);
+  }
+  return response;
+}
+
+/** The animal, if this request may change it as it is now (RFC 9110 section 13.1.1). */
+function changeable(owned: OwnedPet | null, request: Request, { accountId }: Call): Pet {
+  if (owned === null) throw petNotFound();
+  if (owned.ownerId !== accountId) {
+    throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
+  }
+  const tags = request.headers.get("if-match");
+  if (tags !== null && !ifMatch(tags, etagOf(toJson(owned.pet)))) {
+    throw new ApiError("precondition_failed", "The animal has changed: its ETag is not in If-Match.");
+  }
+  return owned.pet;
+}
+
+function petNotFound(headers: Readonly<Record<string, string>> = {}): ApiError {
+  return new ApiError("pet_not_found", "No animal has this petId.", headers);
+}
+
+/** The id that the path names; 0, which no animal has, when it is none. Ids are never beyond 2^53 - 1. */
+function parsePetId({ params: { petId = "" } }: Call): number {
+  const id = /^[1-9]\d{0,15}$/.test(petId) ? Number(petId) : 0;
+  return Number.isSafeInteger(id) ? id : 0;
 }

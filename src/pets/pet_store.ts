@@ -1,95 +1,143 @@
-import { BoundedMap } from "../kv/bounded_map.ts";
-import { type Attachment, Collection, type Head, headOf, type HeadRow } from "../kv/collection.ts";
-import { ConfirmedRow } from "../kv/confirmed_row.ts";
+import { isJsonObject } from "../http/body.ts";
+import { parseJson } from "../http/json.ts";
+import { batched } from "../kv/batcher.ts";
+import type { CommitResult } from "../kv/commit.ts";
+import { AGAIN, retried } from "../kv/deadline.ts";
+import { type Along, type Change, GroupCommit, NO_CHANGE, type Row } from "../kv/group_commit.ts";
+import { CorruptRow, decodeText, encodeJson, encodeText, type Entry } from "../kv/row.ts";
+import { Sequence } from "../kv/sequence.ts";
 import type { Store } from "../kv/store.ts";
-import type { NewPet, Pet, PetStatus } from "./pet.ts";
-import { jsonOf, type PetRow, toRow } from "./pet_row.ts";
+import { raise, type Watched } from "../kv/versions.ts";
+import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";
+import type { PetQuery } from "./pet_query.ts";
 
-/** Which animals to list. */
-export interface PetQuery {
-  /** Most animals to return. */
-  readonly limit: number;
-  /** Undefined for any status. */
-  readonly status: PetStatus | undefined;
-  /** Only animals with a greater id. */
-  readonly after: number;
-}
+/** The row whose version changes whenever an animal does. */
+export const CATALOGUE_VERSION: Deno.KvKey = ["catalogue"];
 
-/** An animal as it is stored. */
-export interface StoredPet {
-  readonly json: string;
-  /** Of its row, which never changes. */
-  readonly versionstamp: string;
-}
-
-/** Some of the animals, ascending by id. */
+/** Some of the animals, ascending by id, each as JSON. */
 export interface PetPage {
-  /** Each as JSON. */
   readonly pets: readonly string[];
   /** Id of the last one, if more animals follow. */
   readonly next: number | undefined;
 }
 
-const CATALOGUE = ["catalogue"];
-const MAX_CACHED_PETS = 10_000;
+/** An animal and the account that added it. */
+export interface OwnedPet {
+  readonly pet: Pet;
+  readonly ownerId: string;
+}
+
+const LIST_PAGE = 500;
 
 /** The catalogue. Every method throws StoreUnavailable when KV fails. */
 export class PetStore {
-  /** The row that every change of the catalogue changes. */
-  readonly catalogue: ConfirmedRow<HeadRow>;
   readonly #store: Store;
-  readonly #pets: Collection<NewPet, Pet>;
-  /** The head that was asked for last. */
-  #head: Head = headOf(null);
-  /** Animals never change, so what was found once stays true. */
-  readonly #found: BoundedMap<number, StoredPet> = new BoundedMap(MAX_CACHED_PETS);
+  readonly #catalogue: Watched;
+  readonly #ids: Sequence;
+  readonly #group: GroupCommit;
+  /** The animal with this id as JSON; null where there is none. Those who ask at the same time share a read. */
+  readonly find: (id: number) => Promise<string | null>;
 
-  constructor(store: Store) {
+  /** What it does to the catalogue shows in the version that is watched. */
+  constructor(store: Store, catalogue: Watched) {
     this.#store = store;
-    this.catalogue = new ConfirmedRow(store, CATALOGUE);
-    this.#pets = new Collection(store, {
-      head: CATALOGUE,
-      appendsPerCommit: 100,
-      item: (newPet, id) => ({ id, ...newPet }),
-      rows: (pet) => {
-        const row = toRow(pet);
-        return [[["pets", pet.id], row], [["pets_by_status", pet.status, pet.id], row]];
-      },
+    this.#catalogue = catalogue;
+    this.#ids = new Sequence(store, ["ids"]);
+    this.#group = new GroupCommit(store, [[catalogue.key, encodeJson({})]]);
+    this.find = batched(async (round) => {
+      const entries = await store.getMany(round.map(({ item }) => petKey(item)));
+      round.forEach(({ resolve }, index) => {
+        const entry = entries[index];
+        resolve(entry ? jsonIn(entry) : null);
+      });
     });
   }
 
-  /** Adds an animal; undefined when the attachment's guard had changed. */
-  create(newPet: NewPet, attachment?: Attachment<Pet>): Promise<Pet | undefined> {
-    return this.#pets.append(newPet, attachment);
+  /** Adds an animal of an account, if another change can be made along with it; else null. */
+  async create(newPet: NewPet, ownerId: string, along: Along<Pet> = () => NO_CHANGE): Promise<Pet | null> {
+    const id = await this.#ids.draw((id, draw) => {
+      const pet = { id, ...newPet };
+      const { checks, sets } = along(pet);
+      return this.#commit({
+        checks: [...draw.checks, ...checks],
+        sets: [...draw.sets, ...rowsOf({ pet, ownerId }), ...sets],
+      });
+    });
+    return id === null ? null : { id, ...newPet };
   }
 
-  /** The animal, if there is one with this id. */
-  async find(id: number): Promise<StoredPet | undefined> {
-    const cached = this.#found.get(id);
-    if (cached) return cached;
-    const entry = await this.#store.get<PetRow>(["pets", id]);
-    if (entry === null) return undefined;
-    const pet = { json: jsonOf(entry.value), versionstamp: entry.versionstamp };
-    this.#found.set(id, pet);
-    return pet;
+  /**
+   * Changes an animal to what `decide` makes of it, or removes it where that is null. Resolves to the animal
+   * as it is then, or null; `decide` is asked again when somebody else was faster.
+   */
+  change(id: number, decide: (owned: OwnedPet | null) => Pet | null): Promise<Pet | null> {
+    return retried(async () => {
+      const entry = await this.#store.get(petKey(id));
+      const owned = entry && ownedPetIn(entry);
+      const after = decide(owned);
+      if (entry === null || owned === null || after === owned.pet) return after;
+      const isMoved = after?.status !== owned.pet.status;
+      const { ok } = await this.#commit({
+        checks: [entry],
+        sets: after ? rowsOf({ pet: after, ownerId: owned.ownerId }) : [],
+        deletes: [...(after ? [] : [entry.key]), ...(isMoved ? [statusKey(owned.pet)] : [])],
+      });
+      return ok ? after : AGAIN;
+    });
   }
 
-  /** The state of the catalogue at some time after the moment (of its row). */
-  async head(after: number): Promise<Head> {
-    const entry = await this.catalogue.get(after);
-    if ((entry?.versionstamp ?? null) !== this.#head.versionstamp) this.#head = headOf(entry);
-    return this.#head;
+  /** Every animal with its owner, ascending by id. */
+  async *listOwned(): AsyncGenerator<OwnedPet> {
+    let after = 0;
+    for (let more = true; more;) {
+      const range = { start: petKey(after + 1), end: petKey(Infinity) };
+      const entries = await this.#store.list(range, LIST_PAGE);
+      yield* entries.map(ownedPetIn);
+      after = Number(entries.at(-1)?.key.at(-1) ?? after);
+      more = entries.length === LIST_PAGE;
+    }
   }
 
-  /** A page of the catalogue as it was at `head`: animals never change, so later ones are just left out. */
-  async list({ limit, status, after }: PetQuery, head: Head): Promise<PetPage> {
-    if (after >= head.lastId) return { pets: [], next: undefined };
+  /** A page of the catalogue. */
+  async list({ limit, status, after }: PetQuery): Promise<PetPage> {
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
-    const selector = { start: [...prefix, after + 1], end: [...prefix, head.lastId + 1] };
-    const entries = await this.#store.list<PetRow>(selector, limit + 1);
+    const range = { start: [...prefix, after + 1], end: [...prefix, Infinity] };
+    const entries = await this.#store.list(range, limit + 1);
     return {
-      pets: entries.slice(0, limit).map(({ value }) => jsonOf(value)),
+      pets: entries.slice(0, limit).map(jsonIn),
       next: entries.length > limit ? Number(entries.at(-2)?.key.at(-1)) : undefined,
     };
   }
+
+  async #commit(change: Change): Promise<CommitResult> {
+    const result = await this.#group.commit(change);
+    if (result.ok) raise(this.#catalogue, result.versionstamp);
+    return result;
+  }
+}
+
+function petKey(id: number): Deno.KvKey {
+  return ["pets", id];
+}
+
+function statusKey({ status, id }: Pet): Deno.KvKey {
+  return ["pets_by_status", status, id];
+}
+
+/** Both rows of an animal, by id and by status, hold the JSON it is answered with, and on a second line its owner. */
+function rowsOf({ pet, ownerId }: OwnedPet): Row[] {
+  const value = encodeText(`${toJson(pet)}\n${ownerId}`);
+  return [[petKey(pet.id), value], [statusKey(pet), value]];
+}
+
+function jsonIn(entry: Entry): string {
+  const text = decodeText(entry);
+  return text.slice(0, text.indexOf("\n"));
+}
+
+function ownedPetIn(entry: Entry): OwnedPet {
+  const [json = "", ownerId = ""] = decodeText(entry).split("\n");
+  const object = parseJson(json);
+  if (!isJsonObject(object)) throw new CorruptRow("A row of pets holds no animal");
+  return { pet: { id: Number(entry.key.at(-1)), ...parseNewPet(object) }, ownerId };
 }
