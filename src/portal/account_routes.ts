@@ -1,0 +1,111 @@
+import type { Account } from "../access/account.ts";
+import type { AccountState, AccountStore } from "../access/account_store.ts";
+import { readDayTotals } from "../access/day_totals.ts";
+import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
+import type { JsonObject } from "../http/body.ts";
+import { ApiError } from "../http/error.ts";
+import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
+import type { Call, Route } from "../http/router.ts";
+import { integerField, integerParameter, readQuery } from "../http/validation.ts";
+import type { Store } from "../kv/store.ts";
+
+const PATH = "/v1/account";
+const GRACE_SECONDS = { min: 0, max: 7 * 86_400 };
+const DAYS = { min: 1, max: 90, otherwise: 30 };
+const DAY = 86_400_000;
+
+/** What an account can see and do about itself, by its key. */
+export function accountRoutes(store: Store, accounts: AccountStore): Route[] {
+  async function getAccount(_request: Request, call: Call): Promise<Response> {
+    return noStore(describe(await find(call), call.now));
+  }
+
+  async function rotateKey(request: Request, call: Call): Promise<Response> {
+    refuseIdempotencyKey(request);
+    const object: JsonObject = request.body === null ? {} : (await call.readBody()).object;
+    const graceSeconds = object.graceSeconds === undefined
+      ? 0
+      : integerField(object, "graceSeconds", GRACE_SECONDS);
+    const issued = await accounts.rotate(call.accountId, graceSeconds * 1_000, call.now);
+    if (issued === null) throw closed();
+    const previousKeyExpiresAt = previousKeyExpiry(issued.account, call.now);
+    return noStore({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
+  }
+
+  async function getUsage(_request: Request, call: Call): Promise<Response> {
+    const days = integerParameter("days", readQuery(call.query, ["days"]).get("days"), DAYS);
+    const totals = await readDayTotals(store, await find(call), days, call.now);
+    return noStore(totals.map(({ admitted, refused }, ago) => ({
+      date: iso((dayOf(call.now) - ago) * DAY).slice(0, 10),
+      admitted,
+      refused,
+    })));
+  }
+
+  async function closeAccount(_request: Request, call: Call): Promise<Response> {
+    if (await accounts.change(call.accountId, { closedAt: call.now }) === null) throw closed();
+    return createResponse(null, { status: 204 });
+  }
+
+  async function find({ accountId }: Call): Promise<AccountState> {
+    const state = await accounts.find(accountId);
+    if (state === null) throw closed();
+    return state;
+  }
+
+  return [
+    { method: "GET", path: PATH, access: "key", handler: getAccount },
+    { method: "DELETE", path: PATH, access: "key", handler: closeAccount },
+    { method: "POST", path: `${PATH}/key`, access: "key", handler: rotateKey },
+    { method: "GET", path: `${PATH}/usage`, access: "key", handler: getUsage },
+  ];
+}
+
+/**
+ * Refuses a request that issues a key to be repeated: replies are kept, and keys are not.
+ *
+ * @throws {ApiError} `invalid_request`.
+ */
+export function refuseIdempotencyKey({ headers }: Request): void {
+  if (headers.has("idempotency-key")) {
+    throw new ApiError(
+      "invalid_request",
+      "This operation takes no Idempotency-Key: a key is shown only once.",
+    );
+  }
+}
+
+function describe({ account, usage }: AccountState, now: number): object {
+  const { id, name, plan, limits, createdAt } = account;
+  const current = roll(usage, now);
+  return {
+    id,
+    name,
+    plan,
+    limits,
+    usage: {
+      minute: { used: current.used, reset: iso(minuteEnd(current)) },
+      day: { used: current.usedToday, reset: iso(dayEnd(current)) },
+    },
+    bannedUntil: current.bannedUntil > now ? iso(current.bannedUntil) : null,
+    createdAt: iso(createdAt),
+    previousKeyExpiresAt: previousKeyExpiry(account, now),
+  };
+}
+
+function previousKeyExpiry({ previousKey }: Account, now: number): string | null {
+  return previousKey && previousKey.expiresAt > now ? iso(previousKey.expiresAt) : null;
+}
+
+/** The account was closed while the request was on its way. */
+function closed(): ApiError {
+  return new ApiError("invalid_api_key", "The API key is not valid.");
+}
+
+function noStore(value: object, status = 200): Response {
+  return jsonResponse(JSON.stringify(value), { status, headers: NO_STORE });
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}

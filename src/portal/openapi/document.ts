@@ -1,0 +1,115 @@
+import { type ErrorCode, STATUS } from "../../http/error.ts";
+import { ACCOUNT_OPERATIONS } from "./account_operations.ts";
+import type { Operation } from "./operation.ts";
+import { PET_OPERATIONS } from "./pet_operations.ts";
+import { errorName, errorResponse, HEADERS, responses } from "./responses.ts";
+import { SCHEMAS } from "./schemas.ts";
+
+/** Every operation, in the order in which a reader meets them. */
+export const OPERATIONS: readonly Operation[] = [...PET_OPERATIONS, ...ACCOUNT_OPERATIONS];
+
+const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
+const BY_CHARGE: Readonly<Record<Operation["charged"], readonly ErrorCode[]>> = {
+  key: ["missing_api_key", "invalid_api_key", "rate_limit_minute", "rate_limit_day", "key_banned"],
+  address: ["rate_limit_minute"],
+  nobody: [],
+};
+const WITH_BODY: readonly ErrorCode[] = [
+  "invalid_json",
+  "invalid_content_type",
+  "request_timeout",
+  "length_required",
+  "payload_too_large",
+];
+const BEYOND = "\n\nThis operation is beyond interface 1.0.0.";
+
+/**
+ * The OpenAPI 3.1 document of the service.
+ *
+ * @param base What its URLs begin with; empty for URLs relative to the document's own.
+ */
+export function openApiDocument(base: string): object {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Animal Store",
+      version: "1.0.0",
+      summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
+      description: DESCRIPTION,
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: `${base}/v1` }],
+    security: [{ apiKey: [] }],
+    tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({
+      name,
+      description: TAGS.get(name) ?? name,
+    })),
+    paths: paths(base),
+    components: {
+      securitySchemes: {
+        apiKey: { type: "http", scheme: "bearer", description: "The API key of an account" },
+      },
+      schemas: SCHEMAS,
+      headers: HEADERS,
+      responses: errorResponses(),
+    },
+  };
+}
+
+const TAGS: ReadonlyMap<string, string> = new Map([
+  ["Animals", "The catalogue"],
+  ["Messages", "Messages to the store, sent later"],
+  ["Account", "Who calls, and how much they may"],
+  ["Service", "The service itself"],
+]);
+
+const DESCRIPTION =
+  `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
+refused with 429 do not. Every response below \`/v1\` tells the limits in its headers. Whoever goes on after 429 is
+banned for five minutes, and twice as long each further time. Errors have one body, \`Error\`; paths and methods that
+do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
+
+function paths(base: string): object {
+  const byPath = Map.groupBy(OPERATIONS, ({ path }) => path);
+  return Object.fromEntries([...byPath].map(([path, operations]) => [path, {
+    ...(operations.some(({ beside }) => beside) ? { servers: [{ url: base || "/" }] } : {}),
+    ...Object.fromEntries(operations.map((operation) => [operation.method, operationObject(operation)])),
+  }]));
+}
+
+function operationObject(operation: Operation): object {
+  const { id, tag, summary, description = "", deprecated, beyond, beside, charged, parameters, body } =
+    operation;
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: `${description || `${summary}.`}${beyond ? BEYOND : ""}`,
+    ...(deprecated && { deprecated }),
+    ...(charged === "key" ? {} : { security: [] }),
+    ...(parameters && { parameters }),
+    ...(body && { requestBody: requestBody(body, operation.bodyType) }),
+    responses: responses(operation.successes, errorsOf(operation), !beside),
+  };
+}
+
+/** Every error that an operation may answer with. */
+function errorsOf({ charged, body, errors = [] }: Operation): readonly ErrorCode[] {
+  return [...new Set([...ANY, ...BY_CHARGE[charged], ...(body ? WITH_BODY : []), ...errors])];
+}
+
+function errorResponses(): object {
+  const all = OPERATIONS.flatMap((operation) =>
+    [...Map.groupBy(errorsOf(operation), (code) => STATUS[code]).values()]
+      .map((codes) => ({ codes, isLimited: !operation.beside }))
+  );
+  return Object.fromEntries(all.map((response) => [errorName(response), errorResponse(response)]));
+}
+
+function requestBody(schema: string, otherType: string | undefined): object {
+  const content = { schema: { $ref: `#/components/schemas/${schema}` } };
+  return {
+    required: true,
+    content: { "application/json": content, ...(otherType && { [otherType]: content }) },
+  };
+}

@@ -1,0 +1,42 @@
+import type { ErrorCode } from "../../http/error.ts";
+import type { Success } from "./responses.ts";
+
+/** An operation as it is described. Paths below the base path are written without it. */
+export interface Operation {
+  readonly id: string;
+  readonly method: "get" | "post" | "patch" | "delete";
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly deprecated?: true;
+  /** Not part of interface 1.0.0. */
+  readonly beyond?: true;
+  /** Who is charged: the key, the address, or nobody. */
+  readonly charged: "key" | "address" | "nobody";
+  /** Lies beside the base path. */
+  readonly beside?: true;
+  readonly parameters?: readonly object[];
+  /** Name of the schema of its body. */
+  readonly body?: string;
+  /** Another type that the body may have. */
+  readonly bodyType?: string;
+  readonly successes: readonly Success[];
+  /** Errors of its own. */
+  readonly errors?: readonly ErrorCode[];
+}
+
+/** The condition that lets a client keep what it has (RFC 9110 section 13.1.2). */
+export const IF_NONE_MATCH: object = {
+  name: "If-None-Match",
+  in: "header",
+  description: "An ETag; 304 if the content still has it.",
+  schema: { type: "string" },
+};
+
+/** The answer where the client has it already. */
+export const NOT_MODIFIED: Success = {
+  status: 304,
+  description: "The client has it already",
+  headers: ["ETag", "Cache-Control"],
+};

@@ -1,0 +1,155 @@
+import { PET_STATUSES } from "../../pets/pet.ts";
+import { IF_NONE_MATCH, NOT_MODIFIED, type Operation } from "./operation.ts";
+
+const PET_ID = {
+  name: "petId",
+  in: "path",
+  required: true,
+  description: "Identifier of the animal",
+  schema: { type: "integer", format: "int64" },
+  example: 1,
+};
+const IDEMPOTENCY_KEY = {
+  name: "Idempotency-Key",
+  in: "header",
+  description: "1 to 255 visible characters, bare or in double quotes. Whoever repeats the request with it " +
+    "within 24 hours gets the first reply again, and nothing is made twice.",
+  schema: { type: "string", maxLength: 257 },
+};
+const IF_MATCH = {
+  name: "If-Match",
+  in: "header",
+  description:
+    "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen.",
+  schema: { type: "string" },
+};
+const REPLAYABLE: readonly string[] = ["Idempotency-Replayed"];
+const DEPRECATED: readonly string[] = ["Deprecation", "Sunset", "Link"];
+
+/** What clients do with animals and messages. */
+export const PET_OPERATIONS: readonly Operation[] = [
+  {
+    id: "listPets",
+    method: "get",
+    path: "/pets",
+    tag: "Animals",
+    summary: "List animals",
+    description:
+      'Animals in the order of their ids. `Link` with `rel="next"` leads to the next page, if there is one.',
+    charged: "key",
+    parameters: [
+      {
+        name: "limit",
+        in: "query",
+        description: "Maximum number of animals returned",
+        schema: { type: "integer", minimum: 1, maximum: 100, default: 20 },
+      },
+      {
+        name: "status",
+        in: "query",
+        description: "Filter by availability status",
+        schema: { type: "string", enum: PET_STATUSES },
+      },
+      {
+        name: "cursor",
+        in: "query",
+        description: "Where the page begins: from the `Link` of the page before",
+        schema: { type: "string" },
+      },
+      IF_NONE_MATCH,
+    ],
+    successes: [
+      {
+        status: 200,
+        description: "A paginated list of animals",
+        schema: "Pets",
+        headers: ["ETag", "Cache-Control", "Link"],
+      },
+      NOT_MODIFIED,
+    ],
+    errors: ["invalid_request"],
+  },
+  {
+    id: "createPet",
+    method: "post",
+    path: "/pets",
+    tag: "Animals",
+    summary: "Add an animal",
+    charged: "key",
+    parameters: [IDEMPOTENCY_KEY],
+    body: "NewPet",
+    successes: [{
+      status: 201,
+      description: "The created animal, including the assigned `id`",
+      schema: "Pet",
+      headers: ["Location", "ETag", ...REPLAYABLE],
+    }],
+    errors: ["idempotency_key_reused"],
+  },
+  {
+    id: "getPet",
+    method: "get",
+    path: "/pets/{petId}",
+    tag: "Animals",
+    summary: "Get an animal",
+    description: "To be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead.",
+    deprecated: true,
+    charged: "key",
+    parameters: [PET_ID, IF_NONE_MATCH],
+    successes: [
+      {
+        status: 200,
+        description: "The animal",
+        schema: "Pet",
+        headers: ["ETag", "Cache-Control", ...DEPRECATED],
+      },
+      { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", ...DEPRECATED] },
+    ],
+    errors: ["pet_not_found", "gone"],
+  },
+  {
+    id: "updatePet",
+    method: "patch",
+    path: "/pets/{petId}",
+    tag: "Animals",
+    summary: "Change an animal",
+    description: "Only the account that added it may. A body without any known member changes nothing.",
+    beyond: true,
+    charged: "key",
+    parameters: [PET_ID, IF_MATCH],
+    body: "PetPatch",
+    bodyType: "application/merge-patch+json",
+    successes: [{ status: 200, description: "The animal as it is now", schema: "Pet", headers: ["ETag"] }],
+    errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
+  },
+  {
+    id: "deletePet",
+    method: "delete",
+    path: "/pets/{petId}",
+    tag: "Animals",
+    summary: "Remove an animal",
+    description: "Only the account that added it may. Its id is never used again.",
+    beyond: true,
+    charged: "key",
+    parameters: [PET_ID, IF_MATCH],
+    successes: [{ status: 204, description: "The animal is gone" }],
+    errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
+  },
+  {
+    id: "createMessage",
+    method: "post",
+    path: "/messages",
+    tag: "Messages",
+    summary: "Queue a message",
+    charged: "key",
+    parameters: [IDEMPOTENCY_KEY],
+    body: "NewMessage",
+    successes: [{
+      status: 202,
+      description: "The message was queued",
+      schema: "Message",
+      headers: REPLAYABLE,
+    }],
+    errors: ["idempotency_key_reused", "queue_full"],
+  },
+];

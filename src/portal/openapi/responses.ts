@@ -1,0 +1,111 @@
+import { type ErrorCode, STATUS } from "../../http/error.ts";
+import { ERROR_HELP } from "../error_help.ts";
+
+const INTEGER = { type: "integer" };
+const TEXT = { type: "string" };
+
+/** Headers of responses. */
+export const HEADERS: Readonly<Record<string, object>> = {
+  "X-RateLimit-Limit": { description: "The limit currently applying to the caller", schema: INTEGER },
+  "X-RateLimit-Remaining": { description: "Requests remaining", schema: INTEGER },
+  "X-RateLimit-Reset": { description: "Unix timestamp at which the limit resets", schema: INTEGER },
+  "RateLimit-Policy": { description: "Each limit: q requests in w seconds", schema: TEXT },
+  "RateLimit": { description: "What is left of each limit: r requests, for t seconds", schema: TEXT },
+  "X-Request-Id": { description: "The client's own, if it is 1 to 64 visible characters", schema: TEXT },
+  "Retry-After": { description: "Seconds to wait", schema: { ...INTEGER, minimum: 1 } },
+  "WWW-Authenticate": { description: "The challenge (RFC 6750)", schema: TEXT },
+  "Cache-Control": { description: "Whether the response may be kept (RFC 9111)", schema: TEXT },
+  "ETag": { description: "A hash of the content (RFC 9110)", schema: TEXT },
+  "Link": { description: "Related URLs (RFC 8288)", schema: TEXT },
+  "Location": { description: "URL of what was made", schema: { ...TEXT, format: "uri" } },
+  "Idempotency-Replayed": { description: "`true`: this is the first reply again", schema: TEXT },
+  "Deprecation": { description: "Since when the operation is deprecated (RFC 9745)", schema: TEXT },
+  "Sunset": { description: "When the operation ends (RFC 8594)", schema: TEXT },
+};
+
+const ALWAYS: readonly string[] = ["X-Request-Id"];
+const LIMITED: readonly string[] = [
+  ...ALWAYS,
+  "X-RateLimit-Limit",
+  "X-RateLimit-Remaining",
+  "X-RateLimit-Reset",
+  "RateLimit-Policy",
+  "RateLimit",
+];
+
+/** What an operation answers with when it succeeds. */
+export interface Success {
+  readonly status: number;
+  readonly description: string;
+  /** Name of the schema of its JSON body. */
+  readonly schema?: string;
+  /** Type of a body that is text. */
+  readonly text?: string;
+  readonly headers?: readonly string[];
+}
+
+/** The responses of an operation by status. Those below the base path tell of limits. */
+export function responses(
+  successes: readonly Success[],
+  errors: readonly ErrorCode[],
+  isLimited: boolean,
+): Readonly<Record<string, object>> {
+  const byStatus = [...Map.groupBy(errors, (code) => STATUS[code])];
+  return Object.fromEntries([
+    ...successes.map((success) => [success.status, successResponse(success, isLimited)]),
+    ...byStatus.map(([status, codes]) => [
+      status,
+      { $ref: `#/components/responses/${errorName({ codes, isLimited })}` },
+    ]),
+  ]);
+}
+
+/** An error response, which may have one of several codes of one status. */
+export interface ErrorResponse {
+  readonly codes: readonly ErrorCode[];
+  readonly isLimited: boolean;
+}
+
+/** The name that an error response is referred to by. */
+export function errorName({ codes, isLimited }: ErrorResponse): string {
+  return [...codes, ...(isLimited ? [] : ["beside"])].join(".");
+}
+
+/** An error response as the document holds it. */
+export function errorResponse({ codes, isLimited }: ErrorResponse): object {
+  const [status] = codes.map((code) => STATUS[code]);
+  const special = status === 401
+    ? ["WWW-Authenticate"]
+    : status === 429 || status === 503
+    ? ["Retry-After"]
+    : [];
+  const examples = codes.map((code) => [code, { value: { code, message: ERROR_HELP[code].means, status } }]);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERROR_HELP[code].means} ${ERROR_HELP[code].todo}`).join(
+      "\n\n",
+    ),
+    headers: headers(isLimited, special),
+    content: {
+      "application/json": {
+        schema: {
+          allOf: [{ $ref: "#/components/schemas/Error" }, { properties: { code: { enum: codes } } }],
+        },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  };
+}
+
+function successResponse(
+  { description, schema, text, headers: special = [] }: Success,
+  isLimited: boolean,
+): object {
+  const json = schema && { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
+  const content = json || (text && { [text]: { schema: TEXT } });
+  return { description, headers: headers(isLimited, special), ...(content && { content }) };
+}
+
+function headers(isLimited: boolean, special: readonly string[]): object {
+  const names = [...(isLimited ? LIMITED : ALWAYS), ...special];
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}

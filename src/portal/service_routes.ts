@@ -1,0 +1,46 @@
+import { ApiError } from "../http/error.ts";
+import { createResponse, Representation } from "../http/response.ts";
+import type { Route } from "../http/router.ts";
+import { openApiDocument } from "./openapi/document.ts";
+
+/** What the service tells of itself. */
+export interface ServiceOptions {
+  /** What its URLs begin with; undefined where they are relative. */
+  readonly publicUrl: string | undefined;
+  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
+  readonly securityContact: string | undefined;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+}
+
+const YEAR = 365 * 86_400_000;
+const PUBLIC = { "cache-control": "no-cache" };
+const TEXT = { "content-type": "text/plain; charset=utf-8" };
+
+/** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
+export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceOptions): Route[] {
+  const document = new Representation(JSON.stringify(openApiDocument(publicUrl ?? "")), { headers: PUBLIC });
+
+  /** RFC 9116. */
+  function securityText(): Response {
+    if (securityContact === undefined) throw new ApiError("not_found", "There is nothing at this path.");
+    const expires = new Date(clock() + YEAR).toISOString();
+    return createResponse(`Contact: ${securityContact}\nExpires: ${expires}\n`, { headers: TEXT });
+  }
+
+  /** RFC 9309. */
+  function robots(): Response {
+    return createResponse("User-agent: *\nDisallow: /v1/\n", { headers: TEXT });
+  }
+
+  return [
+    {
+      method: "GET",
+      path: "/v1/openapi.json",
+      access: "public",
+      handler: (request) => document.respondTo(request),
+    },
+    { method: "GET", path: "/.well-known/security.txt", access: "public", handler: securityText },
+    { method: "GET", path: "/robots.txt", access: "public", handler: robots },
+  ];
+}
