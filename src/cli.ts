@@ -1,61 +1,68 @@
-import { parseArguments } from "./commands/arguments.ts";
-import { CommandError, type Terminal, UsageError } from "./commands/command.ts";
-import { KEYS_HELP, keysCommand } from "./commands/keys.ts";
-import { MESSAGES_HELP, messagesCommand } from "./commands/messages.ts";
-import { ConfigError, readConfig } from "./config.ts";
-import { StoreUnavailable } from "./kv/deadline.ts";
+import { ACCESS_VERSION } from "./access/account.ts";
+import { AccountStore } from "./access/account_store.ts";
+import { type Config, ConfigError, readConfig } from "./config.ts";
 import { MEMORY, OpenError, openStore } from "./kv/open.ts";
-import { print, printOutput } from "./terminal.ts";
+import { Versions } from "./kv/versions.ts";
+import { MessageStore } from "./messages/message_store.ts";
+import { carryOut } from "./operator/operator.ts";
+import { carryOutRemotely } from "./operator/remote.ts";
+import type { Command, Terminal } from "./operator/terminal.ts";
+import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
+import { print, printOutput, readLines } from "./terminal.ts";
 
 /**
- * Carries out an operator's command, such as `["keys", "list"]`.
- * Resolves to the exit code: 0 done, 1 could not be done, 2 not understood.
+ * Carries out an operator's command, such as `["accounts", "list"]`, with the environment variables that `env`
+ * reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit code: 0 done, 1
+ * could not be done, 2 not understood.
  */
-export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
-  const [group, ...rest] = args;
+export async function main(
+  args: readonly string[],
+  env: (name: string) => string | undefined,
+  terminal: Terminal,
+): Promise<number> {
   try {
-    if (group !== "keys" && group !== "messages") throw new UsageError("The commands are keys and messages");
-    const help = group === "messages" ? MESSAGES_HELP : KEYS_HELP;
-    const parsed = parseArguments(rest);
-    if (parsed.options.help) {
-      await terminal.out(help);
-      return 0;
-    }
-    const { kvPath, environment } = readConfig(terminal.env);
-    if (kvPath === MEMORY) {
-      throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
-    }
-    const command = group === "keys"
-      ? keysCommand(parsed, environment, terminal)
-      : messagesCommand(parsed, terminal);
-    const store = await openStore(kvPath);
-    try {
-      await command(store);
-    } finally {
-      await store.close();
-    }
-    return 0;
+    const run = async (command: Command) => {
+      const config = readConfig(env);
+      const { serviceUrl, operatorToken } = config;
+      if (serviceUrl === undefined) return await runHere(command, config, terminal);
+      if (operatorToken === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
+      return await carryOutRemotely(args, { url: serviceUrl, token: operatorToken }, terminal);
+    };
+    const operation = {
+      get environment() {
+        return readConfig(env).environment;
+      },
+      terminal,
+      run,
+    };
+    return await carryOut(args, operation);
   } catch (error) {
-    const [line, code] = explain(error, group);
-    terminal.err(line);
-    return code;
+    const isForOperator = error instanceof ConfigError || error instanceof OpenError;
+    const reason = error instanceof Error ? error.message : typeof error;
+    terminal.err(isForOperator ? reason : `Failed: ${reason}`);
+    return 1;
   }
 }
 
-function explain(error: unknown, group: string | undefined): [line: string, exitCode: number] {
-  if (error instanceof UsageError) return [`${error.message}. See: deno task ${group ?? "keys"} --help`, 2];
-  if (error instanceof CommandError) return [`${error.message}.`, 1];
-  if (error instanceof ConfigError || error instanceof OpenError) return [error.message, 1];
-  if (error instanceof StoreUnavailable) return [`The KV does not answer: ${error.message}.`, 1];
-  return [`Failed: ${error instanceof Error ? error.message : typeof error}`, 1];
+async function runHere(command: Command, { kvPath }: Config, { clock }: Terminal): Promise<number> {
+  if (kvPath === MEMORY) {
+    throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
+  }
+  const store = await openStore(kvPath, { clock, create: false });
+  try {
+    const versions = new Versions(store);
+    await command({
+      accounts: new AccountStore(store, versions.watch(ACCESS_VERSION)),
+      pets: new PetStore(store, versions.watch(CATALOGUE_VERSION)),
+      messages: new MessageStore(store),
+    });
+  } finally {
+    await store.close();
+  }
+  return 0;
 }
 
 if (import.meta.main) {
-  const code = await main(Deno.args, {
-    env: (name) => Deno.env.get(name),
-    clock: Date.now,
-    out: printOutput,
-    err: print,
-  });
-  Deno.exit(code);
+  const terminal = { clock: Date.now, input: readLines, out: printOutput, err: print, isRemote: false };
+  Deno.exit(await main(Deno.args, (name) => Deno.env.get(name), terminal));
 }

@@ -1,17 +1,29 @@
-import type { Store } from "../kv/store.ts";
+import type { AccountStore } from "../access/account_store.ts";
+import type { MessageStore } from "../messages/message_store.ts";
+import type { PetStore } from "../pets/pet_store.ts";
+
+/** What commands work on. */
+export interface Stores {
+  readonly accounts: AccountStore;
+  readonly pets: PetStore;
+  readonly messages: MessageStore;
+}
 
 /** What a command does, once it was understood. */
-export type Command = (store: Store) => Promise<void>;
+export type Command = (stores: Stores) => Promise<void>;
 
 /** Where a command reads and writes. */
 export interface Terminal {
-  readonly env: (name: string) => string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  /** Lines of standard input. */
+  readonly input: () => AsyncIterable<string>;
   /** Writes a line of output, for programs. */
   readonly out: (line: string) => Promise<void>;
   /** Writes a line for people. */
   readonly err: (line: string) => void;
+  /** Whether a line that was written may still be lost. */
+  readonly isRemote: boolean;
 }
 
 /** A command line that was not understood; the message says what was expected. */

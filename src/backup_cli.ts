@@ -1,0 +1,87 @@
+import { ConfigError, DEFAULT_KV_PATH, readConfig } from "./config.ts";
+import { isUrl, MEMORY } from "./kv/open.ts";
+import { expect, parseArguments } from "./operator/arguments.ts";
+import { backUp, restore } from "./operator/backup.ts";
+import { CommandError, type Terminal, UsageError } from "./operator/terminal.ts";
+import { print, printOutput } from "./terminal.ts";
+
+const BACKUP_HELP = `Usage: deno task backup FILE
+
+Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
+everything that was stored when the command began. It appears once it is complete and checked; what
+is cut short leaves nothing. Keep it as safe as the store itself.`;
+
+const RESTORE_HELP = `Usage: deno task restore FILE
+
+Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, and
+move the old store away with those of its -wal and -shm that exist. The store appears once it is
+complete and checked; what is cut short leaves nothing.`;
+
+/** How the work is told where to print, and to stop. */
+export interface Surroundings extends Pick<Terminal, "out" | "err"> {
+  /** Aborts when the command is to be given up. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Carries out `["backup", FILE]` or `["restore", FILE]`, with the environment variable that `env` reads. Resolves
+ * to the exit code: 0 done, 1 could not be done, 2 not understood.
+ */
+export async function main(
+  args: readonly string[],
+  env: (name: "KV_PATH") => string | undefined,
+  { out, err, signal }: Surroundings,
+): Promise<number> {
+  const command = args[0] === "restore" ? "restore" : "backup";
+  try {
+    const parsed = parseArguments(args);
+    if (parsed.options.help) {
+      await out(command === "restore" ? RESTORE_HELP : BACKUP_HELP);
+      return 0;
+    }
+    const [file = ""] = expect(parsed, command, ["a FILE"]);
+    const kvPath = readFilePath(env);
+    await (command === "restore"
+      ? restore(file, kvPath, { err, signal })
+      : backUp(kvPath, file, { err, signal }));
+    return 0;
+  } catch (error) {
+    if (error instanceof UsageError) {
+      err(`${error.message}. See: deno task ${command} --help`);
+      return 2;
+    }
+    if (error instanceof CommandError) err(`${error.message}.`);
+    else if (error instanceof ConfigError) err(error.message);
+    else throw error;
+    return 1;
+  }
+}
+
+/** The path of the store's file. */
+function readFilePath(env: (name: "KV_PATH") => string | undefined): string {
+  const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
+  if (kvPath === MEMORY) {
+    throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
+  }
+  if (isUrl(kvPath)) {
+    throw new ConfigError(
+      "KV_PATH is the URL of a KV Connect server: use that server's own tools, beside its file.",
+    );
+  }
+  return kvPath;
+}
+
+/** Aborts at the first SIGINT or SIGTERM. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
+  for (const name of signals) {
+    Deno.addSignalListener(name, () => stop.abort(new CommandError(`it was stopped by ${name}`)));
+  }
+  return stop.signal;
+}
+
+if (import.meta.main) {
+  const surroundings = { out: printOutput, err: print, signal: stopSignal() };
+  Deno.exit(await main(Deno.args, (name) => Deno.env.get(name), surroundings));
+}

@@ -1,0 +1,68 @@
+import type { Account } from "../access/account.ts";
+import type { AccountState } from "../access/account_store.ts";
+import { dayEnd, minuteEnd, roll, type Usage } from "../access/usage.ts";
+import type { Columns } from "./table.ts";
+
+/** An account as it is shown at `now` (ms since the epoch). */
+export interface Shown extends AccountState {
+  readonly now: number;
+}
+
+/** What a list tells of an account. */
+export const ACCOUNT_COLUMNS: Columns<Shown> = {
+  id: ({ account }) => account.id,
+  name: ({ account }) => account.name,
+  environment: ({ account }) => account.environment,
+  plan: ({ account }) => account.plan,
+  perMinute: ({ account }) => account.limits.minute,
+  perDay: ({ account }) => account.limits.day,
+  state: stateOf,
+  usedToday: ({ usage, now }) => roll(usage, now).usedToday,
+  lastUsed: ({ usage }) => lastUsed(usage),
+};
+
+/** Everything that an operator may know of an account. */
+export function detailsOf(shown: Shown): object {
+  const { account, now } = shown;
+  const { id, name, environment, plan, limits, signedUp, createdAt, closedAt, previousKey } = account;
+  const usage = roll(shown.usage, now);
+  return {
+    id,
+    name,
+    environment,
+    plan,
+    state: stateOf(shown),
+    limits,
+    usage: {
+      minute: { used: usage.used, start: iso(usage.minute), reset: iso(minuteEnd(usage)) },
+      day: { used: usage.usedToday, reset: iso(dayEnd(usage)) },
+      refusedThisMinute: usage.strikes,
+    },
+    bannedUntil: usage.bannedUntil > now ? iso(usage.bannedUntil) : null,
+    bans: usage.bans,
+    signedUp,
+    createdAt: iso(createdAt),
+    closedAt: closedAt === null ? null : iso(closedAt),
+    lastUsed: lastUsed(shown.usage),
+    previousKeyExpiresAt: previousKey && previousKey.expiresAt > now ? iso(previousKey.expiresAt) : null,
+  };
+}
+
+/** An account in one line. */
+export function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
+  return `${id}, ${name}, ${environment}, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
+}
+
+function stateOf({ account, usage, now }: Shown): string {
+  if (account.closedAt !== null) return "closed";
+  return usage.bannedUntil > now ? "banned" : "active";
+}
+
+/** The day of the last request that was admitted; null before the first. */
+function lastUsed({ minute }: Usage): string | null {
+  return minute === 0 ? null : iso(minute).slice(0, 10);
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}

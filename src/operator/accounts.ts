@@ -1,0 +1,175 @@
+import type { AccountStore, NewAccount } from "../access/account_store.ts";
+import type { Environment } from "../access/api_key.ts";
+import { type Issued, IssueInDoubt } from "../access/issue.ts";
+import { pardon, reset, type Usage } from "../access/usage.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
+import { type Arguments, expect, type Option, parseDuration, parsePlan } from "./arguments.ts";
+import { Table } from "./table.ts";
+import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
+
+/** What `accounts --help` prints. */
+export const ACCOUNTS_HELP = `Usage: deno task accounts COMMAND
+
+  create NAME [--plan free|pro|business]
+  create NAME --plan enterprise --per-minute N --per-day N
+                     make an account and print its API key on standard output, this once;
+                     free unless told otherwise
+  create - [--plan ...]
+                     make one for each name on standard input; prints NAME, a tab, and the key
+  list [--json]      every account: id, name, environment, plan, limits, state, requests today, last used
+  show ID            one account and its usage, as JSON
+  rotate ID [--grace 24h]
+                     give the account a new key, printed like the first; the one before ends
+                     at once, or after a grace (s, m, h or d)
+  plan ID PLAN [--per-minute N --per-day N]
+                     move the account to another plan
+  unban ID           end the account's ban and forget its strikes
+  reset ID           forget what the account has used of its minute and its day
+  close ID           close the account for good; its key ends
+  delete ID          remove a closed account with all that is stored of it; its animals stay
+
+ID is the acct_... that create and list print, not the key.`;
+
+const CREATIONS_AT_ONCE = 500;
+const NAME = /^[^\p{Cc}]{1,100}$/u;
+
+/**
+ * The work that `accounts COMMAND` stands for.
+ *
+ * @throws {UsageError} when the command is not understood.
+ */
+export function accountsCommand(args: Arguments, environment: Environment, terminal: Terminal): Command {
+  const { options } = args;
+  const { clock, out, err } = terminal;
+  const command = `accounts ${args.words[1] ?? ""}`;
+  switch (command) {
+    case "accounts create": {
+      const [name = ""] = expect(args, command, ["a NAME"], ["plan", "per-minute", "per-day"]);
+      const plan = { ...parsePlan(options.plan ?? "free", options), environment, signedUp: false };
+      if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
+      if (!NAME.test(name)) throw new UsageError("The NAME must have 1 to 100 printable characters");
+      return async ({ accounts }) => {
+        const issued = await accounts.create({ ...plan, name }, clock());
+        await hand("Made", issued, terminal);
+      };
+    }
+    case "accounts list":
+      expect(args, command, [], ["json"]);
+      return async ({ accounts }) => {
+        const table = new Table(ACCOUNT_COLUMNS, options.json === true, terminal);
+        for await (const state of accounts.list()) await table.row({ ...state, now: clock() });
+      };
+    case "accounts show": {
+      const id = parseId(args, command);
+      return async ({ accounts }) => {
+        const state = await accounts.find(id);
+        if (state === null) throw new CommandError(`There is no account with the id ${id}`);
+        await out(JSON.stringify(detailsOf({ ...state, now: clock() }), null, 2));
+      };
+    }
+    case "accounts rotate": {
+      const id = parseId(args, command, ["grace"]);
+      const grace = options.grace === undefined ? 0 : parseDuration("--grace", options.grace);
+      return async ({ accounts }) =>
+        await hand("Rotated", found(await accounts.rotate(id, grace, clock()), id), terminal);
+    }
+    case "accounts plan": {
+      const [id = "", name = ""] = expect(args, command, ["an ID", "a PLAN"], ["per-minute", "per-day"]);
+      requireId(id, command);
+      const plan = parsePlan(name, options);
+      return async ({ accounts }) => {
+        err(`Moved: ${describe(found(await accounts.change(id, plan), id))}`);
+      };
+    }
+    case "accounts unban": {
+      const id = parseId(args, command);
+      return async ({ accounts }) => {
+        const { account, usage } = found(await accounts.changeUsage(id, pardon), id);
+        const wasBanned = usage.bannedUntil > clock();
+        err(`${wasBanned ? "Unbanned" : "There was no ban; strikes are forgotten"}: ${describe(account)}`);
+      };
+    }
+    case "accounts reset": {
+      const id = parseId(args, command);
+      return async ({ accounts }) => {
+        const forget = (usage: Usage) => reset(usage, clock());
+        const { account } = found(await accounts.changeUsage(id, forget), id);
+        err(`Reset: ${describe(account)}`);
+      };
+    }
+    case "accounts close": {
+      const id = parseId(args, command);
+      return async ({ accounts }) => {
+        const account = found(await accounts.change(id, { closedAt: clock() }), id);
+        err(`Closed: ${describe(account)}`);
+      };
+    }
+    case "accounts delete": {
+      const id = parseId(args, command);
+      return async ({ accounts, messages }) => {
+        const waiting = await messages.countWaiting(id);
+        if (waiting > 0) throw new CommandError(`${waiting} messages of it still wait; take them first`);
+        if (!await accounts.remove(id, ({ account }) => account.closedAt !== null)) {
+          throw new CommandError(`There is no closed account with the id ${id}`);
+        }
+        await messages.forget(id);
+        err(`Deleted: account ${id}.`);
+      };
+    }
+    default:
+      throw new UsageError(args.words.length < 2 ? "A command is missing" : `There is no command ${command}`);
+  }
+}
+
+function parseId(args: Arguments, command: string, known: readonly Option[] = []): string {
+  const [id = ""] = expect(args, command, ["an ID"], known);
+  requireId(id, command);
+  return id;
+}
+
+function requireId(id: string, command: string): void {
+  if (id.startsWith("as_")) throw new UsageError(`${command} needs the account's ID, acct_..., not its key`);
+}
+
+function found<Found>(found: Found | null, id: string): Found {
+  if (found === null) throw new CommandError(`There is no open account with the id ${id}`);
+  return found;
+}
+
+async function createMany(
+  store: AccountStore,
+  plan: Omit<NewAccount, "name">,
+  { input, out, err, clock }: Terminal,
+): Promise<void> {
+  const names = (await Array.fromAsync(input())).filter((name) => name !== "");
+  const wrong = names.findIndex((name) => !NAME.test(name));
+  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have 1 to 100 printable characters`);
+  const print = ({ account, apiKey }: Issued) => out(`${account.name}\t${apiKey}`);
+  let made = 0;
+  for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
+    const some = names.slice(start, start + CREATIONS_AT_ONCE);
+    const results = await Promise.allSettled(some.map((name) => store.create({ ...plan, name }, clock())));
+    for (const result of results) {
+      if (result.status === "fulfilled" && result.value) {
+        await print(result.value);
+        made++;
+      } else if (result.status === "rejected") {
+        if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
+        if (!(result.reason instanceof IssueInDoubt)) continue;
+        const { issued } = result.reason;
+        err(`The KV did not answer: it is not known whether the key of ${issued.account.id} is valid:`);
+        await print(issued);
+      }
+    }
+    err(`Made ${made} of ${names.length} accounts.`);
+    if (made < start + some.length) throw new CommandError("The others could not be made; try those again");
+  }
+}
+
+async function hand(what: string, issued: Issued | null, { out, err }: Terminal): Promise<void> {
+  if (issued === null) throw new CommandError("The account could not be made; try again");
+  err(`${what}: ${describe(issued.account)}`);
+  err("This is the only time that the key is shown:");
+  await out(issued.apiKey);
+}

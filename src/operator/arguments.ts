@@ -1,0 +1,121 @@
+import { parseArgs } from "node:util";
+import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../access/plans.ts";
+import { UsageError } from "./terminal.ts";
+
+/** The options that commands take, each with text after it unless it is a flag. */
+const OPTIONS = {
+  help: { type: "boolean", short: "h" },
+  json: { type: "boolean" },
+  plan: { type: "string" },
+  "per-minute": { type: "string" },
+  "per-day": { type: "string" },
+  grace: { type: "string" },
+  name: { type: "string" },
+  "category-id": { type: "string" },
+  status: { type: "string" },
+} as const;
+
+/** Name of an option. */
+export type Option = keyof typeof OPTIONS;
+
+/** A command line, taken apart. */
+export interface Arguments {
+  readonly words: readonly string[];
+  readonly options: {
+    readonly [Name in Option]?: (typeof OPTIONS)[Name]["type"] extends "boolean" ? boolean : string;
+  };
+}
+
+/**
+ * Takes a command line apart.
+ *
+ * @throws {UsageError} for an unknown option, or one without its value.
+ */
+export function parseArguments(args: readonly string[]): Arguments {
+  try {
+    const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+    return { words: positionals, options: values };
+  } catch (error) {
+    throw new UsageError(
+      error instanceof Error ? error.message.split(/\.\s/)[0] : "The options are not understood",
+    );
+  }
+}
+
+/**
+ * The words of a command, as many as have names, and none of the options that it has no use for.
+ *
+ * @throws {UsageError}
+ */
+export function expect(
+  { words, options }: Arguments,
+  command: string,
+  names: readonly string[],
+  known: readonly Option[] = [],
+): string[] {
+  const unknown = Object.keys(options).find((name) => !known.some((option) => option === name));
+  if (unknown !== undefined) throw new UsageError(`${command} takes no --${unknown}`);
+  const given = words.slice(command.split(" ").length);
+  if (given.length < names.length) throw new UsageError(`${command} needs ${names.join(" and ")}`);
+  if (given.length > names.length) {
+    throw new UsageError(`${command} takes no argument '${given[names.length]}'`);
+  }
+  return given;
+}
+
+/**
+ * The plan and its limits, which Enterprise takes from `--per-minute` and `--per-day`.
+ *
+ * @throws {UsageError}
+ */
+export function parsePlan(plan: string, options: Arguments["options"]): { plan: Plan; limits: Limits } {
+  if (!isPlan(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
+  const { "per-minute": perMinute, "per-day": perDay } = options;
+  if (plan !== "enterprise") {
+    if (perMinute !== undefined || perDay !== undefined) {
+      throw new UsageError(
+        `--per-minute and --per-day are for enterprise; the ${plan} plan has fixed limits`,
+      );
+    }
+    return { plan, limits: PLAN_LIMITS[plan] };
+  }
+  if (perMinute === undefined || perDay === undefined) {
+    throw new UsageError("The enterprise plan requires --per-minute N and --per-day N");
+  }
+  return {
+    plan,
+    limits: { minute: parseCount("--per-minute", perMinute), day: parseCount("--per-day", perDay) },
+  };
+}
+
+/**
+ * A whole number from 1 to 10^12.
+ *
+ * @throws {UsageError} naming what was expected to be one.
+ */
+export function parseCount(name: string, text: string): number {
+  const count = /^\d{1,13}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > 1e12) {
+    throw new UsageError(`${name} must be a whole number from 1 to 1000000000000`);
+  }
+  return count;
+}
+
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ["s", 1_000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
+
+/**
+ * A duration such as `90s`, `30m`, `24h` or `7d`, in ms.
+ *
+ * @throws {UsageError}
+ */
+export function parseDuration(name: string, text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS.get(unit) ?? NaN);
+  if (Number.isNaN(ms)) throw new UsageError(`${name} must be a duration such as 30m, 24h or 7d`);
+  return ms;
+}

@@ -1,0 +1,73 @@
+import type { Environment } from "../access/api_key.ts";
+import { IssueInDoubt } from "../access/issue.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import { CorruptRow } from "../kv/row.ts";
+import { ACCOUNTS_HELP, accountsCommand } from "./accounts.ts";
+import { parseArguments } from "./arguments.ts";
+import { MESSAGES_HELP, messagesCommand } from "./messages.ts";
+import { PETS_HELP, petsCommand } from "./pets.ts";
+import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
+
+/** What an operator's command line works with. */
+export interface Operation {
+  /** Not asked for where only help is. */
+  readonly environment: Environment;
+  readonly terminal: Terminal;
+  /** Has a command work, wherever the stores are; resolves to the exit code. */
+  readonly run: (command: Command) => Promise<number>;
+}
+
+/**
+ * Carries out an operator's command line, such as `["accounts", "list"]`. Resolves to the exit code: 0 done, 1
+ * could not be done, 2 not understood.
+ *
+ * @throws what `run` throws, other than StoreUnavailable and what a command throws.
+ */
+export async function carryOut(
+  args: readonly string[],
+  operation: Operation,
+): Promise<number> {
+  const { terminal } = operation;
+  try {
+    const command = commandOf(args, operation);
+    if (typeof command !== "string") return await operation.run(command);
+    await terminal.out(command);
+    return 0;
+  } catch (error) {
+    return await explain(error, args, terminal);
+  }
+}
+
+/** The work that a command line stands for; only the help where it asks for it. */
+function commandOf(args: readonly string[], operation: Operation): Command | string {
+  const { terminal } = operation;
+  const parsed = parseArguments(args);
+  const { help } = parsed.options;
+  switch (parsed.words[0]) {
+    case "accounts":
+      return help ? ACCOUNTS_HELP : accountsCommand(parsed, operation.environment, terminal);
+    case "pets":
+      return help ? PETS_HELP : petsCommand(parsed, terminal);
+    case "messages":
+      return help ? MESSAGES_HELP : messagesCommand(parsed, terminal);
+    default:
+      throw new UsageError("The commands are accounts, pets and messages");
+  }
+}
+
+async function explain(error: unknown, [group]: readonly string[], { out, err }: Terminal): Promise<number> {
+  if (error instanceof UsageError) {
+    err(`${error.message}. See: deno task ${group ?? "accounts"} --help`);
+    return 2;
+  }
+  if (error instanceof IssueInDoubt) {
+    const { account, apiKey } = error.issued;
+    err(
+      `The KV did not answer: it is not known whether this key of ${account.id} is valid. Try it, or again:`,
+    );
+    await out(apiKey);
+  } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
+  else if (error instanceof StoreUnavailable) err(`The KV does not answer: ${error.message}.`);
+  else throw error;
+  return 1;
+}

@@ -1,0 +1,84 @@
+import { ApiError } from "../http/error.ts";
+import { parseJson } from "../http/json.ts";
+import { type NewPet, parsePetPatch, type Pet, toJson } from "../pets/pet.ts";
+import type { OwnedPet } from "../pets/pet_store.ts";
+import { type Arguments, expect, type Option, parseCount } from "./arguments.ts";
+import { type Columns, Table } from "./table.ts";
+import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
+
+/** What `pets --help` prints. */
+export const PETS_HELP = `Usage: deno task pets COMMAND
+
+  list [--json]      every animal: id, name, category, status, the account that added it
+  set ID [--name NAME] [--category-id N] [--status available|pending|sold]
+                     change an animal, whoever added it
+  delete ID          remove an animal, whoever added it`;
+
+const COLUMNS: Columns<OwnedPet> = {
+  id: ({ pet }) => pet.id,
+  name: ({ pet }) => pet.name,
+  categoryId: ({ pet }) => `${pet.categoryId}`,
+  status: ({ pet }) => pet.status,
+  accountId: ({ ownerId }) => ownerId,
+};
+
+/**
+ * The work that `pets COMMAND` stands for.
+ *
+ * @throws {UsageError} when the command is not understood.
+ */
+export function petsCommand(args: Arguments, terminal: Terminal): Command {
+  const { options } = args;
+  const command = `pets ${args.words[1] ?? ""}`;
+  switch (command) {
+    case "pets list":
+      expect(args, command, [], ["json"]);
+      return async ({ pets }) => {
+        const table = new Table(COLUMNS, options.json === true, terminal);
+        for await (const owned of pets.listOwned()) await table.row(owned);
+      };
+    case "pets set": {
+      const id = parseId(args, command, ["name", "category-id", "status"]);
+      const patch = parsePatch(options);
+      return async ({ pets }) => {
+        const pet = await pets.change(id, (owned) => ({ ...found(owned, id), ...patch }));
+        if (pet) await terminal.out(toJson(pet));
+      };
+    }
+    case "pets delete": {
+      const id = parseId(args, command);
+      return async ({ pets }) => {
+        await pets.change(id, (owned) => (found(owned, id), null));
+        terminal.err(`Deleted: animal ${id}.`);
+      };
+    }
+    default:
+      throw new UsageError(args.words.length < 2 ? "A command is missing" : `There is no command ${command}`);
+  }
+}
+
+function parseId(args: Arguments, command: string, known: readonly Option[] = []): number {
+  const [id = ""] = expect(args, command, ["an ID"], known);
+  return parseCount("ID", id);
+}
+
+function parsePatch({ name, "category-id": categoryId, status }: Arguments["options"]): Partial<NewPet> {
+  const given = { name, categoryId: categoryId && parseNumber(categoryId), status };
+  const members = Object.entries(given).filter(([, value]) => value !== undefined);
+  if (members.length === 0) throw new UsageError("pets set needs --name, --category-id or --status");
+  try {
+    return parsePetPatch(Object.fromEntries(members));
+  } catch (error) {
+    throw error instanceof ApiError ? new UsageError(error.message.replace(/\.$/, "")) : error;
+  }
+}
+
+/** The number, exactly; or the text, which is none. */
+function parseNumber(text: string): unknown {
+  return /^-?\d+$/.test(text) ? parseJson(text) : text;
+}
+
+function found(owned: OwnedPet | null, id: number): Pet {
+  if (owned === null) throw new CommandError(`There is no animal with the id ${id}`);
+  return owned.pet;
+}

@@ -1,0 +1,115 @@
+import { isJsonObject } from "../http/body.ts";
+import { parseArguments } from "./arguments.ts";
+import { OPERATOR_PATH } from "./operator_routes.ts";
+import { CommandError, type Terminal } from "./terminal.ts";
+
+/** A service that is operated over HTTP. */
+export interface RemoteService {
+  /** What its URLs begin with. */
+  readonly url: string;
+  /** The operator's token. */
+  readonly token: string;
+}
+
+/** What is sent to it. */
+interface Order {
+  readonly args: readonly string[];
+  readonly input: string;
+}
+
+/** Messages that are taken at a time. */
+const TAKEN_AT_ONCE = 100;
+
+/**
+ * Has a service carry out a command that was understood here. Resolves to the exit code.
+ *
+ * @throws {CommandError} when it cannot be reached, or refuses, or its answer breaks off.
+ */
+export async function carryOutRemotely(
+  args: readonly string[],
+  service: RemoteService,
+  terminal: Terminal,
+): Promise<number> {
+  const [group, command, count] = parseArguments(args).words;
+  if (group === "messages" && command === "take") return await takeMessages(Number(count), service, terminal);
+  const input = args.includes("-") ? (await Array.fromAsync(terminal.input())).join("\n") : "";
+  return await send({ args, input }, service, terminal);
+}
+
+/** Has messages removed only once they are printed here. */
+async function takeMessages(count: number, service: RemoteService, terminal: Terminal): Promise<number> {
+  let taken = 0;
+  for (let more = true; more && taken < count;) {
+    const some = Math.min(count - taken, TAKEN_AT_ONCE);
+    const ids: string[] = [];
+    let removal = 0;
+    const out = async (line: string) => {
+      await terminal.out(line);
+      const message: unknown = JSON.parse(line);
+      if (isJsonObject(message)) ids.push(`${message.id}`);
+    };
+    try {
+      const exit = await send({ args: ["messages", "take", `${some}`], input: "" }, service, {
+        ...terminal,
+        out,
+      });
+      if (exit !== 0) return exit;
+    } finally {
+      if (ids.length > 0) {
+        removal = await send({ args: ["messages", "remove", "-"], input: ids.join("\n") }, service, terminal);
+      }
+    }
+    if (removal !== 0) return removal;
+    taken += ids.length;
+    more = ids.length === some;
+  }
+  terminal.err(`Took ${taken} ${taken === 1 ? "message" : "messages"}.`);
+  return 0;
+}
+
+async function send(order: Order, { url, token }: RemoteService, terminal: Terminal): Promise<number> {
+  let response: Response;
+  try {
+    response = await fetch(url + OPERATOR_PATH, {
+      method: "POST",
+      redirect: "error",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(order),
+    });
+  } catch {
+    throw new CommandError(`There is no answer from ${url}`);
+  }
+  if (response.status !== 200) throw new CommandError(await reasonOf(response));
+  for await (const line of linesOf(response)) {
+    if (typeof line.exit === "number") return line.exit;
+    if (typeof line.out === "string") await terminal.out(line.out);
+    if (typeof line.err === "string") terminal.err(line.err);
+  }
+  throw new CommandError("The answer broke off: it is not known how the command ended");
+}
+
+/** Why a service refuses. */
+async function reasonOf(response: Response): Promise<string> {
+  const problem: unknown = await response.json().catch(() => undefined);
+  if (!isJsonObject(problem)) return `The service answers ${response.status}`;
+  if (problem.code === "invalid_operator_token") return "OPERATOR_TOKEN is not the token of this service";
+  if (problem.code === "not_found") return "This service takes no commands: it runs without OPERATOR_TOKEN";
+  return `${problem.message}`.replace(/\.$/, "");
+}
+
+/** The JSON objects of an answer, a line each, as far as it gets. */
+async function* linesOf({ body }: Response): AsyncGenerator<Readonly<Record<string, unknown>>> {
+  let rest = "";
+  try {
+    for await (const text of (body ?? new Blob().stream()).pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const value: unknown = JSON.parse(line);
+        if (isJsonObject(value)) yield value;
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError || error instanceof SyntaxError)) throw error;
+  }
+}

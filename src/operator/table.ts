@@ -1,0 +1,28 @@
+import type { Terminal } from "./terminal.ts";
+
+/** Columns of a table by name, each with what it tells of a thing. */
+export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => string | number | null>>;
+
+/** A list of things: a line each with tabs in between, below a header for people, or a JSON object each. */
+export class Table<Thing> {
+  readonly #columns: Columns<Thing>;
+  readonly #asJson: boolean;
+  readonly #out: Terminal["out"];
+
+  constructor(columns: Columns<Thing>, asJson: boolean, { out, err }: Pick<Terminal, "out" | "err">) {
+    this.#columns = columns;
+    this.#asJson = asJson;
+    this.#out = out;
+    if (!asJson) err(Object.keys(columns).join("\t"));
+  }
+
+  /** Writes the line of a thing. */
+  async row(thing: Thing): Promise<void> {
+    const cells = Object.entries(this.#columns).map(([name, tell]) => [name, tell(thing)] as const);
+    await this.#out(
+      this.#asJson
+        ? JSON.stringify(Object.fromEntries(cells))
+        : cells.map(([, cell]) => cell ?? "-").join("\t"),
+    );
+  }
+}
