@@ -1,25 +1,29 @@
-import { SECRET_LIKE } from "./src/access/secret.ts";
-import { type App, createApp } from "./src/app.ts";
-import { type Config, ConfigError, readConfig, START_HELP } from "./src/config.ts";
+import { API_KEY_LIKE } from "./src/access/api_key.ts";
+import { ConfigError, readConfig, START_HELP } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
-import { Drain } from "./src/http/drain.ts";
-import { createLog } from "./src/http/log.ts";
-import { ReplyStore } from "./src/idempotency/reply_store.ts";
-import { startSweeper } from "./src/idempotency/sweeper.ts";
+import { InFlight } from "./src/http/in_flight.ts";
+import { createLog, describeError } from "./src/http/log.ts";
+import { Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
+import { createService } from "./src/service.ts";
+import { Sweeper } from "./src/sweeper.ts";
 import { print, printOutput } from "./src/terminal.ts";
+import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;
+const OPEN_PATIENCE = 30_000;
 
-try {
-  if (Deno.args.length > 0) await answerArguments(Deno.args);
-  await main();
-} catch (error) {
-  if (!isForOperator(error)) throw error;
-  print(error.message);
-  Deno.exit(1);
+if (import.meta.main) {
+  try {
+    if (Deno.args.length > 0) await answerArguments(Deno.args);
+    await main();
+  } catch (error) {
+    if (!isForOperator(error)) throw error;
+    print(error.message);
+    Deno.exit(1);
+  }
 }
 
 function isForOperator(error: unknown): error is Error {
@@ -32,6 +36,10 @@ async function answerArguments(args: readonly string[]): Promise<never> {
     await printOutput(START_HELP);
     Deno.exit(0);
   }
+  if (args.includes("--version")) {
+    await printOutput(VERSION);
+    Deno.exit(0);
+  }
   print("The service takes no arguments. See: deno task start --help");
   Deno.exit(2);
 }
@@ -40,28 +48,47 @@ async function answerArguments(args: readonly string[]): Promise<never> {
 async function main(): Promise<void> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
-  const log = createLog({ access: config.accessLog, secret: SECRET_LIKE });
-  const store = await openStore(config.kvPath);
-  const drain = new Drain();
-  const app = createApp({
+  const clock = Date.now;
+  const log = createLog({
+    access: config.accessLog ? Deno.stdout : undefined,
+    errors: Deno.stderr,
+    secrets: [API_KEY_LIKE, ...(config.operatorToken ? [config.operatorToken] : [])],
+    clock,
+  });
+  const store = await openStore(config.kvPath, {
+    clock,
+    create: true,
+    patience: { ms: OPEN_PATIENCE, onWait: (host) => print(`Waiting for the KV ${host} to answer.`) },
+  });
+  if (!config.onDeploy) await giveUpFiles();
+  const inFlight = new InFlight();
+  const service = createService({
+    ...config,
     store,
-    drain,
-    environment: config.environment,
-    clock: Date.now,
+    chunkedBodies: config.onDeploy,
+    clock,
     log,
     clientAddress: (request, { remoteAddr }) =>
       clientAddress(request, remoteAddr, config.clientAddressHeader),
+    inFlight,
   });
-  const server = listen(config, app);
-  print(`Listening on http://localhost:${server.addr.port}/`);
-  await printFirstSteps(store, config, server.addr.port);
-  const stopSweeper = startSweeper(new ReplyStore(store), Date.now, log);
+  const { port, host: hostname } = config;
+  const onFailure = (error: unknown) =>
+    log.error({ time: new Date(clock()).toISOString(), id: "", route: "accept", ...describeError(error) });
+  const sweeper = new Sweeper(service.sweeps, clock, log);
+  const server = listen({ port, hostname, onFailure }, (request, info) => {
+    sweeper.sweepIfDue();
+    return service.fetch(request, info);
+  });
+  print(`Listening on http://localhost:${server.port}/`);
+  await printFirstSteps(store, config, server.port);
 
   await stopped;
-  stopSweeper();
-  await drain.stop();
-  await server.shutdown();
+  await Promise.all([sweeper.stop(), inFlight.stop()]);
+  await service.settle();
+  await server.stop();
   await store.close();
+  await log.flushed();
   Deno.exit(0);
 }
 
@@ -77,11 +104,17 @@ function stopSignal(): Promise<void> {
   return promise;
 }
 
-function listen({ port, host }: Config, app: App): Deno.HttpServer<Deno.NetAddr> {
+/** Once the KV is open, no other file is ever needed. */
+async function giveUpFiles(): Promise<void> {
+  await Deno.permissions.revoke({ name: "read" });
+  await Deno.permissions.revoke({ name: "write" });
+}
+
+function listen(options: ServerOptions, handler: ServerHandler): Server {
   try {
-    return Deno.serve({ port, hostname: host, onListen() {} }, app);
+    return new Server(options, handler);
   } catch (error) {
     const reason = error instanceof Error ? error.message : typeof error;
-    throw new ConfigError(`Cannot listen on ${host}:${port}: ${reason}.`);
+    throw new ConfigError(`Cannot listen on ${options.hostname}:${options.port}: ${reason}.`);
   }
 }

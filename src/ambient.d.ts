@@ -9,6 +9,8 @@ interface JSON {
 }
 
 declare module "@std/http/etag" {
+  /** True when the `If-Match` value matches the tag, compared strongly (RFC 9110 section 13.1.1). */
+  export function ifMatch(value: string | null, etag: string | undefined): boolean;
   /** False when the `If-None-Match` value matches the tag, compared weakly (RFC 9110 section 13.1.2). */
   export function ifNoneMatch(value: string | null, etag: string | undefined): boolean;
 }

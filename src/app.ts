@@ -1,37 +1,43 @@
-import { unauthorized } from "./access/authenticator.ts";
-import { Gate } from "./access/gate.ts";
-import { setLimitHeaders } from "./access/limit_headers.ts";
-import { Refusals } from "./access/refusals.ts";
-import type { Environment } from "./access/secret.ts";
-import type { Verdict } from "./access/usage.ts";
-import { problemOf, STOPPING } from "./failures.ts";
-import { healthRoutes } from "./health/health_routes.ts";
-import { requireValidHost } from "./http/authority.ts";
-import { optionsResponse, setCorsHeaders } from "./http/cors.ts";
-import type { Drain } from "./http/drain.ts";
-import { ApiError, problemResponse } from "./http/error.ts";
-import type { Log } from "./http/log.ts";
-import { createRequestIds } from "./http/request_id.ts";
-import { type Call, createMatcher, type Match } from "./http/router.ts";
-import { targetOf } from "./http/target.ts";
-import { ReplyStore } from "./idempotency/reply_store.ts";
-import type { Store } from "./kv/store.ts";
-import { messageRoutes } from "./messages/message_routes.ts";
-import { MessageStore } from "./messages/message_store.ts";
-import { petRoutes } from "./pets/pet_routes.ts";
-import { PetStore } from "./pets/pet_store.ts";
+import { type Admission, type Gate, unauthorized } from "./access/admission.ts";
+import { refusedResponse, setLimitHeaders } from "./access/limit_headers.ts";
+import { wrongOperatorToken } from "./access/operator_token.ts";
+import { type Arrival, BAD_HOST, BASE_PATH, isForOperator, isVersioned, patternOf } from "./arrival.ts";
+import { BODY_RULES, type BodyRules, readJsonObject } from "./http/body.ts";
+import { setCorsHeaders } from "./http/cors.ts";
+import {
+  ApiError,
+  INTERNAL,
+  OVERLOADED,
+  type Problem,
+  problemResponse,
+  STOPPING,
+  UNAVAILABLE,
+} from "./http/error.ts";
+import type { Budget, InFlight } from "./http/in_flight.ts";
+import { describeError, type Log } from "./http/log.ts";
+import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
+import { createResponse } from "./http/response.ts";
+import { createMatcher, type Route } from "./http/router.ts";
+import { StoreUnavailable } from "./kv/deadline.ts";
+import { ADMITTED, REFUSED, REQUEST_DURATION, REQUESTS } from "./metrics/metrics.ts";
 
-/** What the app stands on. */
-export interface Services {
-  readonly store: Store;
-  readonly environment: Environment;
+/** What is done with requests. */
+export interface AppOptions {
+  readonly routes: readonly Route[];
+  /** Admits requests. */
+  readonly gate: Gate;
+  /** Whether an Authorization value is the operator's. */
+  readonly isOperator: (authorization: string | null) => boolean;
+  /** What the URLs in responses begin with; undefined for the origin that each request names. */
+  readonly publicUrl: string | undefined;
+  /** Whether HTTP/1.1 bodies may come in chunks. */
+  readonly chunkedBodies: boolean;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly log: Log;
   /** The client's address, for requests without a valid key. */
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
-  /** Counts the requests being answered, and says when to turn them away. */
-  readonly drain: Drain;
+  readonly inFlight: InFlight;
 }
 
 /** What the server knows of a request's connection. */
@@ -42,121 +48,147 @@ export interface ConnectionInfo {
 /** Answers a request; never rejects. */
 export type App = (request: Request, info: ConnectionInfo) => Promise<Response>;
 
-/** What is known of a request while it is answered. */
-interface Exchange extends Call {
-  readonly id: string;
-  readonly path: string;
-  readonly address: () => string;
-  /** Pattern of the path, where one matched. */
-  route: string;
-  params: Call["params"];
-  keyId: string;
-  verdict?: Verdict;
+/** Methods that metrics tell apart. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
+
+/** A response, and who was charged for it; undefined where nobody was. */
+interface Answer {
+  readonly response: Response;
+  readonly admission: Admission | undefined;
 }
 
-const BASE = "/v1";
-
 /** The whole service as a function of a request: the request path, top to bottom. */
-export function createApp({ store, environment, clock, log, clientAddress, drain }: Services): App {
-  const replies = new ReplyStore(store);
-  const pets = new PetStore(store);
-  const match = createMatcher([
-    ...petRoutes(pets, replies),
-    ...messageRoutes(new MessageStore(store), replies),
-    ...healthRoutes(store),
-  ]);
-  const gate = new Gate({ store, environment, clock, confirmed: pets.catalogue });
-  const refusals = new Refusals();
+export function createApp(
+  { routes, gate, isOperator, publicUrl, chunkedBodies, ...options }: AppOptions,
+): App {
+  const { clock, log, clientAddress, inFlight } = options;
+  const bodyRules = { ...BODY_RULES, chunked: chunkedBodies };
+  const match = createMatcher(routes);
   const requestId = createRequestIds();
+  const description = `<${publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 
-  return async function app(request: Request, info: ConnectionInfo): Promise<Response> {
-    drain.enter();
-    const { path, query } = targetOf(request.url);
-    const exchange: Exchange = {
-      id: requestId(request),
-      now: clock(),
-      arrived: pets.catalogue.moment,
-      path,
-      query,
-      address: () => clientAddress(request, info),
-      route: "",
-      params: {},
-      keyId: "",
-    };
-    try {
-      return finish(request, await answer(request, exchange), exchange);
-    } catch (error) {
-      return finish(request, problemResponse(problemOf(error, exchange, log)), exchange);
-    } finally {
-      drain.leave();
-    }
+  return async function fetch(request: Request, info: ConnectionInfo): Promise<Response> {
+    const arrival = arrive(request, info);
+    if (inFlight.isStopping) return finish(arrival, refused(STOPPING));
+    if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
+    const answered = await inFlight.answer(
+      (budget) => answer(arrival, budget),
+      () => refused(inFlight.isStopping ? STOPPING : UNAVAILABLE),
+    );
+    return finish(arrival, answered);
   };
 
-  async function answer(request: Request, exchange: Exchange): Promise<Response> {
-    if (drain.stopping) return problemResponse(STOPPING);
-    requireValidHost(request);
-    const matched = match(request.method, exchange.path);
-    exchange.route = patternOf(matched);
-    if (request.method === "OPTIONS" && matched.kind === "allow") {
-      return optionsResponse(request, matched.allow);
-    }
-    if (request.method !== "OPTIONS" && isCharged(matched, exchange)) {
-      const authorization = request.headers.get("authorization");
-      const { keyId, verdict } = await gate.admit(authorization, exchange.address, exchange.now);
-      exchange.verdict = verdict;
-      exchange.keyId = keyId ?? "";
-      if (verdict.refusal) return refusals.respondTo(verdict, verdict.refusal);
-      if (keyId === undefined && matched.kind === "route") {
-        return unauthorized(authorization);
-      }
-    }
-    switch (matched.kind) {
-      case "route":
-        exchange.params = matched.params;
-        return await matched.route.handler(request, exchange);
-      case "allow":
-        throw new ApiError("method_not_allowed", `This path answers ${matched.allow}.`, {
-          allow: matched.allow,
-        });
-      case "none":
-        throw new ApiError("not_found", "There is nothing at this path.");
+  function arrive(request: Request, info: ConnectionInfo): Arrival {
+    const { origin, path, query } = targetOf(request.url);
+    return {
+      request,
+      id: requestId(request),
+      now: clock(),
+      started: performance.now(),
+      base: publicUrl ?? origin,
+      path,
+      query,
+      matched: hasValidHost(request) ? match(request.method, path) : BAD_HOST,
+      address: () => clientAddress(request, info),
+    };
+  }
+
+  async function answer(arrival: Arrival, budget: Budget): Promise<Answer> {
+    let admission: Admission | undefined;
+    try {
+      admission = await admit(arrival);
+      if (admission) countAdmission(admission);
+      return { response: await respond(arrival, admission, budget), admission };
+    } catch (error) {
+      return { response: problemResponse(problemOf(error, arrival)), admission };
     }
   }
 
-  function finish(request: Request, response: Response, exchange: Exchange): Response {
-    const { headers, status } = response;
-    const { id, now, route, keyId, verdict } = exchange;
-    // The 429s that requests share have them already.
-    if (isVersioned(exchange) && verdict?.refusal === undefined) {
-      setLimitHeaders(headers, verdict ?? gate.peek(exchange.address(), now));
+  /** Charges whoever the request is to be charged to. */
+  function admit(arrival: Arrival): Admission | undefined | Promise<Admission> {
+    const { request, matched, now, address } = arrival;
+    const access = matched.kind === "route" ? matched.route.access : "key";
+    if (access === "public" || request.method === "OPTIONS") return undefined;
+    if (access === "address") return gate.admitAddress(address(), now);
+    const authorization = request.headers.get("authorization");
+    if (access === "operator") {
+      return isOperator(authorization) ? undefined : gate.admitAddress(address(), now);
     }
+    if (matched.kind !== "route" && !isVersioned(arrival)) return undefined;
+    return gate.admit(authorization, address, now);
+  }
+
+  function respond(
+    arrival: Arrival,
+    admission: Admission | undefined,
+    budget: Budget,
+  ): Response | Promise<Response> {
+    const { request, base, query, now, address, matched } = arrival;
+    const { refusal } = admission?.decision ?? {};
+    if (admission && refusal) return refusedResponse(admission.decision, refusal);
+    switch (matched.kind) {
+      case "route": {
+        const { route, params } = matched;
+        if (route.access === "key" && admission?.account === undefined) {
+          return unauthorized(request.headers.get("authorization"));
+        }
+        if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();
+        const accountId = admission?.account?.id ?? "";
+        const readBody = (rules?: Partial<BodyRules>) =>
+          budget.without(readJsonObject(request, rules ? { ...bodyRules, ...rules } : bodyRules));
+        return route.handler(request, { params, query, base, now, accountId, address, readBody });
+      }
+      case "allow": {
+        const { allow } = matched;
+        if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
+        throw new ApiError("method_not_allowed", `This path answers ${allow}.`, { allow });
+      }
+      case "none":
+        throw new ApiError("not_found", "There is nothing at this path.");
+      case "bad host":
+        throw new ApiError(
+          "invalid_request",
+          "The Host header must be a host name or address, and a port or none.",
+        );
+    }
+  }
+
+  function finish(arrival: Arrival, { response, admission }: Answer): Response {
+    const { request, id, now, started, matched, address } = arrival;
+    const { headers, status } = response;
+    // Refusals have them already, and so have responses that tell of a limit of their own.
+    if (isVersioned(arrival) && !headers.has("x-ratelimit-limit")) {
+      setLimitHeaders(headers, admission?.decision ?? gate.peek(address(), now));
+    }
+    if (status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
-    if (request.headers.get("origin") !== null) setCorsHeaders(headers);
+    if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
+    const route = patternOf(matched);
+    REQUESTS.add(1, route, METHODS.has(request.method) ? request.method : "other", `${status}`);
+    REQUEST_DURATION.observe((performance.now() - started) / 1_000, route);
     if (log.access) {
       const time = new Date(now).toISOString();
-      log.access({ time, id, method: request.method, route, status, ms: clock() - now, keyId });
+      const accountId = admission?.account?.id ?? "";
+      log.access({ time, id, method: request.method, route, status, ms: clock() - now, accountId });
     }
     return response;
   }
-}
 
-function patternOf(matched: Match): string {
-  switch (matched.kind) {
-    case "route":
-      return matched.route.path;
-    case "allow":
-      return matched.path;
-    case "none":
-      return "";
+  /** What a client is told of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
+  function problemOf(error: unknown, { id, now, matched }: Arrival): Problem {
+    if (error instanceof ApiError) return error;
+    log.error({ time: new Date(now).toISOString(), id, route: patternOf(matched), ...describeError(error) });
+    return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
 }
 
-/** Whether the request counts against a limit: calls of operations do, and misses below the base path. */
-function isCharged(matched: Match, exchange: Exchange): boolean {
-  return matched.kind === "route" ? matched.route.access === "key" : isVersioned(exchange);
+function countAdmission({ account, decision: { refusal } }: Admission): void {
+  const plan = account?.plan ?? "";
+  if (refusal === undefined) ADMITTED.add(1, plan);
+  else REFUSED.add(1, plan, refusal);
 }
 
-function isVersioned({ route, path }: Exchange): boolean {
-  const place = route || path;
-  return place === BASE || place.startsWith(`${BASE}/`);
+/** The answer to a request for which nobody is charged. */
+function refused(problem: Problem): Answer {
+  return { response: problemResponse(problem), admission: undefined };
 }

@@ -1,4 +1,4 @@
-import type { Environment } from "./access/secret.ts";
+import type { Environment } from "./access/api_key.ts";
 import { isUrl } from "./kv/open.ts";
 
 /** How the service is run; every part has a default. */
@@ -7,7 +7,21 @@ export interface Config {
   readonly host: string;
   /** A file, `:memory:` or the URL of a KV Connect server; undefined for Deno Deploy's own KV. */
   readonly kvPath: string | undefined;
+  /** What URLs in responses begin with; undefined for the origin that each request names. */
+  readonly publicUrl: string | undefined;
+  /** How old what is known of accounts and the catalogue may be, in ms. */
+  readonly maxStalenessMs: number;
+  /** Whether this is Deno Deploy, which has front ends of its own. */
+  readonly onDeploy: boolean;
   readonly environment: Environment;
+  /** Whether anybody may make an account. */
+  readonly signUpIsOpen: boolean;
+  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
+  readonly securityContact: string | undefined;
+  /** What operators send with their commands; undefined where none may be sent. */
+  readonly operatorToken: string | undefined;
+  /** The service that commands are sent to; undefined where they are carried out on the KV. */
+  readonly serviceUrl: string | undefined;
   /** Whether each request is logged. */
   readonly accessLog: boolean;
   /** Header in which a proxy passes on the client's address; undefined where clients connect directly. */
@@ -18,7 +32,7 @@ export interface Config {
 export const DEFAULT_KV_PATH = "data/animals.kv";
 
 /** What `deno task start --help` prints. */
-export const START_HELP: string = `Usage: deno task start
+export const START_HELP: string = `Usage: deno task start [--help | --version]
 
 Serves until Ctrl-C. Environment variables, all optional:
 
@@ -26,6 +40,11 @@ Serves until Ctrl-C. Environment variables, all optional:
   HOST                   address to listen on (0.0.0.0, all of the machine's)
   KV_PATH                a file, :memory:, or the URL of a KV Connect server (${DEFAULT_KV_PATH})
   ENVIRONMENT            staging or production (staging)
+  PUBLIC_URL             what clients put before /v1, such as https://pets.example (each request's Host)
+  SIGN_UP                open or closed: whether POST /v1/accounts makes accounts (open in staging)
+  MAX_STALENESS_MS       how old what is known of keys, plans and animals may be (0)
+  SECURITY_CONTACT       for /.well-known/security.txt: a mailto: or https: URI (no such file)
+  OPERATOR_TOKEN         for commands over HTTP: a secret of 32 characters or more (none are taken)
   ACCESS_LOG             off, or json for a line a request on standard output (off)
   CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address`;
 
@@ -51,14 +70,23 @@ export function readConfig(get: (name: string) => string | undefined): Config {
   const variable = (name: string) => get(name) || undefined;
   const onDeploy = variable("DENO_DEPLOYMENT_ID") !== undefined;
   const live = onDeploy && variable("DENO_TIMELINE") === "production";
+  const environment = oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? (live ? "production" : "staging"), [
+    "production",
+    "staging",
+  ]);
+  const signUp = variable("SIGN_UP") ?? (environment === "staging" ? "open" : "closed");
   return {
     port: readPort(variable("PORT") ?? "8000"),
     host: variable("HOST") ?? "0.0.0.0",
     kvPath: readKvPath(variable("KV_PATH")) ?? (onDeploy ? undefined : DEFAULT_KV_PATH),
-    environment: oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? (live ? "production" : "staging"), [
-      "production",
-      "staging",
-    ]),
+    publicUrl: readBaseUrl("PUBLIC_URL", variable("PUBLIC_URL")),
+    maxStalenessMs: readMilliseconds("MAX_STALENESS_MS", variable("MAX_STALENESS_MS") ?? "0"),
+    onDeploy,
+    environment,
+    signUpIsOpen: oneOf("SIGN_UP", signUp, ["open", "closed"]) === "open",
+    securityContact: readContact(variable("SECURITY_CONTACT")),
+    operatorToken: readOperatorToken(variable("OPERATOR_TOKEN")),
+    serviceUrl: readBaseUrl("SERVICE_URL", variable("SERVICE_URL")),
     accessLog: oneOf("ACCESS_LOG", variable("ACCESS_LOG") ?? "off", ["off", "json"]) === "json",
     clientAddressHeader: readHeaderName(variable("CLIENT_ADDRESS_HEADER")),
   };
@@ -70,9 +98,35 @@ function readPort(text: string): number {
   return port;
 }
 
+function readMilliseconds(name: string, text: string): number {
+  const ms = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
+  if (!(ms <= 60_000)) {
+    throw new ConfigError(`${name} must be a whole number of milliseconds, at most 60000.`);
+  }
+  return ms;
+}
+
 function readKvPath(text: string | undefined): string | undefined {
   if (text !== undefined && /^\w+:\/\//.test(text) && !isUrl(text)) {
     throw new ConfigError("KV_PATH must be a file, :memory: or an http or https URL.");
+  }
+  return text;
+}
+
+function readBaseUrl(name: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const { protocol = "", host = "", pathname = "", href = "" } = URL.parse(text) ?? {};
+  const path = pathname.replace(/\/$/, "");
+  const plain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
+  if (!plain || /\/v1$/.test(path)) {
+    throw new ConfigError(`${name} must be an http or https URL without query, and without /v1 at its end.`);
+  }
+  return `${protocol}//${host}${path}`;
+}
+
+function readContact(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^(?:mailto|https|tel):[\x21-\x7e]+$/.test(text)) {
+    throw new ConfigError("SECURITY_CONTACT must be a mailto:, https: or tel: URI.");
   }
   return text;
 }
@@ -81,6 +135,14 @@ function oneOf<Value extends string>(name: string, text: string, values: readonl
   const value = values.find((value) => value === text);
   if (value === undefined) throw new ConfigError(`${name} must be one of ${values.join(", ")}.`);
   return value;
+}
+
+/** The operator's token, of the characters of a bearer credential (RFC 6750 section 2.1). */
+function readOperatorToken(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^[\w.~+/=-]{32,}$/.test(text)) {
+    throw new ConfigError("OPERATOR_TOKEN must be at least 32 letters, digits or any of -._~+/=.");
+  }
+  return text;
 }
 
 function readHeaderName(text: string | undefined): string | undefined {

@@ -1,23 +1,23 @@
-import { KeyStore } from "./access/key_store.ts";
+import { accountKey } from "./access/account.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./terminal.ts";
 
-/** On a store without any key, outside production: prints the commands that make one and use it. */
+/** On a store without any account, outside production: prints the commands that make one and use it. */
 export async function printFirstSteps(
   store: Store,
   { kvPath, environment }: Config,
   port: number,
 ): Promise<void> {
   if (environment === "production" || kvPath === undefined || kvPath === MEMORY) return;
-  const { done } = await new KeyStore(store).list().next();
-  if (!done) return;
+  const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
+  if (account) return;
   const variable = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH='${kvPath}' `;
   print(`
-There is no API key yet. In another terminal, make one and list the animals:
+There is no account yet. In another terminal, make one and list the animals:
 
-  KEY=$(${variable}deno task keys create --account me --plan free)
+  KEY=$(${variable}deno task accounts create me)
   curl -H "Authorization: Bearer $KEY" http://localhost:${port}/v1/pets
 `);
 }

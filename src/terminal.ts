@@ -11,3 +11,14 @@ export async function printOutput(line: string): Promise<void> {
   await writer.write(ENCODER.encode(`${line}\n`));
   writer.releaseLock();
 }
+
+/** The lines of standard input. */
+export async function* readLines(): AsyncGenerator<string> {
+  let rest = "";
+  for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
+}

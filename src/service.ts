@@ -1,0 +1,86 @@
+import { ACCESS_VERSION } from "./access/account.ts";
+import { AccountStore } from "./access/account_store.ts";
+import { Gate } from "./access/admission.ts";
+import type { Environment } from "./access/api_key.ts";
+import { sweepDayTotals } from "./access/day_totals.ts";
+import { operatorTokenCheck } from "./access/operator_token.ts";
+import { type App, type AppOptions, createApp } from "./app.ts";
+import { healthRoutes } from "./health.ts";
+import { ReplyStore } from "./idempotency/reply_store.ts";
+import type { Store } from "./kv/store.ts";
+import { Versions } from "./kv/versions.ts";
+import { messageRoutes } from "./messages/message_routes.ts";
+import { MessageStore } from "./messages/message_store.ts";
+import { metricsRoute } from "./operator/metrics_route.ts";
+import { operatorRoutes } from "./operator/operator_routes.ts";
+import { petRoutes } from "./pets/pet_routes.ts";
+import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
+import { accountRoutes } from "./portal/account_routes.ts";
+import { serviceRoutes } from "./portal/service_routes.ts";
+import { signUpRoute, sweepCounts, sweepSignUps } from "./portal/sign_up.ts";
+import type { Sweep } from "./sweeper.ts";
+import { VERSION } from "./version.ts";
+
+/** What the service stands on. */
+export interface ServiceOptions extends Omit<AppOptions, "routes" | "gate" | "isOperator"> {
+  readonly store: Store;
+  readonly environment: Environment;
+  /** How old what is known of accounts and the catalogue may be, in ms. */
+  readonly maxStalenessMs: number;
+  /** Whether anybody may make an account. */
+  readonly signUpIsOpen: boolean;
+  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
+  readonly securityContact: string | undefined;
+  /** What an operator has to send; undefined where none may. */
+  readonly operatorToken: string | undefined;
+}
+
+/** The service. */
+export interface Service {
+  /** Answers a request. */
+  readonly fetch: App;
+  /** Writes what is not in the store yet. */
+  readonly settle: () => Promise<void>;
+  /** Remove what has expired. */
+  readonly sweeps: readonly Sweep[];
+}
+
+/** Puts the service together. */
+export function createService(options: ServiceOptions): Service {
+  const { store, environment, publicUrl, signUpIsOpen, operatorToken } = options;
+  const versions = new Versions(store, options);
+  const access = versions.watch(ACCESS_VERSION);
+  const catalogue = versions.watch(CATALOGUE_VERSION);
+  const gate = new Gate({ ...options, versions, access });
+  const replies = new ReplyStore(store);
+  const accounts = new AccountStore(store, access);
+  const pets = new PetStore(store, catalogue);
+  const messages = new MessageStore(store);
+  const stores = { accounts, pets, messages };
+  const metrics = metricsRoute({
+    version: VERSION,
+    requestsInFlight: () => options.inFlight.size,
+    leases: () => gate.countLeases(),
+    messages,
+  });
+  const routes = [
+    ...petRoutes({ pets, catalogue, replies, publicUrl }),
+    ...messageRoutes(messages, replies),
+    ...accountRoutes(store, accounts),
+    signUpRoute({ store, accounts, environment, isOpen: signUpIsOpen }),
+    ...serviceRoutes(options),
+    ...healthRoutes(store),
+    ...(operatorToken === undefined ? [] : [...operatorRoutes({ ...options, stores }), metrics]),
+  ];
+  return {
+    fetch: createApp({ ...options, routes, gate, isOperator: operatorTokenCheck(operatorToken ?? "") }),
+    settle: () => gate.settle(),
+    sweeps: [
+      (now) => replies.sweep(now),
+      (now) => sweepSignUps(store, accounts, now),
+      (now) => sweepCounts(store, now),
+      (now) => sweepDayTotals(store, now),
+      () => store.sweep(),
+    ],
+  };
+}

@@ -1,0 +1,59 @@
+import { describeError, type Log } from "./http/log.ts";
+
+/** Removes some of what has expired by `now` (ms since the epoch); resolves to whether there may be more. */
+export type Sweep = (now: number) => Promise<boolean>;
+
+const INTERVAL = 60_000;
+const MAX_STEPS = 1_000;
+
+/** Runs every sweep once a minute, in small steps: by a timer, and after requests where timers sleep between them. */
+export class Sweeper {
+  readonly #sweeps: readonly Sweep[];
+  readonly #clock: () => number;
+  readonly #log: Log;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #running: Promise<void> | undefined;
+  #endedAt: number = performance.now();
+  #stopped = false;
+
+  constructor(sweeps: readonly Sweep[], clock: () => number, log: Log) {
+    this.#sweeps = sweeps;
+    this.#clock = clock;
+    this.#log = log;
+    this.#timer = setInterval(() => this.sweepIfDue(), INTERVAL);
+  }
+
+  /** Starts to sweep in the background, if the last time is a minute ago. */
+  sweepIfDue(): void {
+    if (this.#stopped || this.#running || performance.now() - this.#endedAt < INTERVAL) return;
+    this.#running = sweepAll(this.#sweeps, this.#clock(), this.#log, () => this.#stopped).then(() => {
+      this.#running = undefined;
+      this.#endedAt = performance.now();
+    });
+  }
+
+  /** Resolves once no step is under way, and none will be. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+}
+
+/** Runs every sweep for as long as there is more, within bounds. A failure goes to the log. */
+export async function sweepAll(
+  sweeps: readonly Sweep[],
+  now: number,
+  log: Log,
+  stopped: () => boolean = () => false,
+): Promise<void> {
+  for (const sweep of sweeps) {
+    try {
+      for (let step = 0; step < MAX_STEPS && !stopped(); step++) {
+        if (!await sweep(now)) break;
+      }
+    } catch (error) {
+      log.error({ time: new Date(now).toISOString(), id: "", route: "sweep", ...describeError(error) });
+    }
+  }
+}
