@@ -1,56 +1,81 @@
-import { type App, createApp } from "../src/app.ts";
-import { type IssuedKey, KeyStore } from "../src/access/key_store.ts";
+import { ACCESS_VERSION } from "../src/access/account.ts";
+import { AccountStore } from "../src/access/account_store.ts";
+import type { Issued } from "../src/access/issue.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/access/plans.ts";
-import { Drain } from "../src/http/drain.ts";
+import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
+import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
+import { Versions } from "../src/kv/versions.ts";
+import { createService, type Service, type ServiceOptions } from "../src/service.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
 export const NOON: number = Date.UTC(2027, 0, 15, 12);
 
+/** How a harness differs from others. */
+export interface HarnessOptions extends Partial<ServiceOptions> {
+  /** Checks that its KV takes in one commit. */
+  readonly maxChecks?: number;
+  /** Longest wait for one operation of its KV, in ms. */
+  readonly deadline?: number;
+}
+
 /** The whole service on a KV of its own in memory, with a clock that stands still until it is set. */
-export class Harness implements Disposable {
+export class Harness implements AsyncDisposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
-  readonly keys: KeyStore;
+  readonly accounts: AccountStore;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
-  readonly #app: App;
+  readonly app: Service;
 
-  constructor(kv: Deno.Kv, store: Store = new Store(kv, { maxChecks: 100 })) {
+  constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000, ...services }: HarnessOptions = {}) {
     this.kv = kv;
-    this.store = store;
-    this.keys = new KeyStore(this.store);
-    this.#app = createApp({
+    const clock = () => this.now;
+    this.store = services.store ??
+      new Store(new Connection([kv], { deadline }), { maxChecks, clock });
+    this.accounts = new AccountStore(this.store, new Versions(this.store).watch(ACCESS_VERSION));
+    this.app = createService({
       store: this.store,
       environment: "staging",
-      clock: () => this.now,
+      publicUrl: undefined,
+      maxStalenessMs: 0,
+      signUpIsOpen: true,
+      securityContact: undefined,
+      operatorToken: undefined,
+      chunkedBodies: false,
+      clock,
       log: {
         access: (record) => this.accesses.push(record),
         error: (record) => this.errors.push(record),
+        flushed: () => Promise.resolve(),
       },
       clientAddress: () => this.address,
-      drain: new Drain(),
+      inFlight: new InFlight(),
+      ...services,
     });
   }
 
   /** A harness on a fresh KV in memory. */
-  static async open(): Promise<Harness> {
-    return new Harness(await Deno.openKv(":memory:"));
+  static async open(options?: HarnessOptions): Promise<Harness> {
+    return new Harness(await Deno.openKv(":memory:"), options);
   }
 
-  /** A key on a plan, or with limits of its own. */
-  issueKey(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<IssuedKey> {
-    const limits = typeof plan === "string" ? PLAN_LIMITS[plan] : plan;
-    return this.keys.create({
-      account: "tests",
-      plan: typeof plan === "string" ? plan : "enterprise",
-      limits,
+  /** An account on a plan, or with limits of its own, and its key. */
+  async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
+    const issued = await this.accounts.create({
+      name: "tests",
+      ...(typeof plan === "string"
+        ? { plan, limits: PLAN_LIMITS[plan] }
+        : { plan: "enterprise", limits: plan }),
       environment: "staging",
+      signedUp: false,
     }, this.now);
+    if (issued === null) throw new Error("The account was not made");
+    return issued;
   }
 
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
@@ -60,11 +85,17 @@ export class Harness implements Disposable {
     if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
     if (json !== undefined) headers.set("content-type", "application/json");
     const body = json === undefined ? init.body ?? null : JSON.stringify(json);
-    const request = new Request(`http://localhost:8000${path}`, { ...init, method, headers, body });
-    return this.#app(request, { remoteAddr: { transport: "tcp", hostname: this.address, port: 1 } });
+    const request = new Request(`http://localhost:8000${path}`, {
+      ...init,
+      method,
+      headers,
+      body,
+    });
+    return this.app.fetch(request, { remoteAddr: { transport: "tcp", hostname: this.address, port: 1 } });
   }
 
-  [Symbol.dispose](): void {
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.app.settle();
     this.kv.close();
   }
 }

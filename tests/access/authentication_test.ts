@@ -1,113 +1,105 @@
 import { assertEquals } from "@std/assert";
-import { createSecret } from "../../src/access/secret.ts";
+import { createApiKey } from "../../src/access/api_key.ts";
 import { Harness } from "../harness.ts";
+import { call, OtherProcess } from "./replies.ts";
 
 const CHALLENGE = 'Bearer realm="animal-store"';
-const INVALID = {
+const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
+const INVALID = "The API key is not valid.";
+const BAD_KEY = [`${CHALLENGE}, error="invalid_token"`, {
+  code: "invalid_api_key",
+  message: INVALID,
   status: 401,
-  challenge: `${CHALLENGE}, error="invalid_token"`,
-  body: { code: "invalid_api_key", message: "The API key is not valid.", status: 401 },
-};
+}];
 
-async function answer(service: Harness, authorization?: string): Promise<typeof INVALID> {
+/** Status, challenge and body of the answer to a request with this header. */
+async function answer(service: Harness, authorization?: string): Promise<unknown[]> {
   const headers = authorization === undefined ? {} : { authorization };
   const response = await service.fetch("GET /v1/pets", { headers });
-  return {
-    status: response.status,
-    challenge: response.headers.get("www-authenticate") ?? "",
-    body: await response.json(),
-  };
+  return [response.status, response.headers.get("www-authenticate"), await response.json()];
 }
 
 Deno.test("createApp() asks for a key when there is none in bearer form", async (t) => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey();
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount();
 
   for (
     const form of [
-      undefined,
-      "",
-      "KEY",
-      "Bearer",
-      "Bearer ",
-      "Basic KEY",
-      "Token KEY",
-      "BearerKEY",
-      "Bearer KEY KEY",
-      "Bearer KEY, Bearer KEY",
+      ...[undefined, "", "KEY", "Bearer", "Bearer ", "Basic KEY", "Token KEY", "BearerKEY"],
+      ...["Bearer KEY KEY", "Bearer KEY, Bearer KEY"],
     ]
   ) {
     await t.step(`Authorization: ${form}`, async () => {
-      const authorization = form?.replaceAll("KEY", secret);
-      const { status, challenge, body } = await answer(service, authorization);
-
-      assertEquals(status, 401);
-      assertEquals(challenge, CHALLENGE);
-      assertEquals(body, {
-        code: "missing_api_key",
-        message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
-        status: 401,
-      });
+      const body = { code: "missing_api_key", message: MISSING, status: 401 };
+      assertEquals(await answer(service, form?.replaceAll("KEY", apiKey)), [401, CHALLENGE, body]);
     });
   }
 });
 
 Deno.test("createApp() says the same of every bad key, whatever is wrong with it", async (t) => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey();
-  const revoked = await service.issueKey();
-  await service.keys.revoke(revoked.key.id, service.now);
-  const last = secret.endsWith("0") ? "1" : "0";
+  await using service = await Harness.open();
+  const { account, apiKey } = await service.createAccount();
+  const closed = await service.createAccount();
+  await service.accounts.change(closed.account.id, { closedAt: service.now });
+  const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
 
   for (
     const [what, key] of [
-      ["mistyped", secret.slice(0, -1) + last],
-      ["unknown", createSecret("staging")],
-      ["revoked", revoked.secret],
-      ["of production", createSecret("production")],
-      ["too short", secret.slice(0, -1)],
-      ["too long", `${secret}0`],
-      ["a key's id", revoked.key.id],
-      ["in quotes", `"${secret}"`],
+      ["mistyped", typo],
+      ["unknown", createApiKey("staging")],
+      ["of a closed account", closed.apiKey],
+      ["of production", createApiKey("production")],
+      ["too short", apiKey.slice(0, -1)],
+      ["too long", `${apiKey}0`],
+      ["an account's id", account.id],
+      ["in quotes", `"${apiKey}"`],
       ["very long", "x".repeat(100_000)],
     ] as const
   ) {
-    await t.step(what, async () => assertEquals(await answer(service, `Bearer ${key}`), INVALID));
+    await t.step(what, async () => assertEquals(await answer(service, `Bearer ${key}`), [401, ...BAD_KEY]));
   }
 });
 
-Deno.test("createApp() takes the scheme in any letters and any number of spaces after it", async () => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey();
+Deno.test("createApp() takes the scheme in any letters and any number of spaces around the key", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount();
 
-  for (const scheme of ["Bearer ", "bearer ", "BEARER ", "Bearer    "]) {
-    const response = await service.fetch("GET /v1/pets", { headers: { authorization: scheme + secret } });
-    await response.body?.cancel();
-    assertEquals(response.status, 200, scheme);
+  for (const form of ["Bearer KEY", "bearer KEY", "BEARER KEY", "Bearer    KEY", "Bearer KEY  "]) {
+    // Twice: what is known of a header is used the second time.
+    for (let count = 0; count < 2; count++) {
+      const headers = { authorization: form.replace("KEY", apiKey) };
+      const response = await service.fetch("GET /v1/pets", { headers });
+      await response.body?.cancel();
+      assertEquals(response.status, 200, form);
+    }
   }
 });
 
-Deno.test("createApp() asks for no key where a route is public", async () => {
-  using service = await Harness.open();
+Deno.test("createApp() accepts a key only in its own environment, though both are on one KV", async () => {
+  await using staging = await Harness.open();
+  await using production = new OtherProcess(staging.kv, { environment: "production" });
+  const { apiKey } = await staging.createAccount();
+  const account = { name: "live", plan: "free", limits: { minute: 60, day: 1_000 } } as const;
+  const live = await staging.accounts.create(
+    { ...account, environment: "production", signedUp: false },
+    staging.now,
+  );
 
-  for (const path of ["/health", "/ready", "/docs/deprecations"]) {
-    const response = await service.fetch(`GET ${path}`);
-    await response.body?.cancel();
-    assertEquals([path, response.status], [path, 200]);
+  for (const [service, key] of [[staging, live?.apiKey], [production, apiKey]] as const) {
+    assertEquals(await answer(service, `Bearer ${key}`), [401, ...BAD_KEY]);
   }
+  assertEquals((await call(production, live?.apiKey)).status, 200);
 });
 
 Deno.test("createApp() accepts a key made by another process at once, also when it was tried before", async () => {
-  using service = await Harness.open();
-  const other = new Harness(service.kv);
-  const { secret } = await other.issueKey();
-  const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
-  for (const { key } of rows) await service.kv.delete(key);
-  assertEquals(await answer(service, `Bearer ${secret}`), INVALID);
+  await using service = await Harness.open();
+  await using elsewhere = await Harness.open();
+  const { apiKey } = await elsewhere.createAccount();
+  for (let count = 0; count < 2; count++) {
+    assertEquals(await answer(service, `Bearer ${apiKey}`), [401, ...BAD_KEY]);
+  }
 
-  for (const { key, value } of rows) await service.kv.set(key, value);
+  for await (const { key, value } of elsewhere.kv.list({ prefix: [] })) await service.kv.set(key, value);
 
-  const response = await service.fetch("GET /v1/pets", { key: secret });
-  await response.body?.cancel();
-  assertEquals(response.status, 200);
+  assertEquals((await call(service, apiKey)).status, 200);
 });

@@ -1,120 +1,103 @@
-import { assertEquals, assertGreater } from "@std/assert";
+import { assert, assertEquals, assertGreaterOrEqual } from "@std/assert";
+import type { Usage } from "../../src/access/usage.ts";
 import { Harness, NOON } from "../harness.ts";
-import { call, callAtOnce, tally } from "./replies.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { NotedService } from "./noted_service.ts";
+import { call, callAtOnce, OtherProcess, tally } from "./replies.ts";
 
 const MINUTE = 60_000;
-const MIDNIGHT = NOON + 12 * 60 * MINUTE;
 
-/** A service, and a key of the Free plan that was just banned. */
-async function withBannedKey(): Promise<{ service: Harness; id: string; secret: string }> {
+/** A service, and an account of the Free plan that was just banned. */
+async function withBanned(): Promise<{ service: Harness; id: string; apiKey: string }> {
   const service = await Harness.open();
-  const { key: { id }, secret } = await service.issueKey("free");
-  await callAtOnce(121, [service], secret);
-  return { service, id, secret };
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(121, [service], apiKey);
+  return { service, id, apiKey };
 }
 
-Deno.test("Limiter bans a key that is refused more often in a minute than its minute limit", async () => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey("free");
+async function usageOf(service: Harness, id: string): Promise<Usage | undefined> {
+  return (await service.accounts.find(id))?.usage;
+}
 
-  const replies = await callAtOnce(120, [service], secret);
-  const last = await call(service, secret);
+Deno.test("createApp() bans from the refusal on that is too many, when they come one after the other", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
 
-  assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60 });
-  assertEquals([last.status, last.code, last.retryAfter], [429, "key_banned", 300]);
-  assertEquals([last.limit, last.remaining, last.reset], [60, 0, NOON / 1_000 + 300]);
+  for (let count = 0; count < 120; count++) {
+    assertEquals((await call(service, apiKey)).code, count < 60 ? "" : "rate_limit_minute");
+  }
+
+  const { status, code, retryAfter, limit, remaining, reset } = await call(service, apiKey);
+  assertEquals([status, code, retryAfter], [429, "key_banned", 300]);
+  assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
 });
 
-Deno.test("Limiter bans exactly from the refusal on that is too many when all come at once", async () => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey("free");
+Deno.test("createApp() bans from the refusal on that is too many, when all come at once", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
 
-  const replies = await callAtOnce(200, [service], secret);
+  const replies = await callAtOnce(200, [service], apiKey);
 
   assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
 });
 
-Deno.test("Limiter counts strikes of two instances together", async () => {
-  using kv = await Deno.openKv(":memory:");
-  const services = [new Harness(kv), new Harness(kv)];
-  const { secret } = await new Harness(kv).issueKey("free");
+Deno.test("createApp() bans no earlier when two processes refuse, and then in both", async () => {
+  await using one = await Harness.open();
+  await using other = new OtherProcess(one.kv);
+  const { apiKey } = await one.createAccount("free");
 
-  const replies = await callAtOnce(200, services, secret);
+  const codes = [];
+  while (codes.at(-1) !== "key_banned") {
+    codes.push((await call(codes.length % 3 === 0 ? other : one, apiKey)).code);
+    assert(codes.length < 400);
+  }
 
-  assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
+  assertGreaterOrEqual(codes.filter((code) => code === "rate_limit_minute").length, 60);
+  for (const service of [one, other]) {
+    const replies = await callAtOnce(70, [service], apiKey);
+    assertEquals(replies.at(-1)?.code, "key_banned");
+  }
 });
 
-Deno.test("Limiter upholds a ban when the service starts again", async () => {
-  const { service, secret } = await withBannedKey();
-  using _ = service;
+Deno.test("createApp() writes before long how often it refused, if it does not go on", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(60, [service], apiKey);
+  await call(service, apiKey);
 
-  const restarted = new Harness(service.kv);
+  await time.advance(500);
+
+  const usage = await usageOf(service, id);
+  assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
+});
+
+Deno.test("createApp() upholds a ban when the service starts again, and leaves other accounts alone", async () => {
+  const { service, apiKey } = await withBanned();
+  await using _ = service;
+  const { apiKey: free } = await service.createAccount("free");
+
+  await using restarted = new OtherProcess(service.kv);
   restarted.now = NOON + 2 * MINUTE;
-  const reply = await call(restarted, secret);
+  const { status, code, retryAfter } = await call(restarted, apiKey);
 
-  assertEquals([reply.status, reply.code, reply.retryAfter], [429, "key_banned", 180]);
-  assertGreater(reply.retryAfter ?? 0, 60);
+  assertEquals([status, code, retryAfter], [429, "key_banned", 180]);
+  assertEquals((await call(restarted, free)).remaining, 59);
 });
 
-Deno.test("Limiter leaves other keys alone when one is banned", async () => {
-  const { service } = await withBannedKey();
-  using _ = service;
-  const { secret } = await service.issueKey("free");
-
-  const reply = await call(service, secret);
-
-  assertEquals([reply.status, reply.remaining], [200, 59]);
-});
-
-Deno.test("Limiter does not prolong a ban when requests go on", async () => {
-  const { service, id, secret } = await withBannedKey();
-  using _ = service;
-  const usage = (await service.keys.find(id))?.usage;
+Deno.test("createApp() does not prolong a ban when requests go on, and admits from its end on", async () => {
+  const { service, id, apiKey } = await withBanned();
+  await using _ = service;
+  const usage = await usageOf(service, id);
 
   for (let minute = 0; minute < 5; minute++) {
     service.now = NOON + minute * MINUTE;
-    const replies = await callAtOnce(130, [service], secret);
+    const replies = await callAtOnce(130, [service], apiKey);
     assertEquals(tally(replies), { "429 key_banned": 130 });
     assertEquals(replies[0]?.retryAfter, 300 - minute * 60);
   }
-  assertEquals((await service.keys.find(id))?.usage, usage);
+  assertEquals(await usageOf(service, id), usage);
 
   service.now = NOON + 5 * MINUTE;
-  const reply = await call(service, secret);
-  assertEquals([reply.status, reply.remaining], [200, 59]);
-});
-
-Deno.test("Limiter bans for twice as long when it has to ban again", async () => {
-  const { service, secret } = await withBannedKey();
-  using _ = service;
-
-  service.now = NOON + 5 * MINUTE;
-  await callAtOnce(120, [service], secret);
-  const reply = await call(service, secret);
-
-  assertEquals([reply.code, reply.retryAfter], ["key_banned", 600]);
-});
-
-Deno.test("Limiter bans no key whose refusals are spread over minutes", async () => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey("free");
-
-  for (let minute = 0; minute < 4; minute++) {
-    service.now = NOON + minute * MINUTE;
-    assertEquals(tally(await callAtOnce(120, [service], secret)), { 200: 60, "429 rate_limit_minute": 60 });
-  }
-});
-
-Deno.test("Limiter describes the new day when a ban goes on beyond midnight", async () => {
-  using service = await Harness.open();
-  service.now = MIDNIGHT - MINUTE;
-  const { secret } = await service.issueKey("free");
-  await callAtOnce(121, [service], secret);
-
-  service.now = MIDNIGHT + MINUTE;
-  const response = await service.fetch("GET /v1/pets", { key: secret });
-
-  assertEquals(response.status, 429);
-  assertEquals(response.headers.get("retry-after"), "180");
-  assertEquals(response.headers.get("ratelimit"), '"minute";r=0;t=180, "day";r=1000;t=86340');
+  assertEquals((await call(service, apiKey)).remaining, 59);
 });

@@ -1,176 +1,156 @@
 import { assertEquals } from "@std/assert";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
+import { call, callAtOnce } from "./replies.ts";
 
 const PET = { name: "Rex", categoryId: 1 };
-
-interface Case {
-  readonly target: string;
-  readonly request?: HarnessRequest;
-  /** Status with a valid key. */
-  readonly status: number;
-  /** Status without a key; the same where it is not given. */
-  readonly anonymous?: number;
-  readonly charged: boolean;
-}
-
-const cases: readonly Case[] = [
-  { target: "GET /v1/pets", status: 200, anonymous: 401, charged: true },
-  { target: "HEAD /v1/pets", status: 200, anonymous: 401, charged: true },
-  { target: "GET /v1/pets?limit=0", status: 400, anonymous: 401, charged: true },
-  { target: "GET /v1/pets/1", status: 200, anonymous: 401, charged: true },
-  { target: "GET /v1/pets/999", status: 404, anonymous: 401, charged: true },
-  { target: "GET /v1/pets/abc", status: 404, anonymous: 401, charged: true },
-  { target: "POST /v1/pets", request: { json: PET }, status: 201, anonymous: 401, charged: true },
-  { target: "POST /v1/pets", request: { json: {} }, status: 400, anonymous: 401, charged: true },
-  {
-    target: "POST /v1/pets",
-    request: { body: "x".repeat(70_000) },
-    status: 400,
-    anonymous: 401,
-    charged: true,
-  },
-  {
-    target: "POST /v1/pets",
-    request: { body: "x".repeat(70_000), headers: { "content-type": "application/json" } },
-    status: 413,
-    anonymous: 401,
-    charged: true,
-  },
-  {
-    target: "POST /v1/messages",
-    request: { json: { message: "hi" } },
-    status: 202,
-    anonymous: 401,
-    charged: true,
-  },
-  { target: "GET /v1/nowhere", status: 404, charged: true },
-  { target: "GET /v1", status: 404, charged: true },
-  { target: "GET /v1/", status: 404, charged: true },
-  { target: "GET /v1/%zz", status: 404, charged: true },
-  { target: "PUT /v1/pets", status: 405, charged: true },
-  { target: "DELETE /v1/pets/1", status: 405, charged: true },
-  { target: "GET /v1/messages", status: 405, charged: true },
-  { target: "PROPFIND /v1/pets", status: 405, charged: true },
-  { target: "OPTIONS /v1/pets", status: 204, charged: false },
-  { target: "OPTIONS /v1/nowhere", status: 404, charged: false },
-];
-
-const LIMIT_HEADERS = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
-
-function limitHeaders({ headers }: Response): (string | null)[] {
-  return LIMIT_HEADERS.map((name) => headers.get(name));
-}
-
+const JSON_TYPE = { "content-type": "application/json" };
 const RESET = `${NOON / 1_000 + 60}`;
 
-Deno.test("createApp() charges a request to its key, and says so on every response", async (t) => {
-  for (const { target, request, status, charged } of cases) {
-    await t.step(`${target} ${status}`, async () => {
-      using service = await Harness.open();
-      const { key: { id }, secret: key } = await service.issueKey("business");
-      await service.fetch("POST /v1/pets", { key, json: PET });
+/** Who pays for a request: the account whose key it carries, else the address; always the address; or nobody. */
+type Payer = "key" | "address" | "nobody";
 
-      const response = await service.fetch(target, { ...request, key });
-      await response.body?.cancel();
+/** A request, its status with a valid key and without, and who pays for it. */
+type Case = readonly [
+  target: string,
+  request: HarnessRequest,
+  withKey: number,
+  without: number,
+  payer: Payer,
+];
 
-      assertEquals(response.status, status);
-      const expected = charged ? ["1000", "998", RESET] : ["60", "60", RESET];
-      assertEquals(limitHeaders(response), expected);
-      assertEquals((await service.keys.find(id))?.usage.minuteUsed, charged ? 2 : 1);
-    });
-  }
-});
+const cases: readonly Case[] = [
+  ["GET /v1/pets", {}, 200, 401, "key"],
+  ["HEAD /v1/pets", {}, 200, 401, "key"],
+  ["GET /v1/pets", { headers: { "if-none-match": "*" } }, 304, 401, "key"],
+  ["GET /v1/pets?limit=0", {}, 400, 401, "key"],
+  ["GET /v1/pets/1", {}, 200, 401, "key"],
+  ["GET /v1/pets/999", {}, 404, 401, "key"],
+  ["POST /v1/pets", { json: PET }, 201, 401, "key"],
+  ["POST /v1/pets", { json: {} }, 400, 401, "key"],
+  ["POST /v1/pets", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, "key"],
+  ["PATCH /v1/pets/1", { json: { status: "sold" } }, 200, 401, "key"],
+  ["PATCH /v1/pets/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, "key"],
+  ["DELETE /v1/pets/1", {}, 204, 401, "key"],
+  ["POST /v1/messages", { json: { message: "hi" } }, 202, 401, "key"],
+  ["GET /v1/account", {}, 200, 401, "key"],
+  ["HEAD /v1/account", {}, 200, 401, "key"],
+  ["DELETE /v1/account", {}, 204, 401, "key"],
+  ["POST /v1/account/key", { json: {} }, 201, 401, "key"],
+  ["POST /v1/account/key", { json: { graceSeconds: -1 } }, 400, 401, "key"],
+  ["GET /v1/account/usage", {}, 200, 401, "key"],
+  ["GET /v1/nowhere", {}, 404, 404, "key"],
+  ["GET /v1", {}, 404, 404, "key"],
+  ["GET /v1/", {}, 404, 404, "key"],
+  ["GET /v1/%zz", {}, 404, 404, "key"],
+  ["PUT /v1/pets", {}, 405, 405, "key"],
+  ["PROPFIND /v1/account", {}, 405, 405, "key"],
+  ["GET /v1/accounts", {}, 405, 405, "key"],
+  ["POST /v1/accounts", { json: {} }, 400, 400, "address"],
+  ["OPTIONS /v1/pets", {}, 204, 204, "nobody"],
+  ["OPTIONS /v1/accounts", {}, 204, 204, "nobody"],
+  ["OPTIONS /v1/nowhere", {}, 404, 404, "nobody"],
+];
 
-Deno.test("createApp() charges a request without a key to its address, and says so on every response", async (t) => {
-  for (const { target, request, status, anonymous = status, charged } of cases) {
-    await t.step(`${target} ${anonymous}`, async () => {
-      using service = await Harness.open();
+function limitHeaders({ headers }: Response): (string | null)[] {
+  return ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
+}
 
+/** What the next request without a key is told that its address has left; it takes one of them. */
+async function leftOfAddress(service: Harness): Promise<number> {
+  return (await call(service)).remaining;
+}
+
+for (const [target, request, withKey, without, payer] of cases) {
+  Deno.test(`createApp() charges ${target} ${withKey} to ${payer}, and says so`, async () => {
+    await using service = await Harness.open();
+    const { account: { id }, apiKey: key } = await service.createAccount("business");
+    await service.fetch("POST /v1/pets", { key, json: PET });
+
+    const response = await service.fetch(target, { ...request, key });
+    await response.body?.cancel();
+
+    assertEquals(response.status, withKey);
+    const paid = payer === "key" ? ["1000", "998"] : ["60", payer === "address" ? "59" : "60"];
+    assertEquals(limitHeaders(response), [...paid, RESET]);
+    await service.app.settle();
+    const usage = (await service.accounts.find(id))?.usage;
+    assertEquals([usage?.used, usage?.usedToday], payer === "key" ? [2, 2] : [1, 1]);
+    assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
+  });
+
+  Deno.test(`createApp() charges ${target} ${without} without a key to ${payer}, and says so`, async () => {
+    await using service = await Harness.open();
+
+    const response = await service.fetch(target, request);
+    await response.body?.cancel();
+
+    assertEquals(response.status, without);
+    const isFree = payer === "nobody";
+    assertEquals(limitHeaders(response), ["60", isFree ? "60" : "59", RESET]);
+    assertEquals(await leftOfAddress(service), isFree ? 59 : 58);
+  });
+}
+
+for (
+  const [target, status] of [
+    ...[["GET /health", 200], ["GET /ready", 200], ["GET /docs/deprecations", 200]] as const,
+    ...[["GET /nowhere", 404], ["GET /v10", 404], ["PUT /health", 405]] as const,
+  ]
+) {
+  Deno.test(`createApp() charges nobody for ${target}, says nothing of limits, and asks for no key`, async () => {
+    await using service = await Harness.open();
+    const { account: { id }, apiKey } = await service.createAccount("business");
+
+    for (const request of [{}, { key: apiKey }]) {
       const response = await service.fetch(target, request);
       await response.body?.cancel();
+      assertEquals(limitHeaders(response), [null, null, null]);
+      assertEquals(response.headers.has("ratelimit"), false);
+    }
 
-      assertEquals(response.status, anonymous);
-      assertEquals(limitHeaders(response), ["60", charged ? "59" : "60", RESET]);
-      const next = await service.fetch("GET /v1/pets");
-      await next.body?.cancel();
-      assertEquals(limitHeaders(next), ["60", charged ? "58" : "59", RESET]);
-    });
-  }
-});
-
-Deno.test("createApp() charges no request outside the base path, and says nothing of limits there", async (t) => {
-  for (
-    const target of [
-      "GET /health",
-      "GET /ready",
-      "GET /docs/deprecations",
-      "GET /nowhere",
-      "GET /v10",
-      "PUT /health",
-    ]
-  ) {
-    await t.step(target, async () => {
-      using service = await Harness.open();
-      const { key: { id }, secret: key } = await service.issueKey("business");
-
-      for (const request of [{}, { key }]) {
-        const response = await service.fetch(target, request);
-        await response.body?.cancel();
-        assertEquals(limitHeaders(response), [null, null, null]);
-        assertEquals(response.headers.has("ratelimit"), false);
-      }
-
-      assertEquals((await service.keys.find(id))?.usage.minuteUsed, 0);
-      assertEquals((await service.fetch("GET /v1/pets")).headers.get("x-ratelimit-remaining"), "59");
-    });
-  }
-});
+    assertEquals((await service.accounts.find(id))?.usage.used, 0);
+    assertEquals(await leftOfAddress(service), 59);
+    await callAtOnce(60, [service]);
+    const response = await service.fetch(target, { key: "nonsense" });
+    await response.body?.cancel();
+    assertEquals(response.status, status);
+  });
+}
 
 Deno.test("createApp() refuses misses and wrong methods of an exhausted key like any request", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey({ minute: 1, day: 10 });
-  await service.fetch("GET /v1/pets", { key });
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
 
-  for (
-    const [target, code] of [["GET /v1/nowhere", "rate_limit_minute"], [
-      "PUT /v1/pets",
-      "key_banned",
-    ]] as const
-  ) {
-    const response = await service.fetch(target, { key });
+  const targets = ["GET /v1/pets", "GET /v1/nowhere", "PUT /v1/pets"];
+  const codes = [];
+  for (const target of targets) codes.push((await call(service, apiKey, target)).code);
 
-    assertEquals(response.status, 429);
-    assertEquals((await response.json()).code, code);
-  }
+  assertEquals(codes, ["", "rate_limit_minute", "key_banned"]);
 });
 
 Deno.test("createApp() stores nothing of a request that is refused", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey({ minute: 1, day: 10 });
-  await service.fetch("GET /v1/pets", { key });
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 1, day: 10 });
+  await call(service, key);
 
-  const response = await service.fetch("POST /v1/pets", {
-    key,
-    json: PET,
-    headers: { "idempotency-key": "1" },
-  });
+  const headers = { "idempotency-key": "1" };
+  const response = await service.fetch("POST /v1/pets", { key, json: PET, headers });
+  await response.body?.cancel();
 
   assertEquals(response.status, 429);
-  for (const name of ["pets", "catalogue", "idempotency"]) {
-    assertEquals((await Array.fromAsync(service.kv.list({ prefix: [name] }))).length, 0);
+  for (const table of ["pets", "catalogue", "ids", "idempotency"]) {
+    assertEquals(await Array.fromAsync(service.kv.list({ prefix: [table] })), []);
   }
 });
 
-Deno.test("createApp() logs the id of the key that was charged, and no other", async () => {
-  using service = await Harness.open();
-  const { key: { id }, secret: key } = await service.issueKey();
-  const revoked = await service.issueKey();
-  await service.keys.revoke(revoked.key.id, service.now);
+Deno.test("createApp() logs the id of the account that was charged, and no other", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount();
+  const closed = await service.createAccount();
+  await service.accounts.change(closed.account.id, { closedAt: service.now });
 
-  for (const request of [{ key }, { key: revoked.secret }, {}]) await service.fetch("GET /v1/pets", request);
+  for (const key of [apiKey, closed.apiKey, undefined]) await call(service, key);
 
-  assertEquals(service.accesses.map(({ keyId, status }) => [keyId, status]), [[id, 200], ["", 401], [
-    "",
-    401,
-  ]]);
+  const expected = [[id, 200], ["", 401], ["", 401]];
+  assertEquals(service.accesses.map(({ accountId, status }) => [accountId, status]), expected);
 });

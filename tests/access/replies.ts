@@ -1,4 +1,4 @@
-import type { Harness } from "../harness.ts";
+import { Harness } from "../harness.ts";
 
 /** What a response says of the limits. */
 export interface Reply {
@@ -13,10 +13,15 @@ export interface Reply {
   readonly code: string;
 }
 
-const LIMITED = "GET /v1/pets";
+/** Another process of the service, on a KV that is closed elsewhere. */
+export class OtherProcess extends Harness {
+  override [Symbol.asyncDispose](): Promise<void> {
+    return this.app.settle();
+  }
+}
 
 /** Sends a request that counts against the limits. */
-export async function call(service: Harness, key?: string, target: string = LIMITED): Promise<Reply> {
+export async function call(service: Harness, key?: string, target: string = "GET /v1/pets"): Promise<Reply> {
   const response = await service.fetch(target, key === undefined ? {} : { key });
   const { headers, status } = response;
   const code = status < 400 ? "" : (await response.json()).code;
@@ -32,10 +37,15 @@ export async function call(service: Harness, key?: string, target: string = LIMI
 }
 
 /** Sends such requests all at once, to the services in turn. */
-export function callAtOnce(count: number, services: readonly Harness[], key?: string): Promise<Reply[]> {
+export function callAtOnce(
+  count: number,
+  services: readonly Harness[],
+  key?: string,
+  target?: string,
+): Promise<Reply[]> {
   return Promise.all(
     Array.from({ length: Math.ceil(count / services.length) }, () => services).flat().slice(0, count)
-      .map((service) => call(service, key)),
+      .map((service) => call(service, key, target)),
   );
 }
 

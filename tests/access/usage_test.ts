@@ -1,217 +1,226 @@
-import { assertEquals, assertStrictEquals } from "@std/assert";
+import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import {
-  dayEnd,
-  minuteEnd,
+  isSame,
+  type Lease,
   pardon,
   type Refusal,
+  reset,
   roll,
+  settle,
+  strike,
   take,
-  takeOrStrike,
   UNUSED,
   type Usage,
 } from "../../src/access/usage.ts";
+import { decodeUsage, encodeUsage } from "../../src/access/usage_row.ts";
+import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
 import { NOON } from "../harness.ts";
 
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
+const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const MIDNIGHT = NOON + 12 * HOUR;
+const [SOON, NEXT] = [NOON + 1, NOON + MINUTE];
 const LIMITS = { minute: 2, day: 5 };
-
-type Outcome = "admitted" | Refusal;
+const NOW: Usage = { ...UNUSED, minute: NOON };
 
 /** What a caller who comes at these times is told each time, and the usage after it. */
-function outcomes(
+function visits(
   times: readonly number[],
-  { usage = UNUSED, limits = LIMITS, decide = take } = {},
-): { usage: Usage; outcomes: Outcome[] } {
-  const outcomes = times.map((now) => {
-    const verdict = decide(usage, limits, now);
-    usage = verdict.usage;
-    return verdict.refusal ?? "admitted";
+  { usage = UNUSED, limits = LIMITS } = {},
+): { usage: Usage; told: ("admitted" | Refusal | undefined)[] } {
+  const told = times.map((now) => {
+    const taken = take(usage, limits, { waiting: 1, ahead: 0 }, now);
+    usage = taken.usage;
+    if (taken.granted === 1) return "admitted";
+    if (taken.refusal !== "ban") usage = strike(usage, limits, 1, now);
+    return taken.refusal;
   });
-  return { usage, outcomes };
+  return { usage, told };
 }
 
-Deno.test("take() admits as many as the minute allows and charges no refused request", () => {
-  const { usage, outcomes: told } = outcomes([NOON, NOON, NOON, NOON]);
+type Demand = readonly [waiting: number, ahead: number];
+type Got = readonly [granted: number, ahead: number, refusal?: Refusal];
+type Counts = readonly [used: number, today: number, leased: number, leasedToday: number, exactUntil: number];
 
-  assertEquals(told, ["admitted", "admitted", "minute", "minute"]);
-  assertEquals([usage.minuteUsed, usage.dayUsed, usage.refused], [2, 2, 0]);
-});
+/** What a take gives, the usage before it as far as it is not unused, and what is counted after it. */
+const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Counts])[] = [
+  ["counts places in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
+  ["leases what it is asked for", { exactUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
+  ["leases a quarter of what remains", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
+  ["leases beside what is leased", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
+  ["leases nothing until a full window ends", { exactUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
+  ["ends leasing with a minute's last place", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
+  ["ends leasing with a day's last", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
+  ["names the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
+  ["grants nothing beyond a lower limit", { used: 99 }, [3, 3], [0, 0, "minute"], [99, 0, 0, 0, NEXT]],
+  ["grants nothing during a ban", { bannedUntil: SOON }, [3, 3], [0, 0, "ban"], [0, 0, 0, 0, 0]],
+  ["grants again from the end of a ban on", { bannedUntil: NOON }, [1, 0], [1, 0], [1, 1, 0, 0, 0]],
+];
 
-Deno.test("take() admits as many as the day allows and charges no refused request", () => {
-  const minutes = [0, 1, 2, 3, 4, 5, 6].map((count) => NOON + count * MINUTE);
+for (const [name, before, [waiting, ahead], [granted, spare, refusal], counts] of takes) {
+  Deno.test(`take() ${name}`, () => {
+    const usage = { ...NOW, ...before };
 
-  const { usage, outcomes: told } = outcomes(minutes);
+    const taken = take(usage, { minute: 60, day: 100 }, { waiting, ahead }, NOON);
 
-  assertEquals(told, ["admitted", "admitted", "admitted", "admitted", "admitted", "day", "day"]);
-  assertEquals([usage.minuteUsed, usage.dayUsed], [0, 5]);
-});
-
-Deno.test("take() names the day when both windows are full, as the later to reset", () => {
-  const limits = { minute: 2, day: 2 };
-
-  assertEquals(outcomes([NOON, NOON, NOON], { limits }).outcomes, ["admitted", "admitted", "day"]);
-});
-
-Deno.test("take() opens a new minute at its first millisecond and not before", () => {
-  const start = NOON + MINUTE;
-  const { usage } = outcomes([start, start]);
-
-  for (const now of [start, start + 1, start + MINUTE - 1]) {
-    assertEquals(take(usage, LIMITS, now).refusal, "minute");
-  }
-  for (const now of [start + MINUTE, start + MINUTE + 1, start + 7 * MINUTE]) {
-    const verdict = take(usage, LIMITS, now);
-    assertEquals(verdict.refusal, undefined);
-    assertEquals([verdict.usage.minuteUsed, verdict.usage.dayUsed], [1, 3]);
-  }
-});
-
-Deno.test("take() opens a new day at UTC midnight and not before", () => {
-  const limits = { minute: 9, day: 2 };
-  const { usage } = outcomes([NOON, NOON], { limits });
-
-  for (const now of [NOON + MINUTE, MIDNIGHT - 1]) assertEquals(take(usage, limits, now).refusal, "day");
-  for (const now of [MIDNIGHT, MIDNIGHT + 3 * DAY]) {
-    const verdict = take(usage, limits, now);
-    assertEquals(verdict.refusal, undefined);
-    assertEquals(verdict.usage.dayUsed, 1);
-  }
-});
-
-Deno.test("take() reopens neither window when the clock goes back", () => {
-  const limits = { minute: 2, day: 2 };
-  for (const step of [1, MINUTE, HOUR, 13 * HOUR, 400 * DAY]) {
-    const { usage } = outcomes([MIDNIGHT, MIDNIGHT], { limits });
-
-    const verdict = take(usage, limits, MIDNIGHT - step);
-
-    assertEquals(verdict.refusal, "day");
-    assertEquals(verdict.usage.minute, MIDNIGHT);
-  }
-});
-
-Deno.test("take() counts on in the later minute when two clocks disagree", () => {
-  const late = NOON + MINUTE;
-
-  const { usage, outcomes: told } = outcomes([late, NOON, late, NOON]);
-
-  assertEquals(told, ["admitted", "admitted", "minute", "minute"]);
-  assertEquals(usage.minute, late);
-});
-
-Deno.test("takeOrStrike() bans a caller refused more often within a minute than the minute allows", () => {
-  const times = Array(6).fill(NOON);
-
-  const { usage, outcomes: told } = outcomes(times, { decide: takeOrStrike });
-
-  assertEquals(told, ["admitted", "admitted", "minute", "minute", "ban", "ban"]);
-  assertEquals([usage.bannedUntil, usage.bans], [NOON + 5 * MINUTE, 1]);
-});
-
-Deno.test("takeOrStrike() forgets strikes when the minute ends", () => {
-  const inOneMinute = [NOON, NOON, NOON, NOON];
-  const next = inOneMinute.map((now) => now + MINUTE);
-
-  const { usage, outcomes: told } = outcomes([...inOneMinute, ...next], {
-    decide: takeOrStrike,
-    limits: { minute: 2, day: 9 },
+    const [used, usedToday, leased, leasedToday, exactUntil] = counts;
+    const after = { ...usage, used, usedToday, leased, leasedToday, exactUntil };
+    assertEquals(taken, { granted, ahead: spare, refusal, usage: after });
   });
-
-  assertEquals(told.slice(4), ["admitted", "admitted", "minute", "minute"]);
-  assertEquals([usage.refused, usage.bannedUntil], [2, 0]);
-});
-
-Deno.test("takeOrStrike() counts refusals of the day as strikes, against the limit of the minute", () => {
-  const limits = { minute: 3, day: 1 };
-  const times = Array(5).fill(NOON);
-
-  const { outcomes: told } = outcomes(times, { decide: takeOrStrike, limits });
-
-  assertEquals(told, ["admitted", "day", "day", "day", "ban"]);
-});
-
-Deno.test("takeOrStrike() changes nothing during a ban, and admits from its end on", () => {
-  const { usage: banned } = outcomes(Array(5).fill(NOON), { decide: takeOrStrike });
-
-  for (const now of [NOON, NOON + MINUTE, NOON + 5 * MINUTE - 1]) {
-    const verdict = takeOrStrike(banned, LIMITS, now);
-    assertEquals(verdict.refusal, "ban");
-    assertStrictEquals(verdict.usage, banned);
-  }
-  const verdict = takeOrStrike(banned, LIMITS, NOON + 5 * MINUTE);
-  assertEquals(verdict.refusal, undefined);
-  assertEquals([verdict.usage.minuteUsed, verdict.usage.dayUsed], [1, 3]);
-});
-
-/** The usage of a caller who gets banned at `now`. */
-function banAt(usage: Usage, now: number): Usage {
-  return outcomes(Array(5).fill(now), { usage, limits: { minute: 2, day: 10_000 }, decide: takeOrStrike })
-    .usage;
 }
+
+const used: Usage = { ...NOW, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
+const lease: Lease = { epoch: 0, minute: NOON, size: 5, left: 3 };
+
+for (
+  const [name, given, after] of [
+    ["gives back to both windows", lease, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
+    ["gives back to the day what another minute lent", { ...lease, minute: NOON - MINUTE }, {
+      usedToday: 27,
+      leasedToday: 4,
+    }],
+    ["gives back nothing of another day", { ...lease, minute: NOON - DAY }, {}],
+    ["gives back nothing from before a reset", { ...lease, epoch: 1 }, {}],
+  ] as const
+) {
+  Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
+}
+
+Deno.test("strike() bans a caller refused more often within a minute than the minute allows", () => {
+  const { told, usage } = visits(Array(6).fill(NOON));
+
+  assertEquals(told, ["admitted", "admitted", "minute", "minute", "minute", "ban"]);
+  assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 3]);
+});
+
+Deno.test("strike() counts refusals of the day too, against the limit of the minute", () => {
+  const { told } = visits(Array(6).fill(NOON), { limits: { minute: 3, day: 1 } });
+
+  assertEquals(told, ["admitted", "day", "day", "day", "day", "ban"]);
+});
+
+Deno.test("strike() forgets refusals when the minute ends, but for their sum", () => {
+  const times = [...Array(4).fill(NOON), ...Array(4).fill(NOON + MINUTE)];
+
+  const { usage } = visits(times, { limits: { minute: 2, day: 9 } });
+
+  assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [2, 4, 0]);
+});
 
 /** The length of each ban, in minutes, when the next one comes `pause` after the end of the one before. */
 function banMinutes(count: number, pause: number): number[] {
   let usage = UNUSED;
   let now = NOON;
   return Array.from({ length: count }, () => {
-    usage = banAt(usage, now);
+    usage = strike(roll(usage, now), LIMITS, 3, now);
     const minutes = (usage.bannedUntil - now) / MINUTE;
     now = usage.bannedUntil + pause;
     return minutes;
   });
 }
 
-Deno.test("takeOrStrike() doubles every further ban, up to a day", () => {
-  const doubling = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440, 1_440];
+Deno.test("strike() doubles every further ban, up to a day, and starts anew a day after the last one's end", () => {
+  const doubling = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440];
 
-  assertEquals(banMinutes(12, 0), doubling);
-  assertEquals(banMinutes(12, MINUTE), doubling);
+  assertEquals(banMinutes(11, MINUTE), doubling);
   assertEquals(banMinutes(4, DAY - 1), [5, 10, 20, 40]);
-});
-
-Deno.test("takeOrStrike() starts again with five minutes when the last ban ended a day ago", () => {
   assertEquals(banMinutes(4, DAY), [5, 5, 5, 5]);
-
-  const twice = banAt(banAt(UNUSED, NOON), NOON + HOUR);
-  assertEquals(twice.bannedUntil, NOON + HOUR + 10 * MINUTE);
-  const rested = banAt(twice, twice.bannedUntil + DAY);
-  assertEquals(rested.bans, 1);
+  assertEquals(banMinutes(1_200, MINUTE).at(-1), 1_440);
 });
 
-Deno.test("takeOrStrike() keeps bans finite and whole after very many of them", () => {
-  assertEquals(banMinutes(1_200, 0).at(-1), 1_440);
+Deno.test("roll() changes nothing within the minute, or for a clock that lags by up to five minutes", () => {
+  for (const now of [NOON, NOON + MINUTE - 1, NOON - 1, NOON - 5 * MINUTE]) {
+    assertStrictEquals(roll(used, now), used);
+  }
 });
 
-Deno.test("takeOrStrike() upholds a ban when the clock goes back", () => {
-  const banned = banAt(UNUSED, NOON);
+Deno.test("roll() opens the windows that have begun", () => {
+  const before = { ...used, strikes: 3, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
+  const ended = { used: 0, leased: 0, strikes: 0 };
 
-  assertEquals(takeOrStrike(banned, LIMITS, NOON - 3 * DAY).refusal, "ban");
+  assertEquals(roll(before, NOON + MINUTE), { ...before, minute: NOON + MINUTE, ...ended });
+  const newDay = { minute: MIDNIGHT, ...ended, usedToday: 0, leasedToday: 0, refusedToday: 0 };
+  assertEquals(roll(before, MIDNIGHT + 1), { ...before, ...newDay });
 });
 
-Deno.test("roll() moves both windows forward and changes nothing within them", () => {
-  const { usage } = outcomes([NOON, NOON]);
+Deno.test("roll() moves windows back with their counts that a clock had put far ahead", () => {
+  const before = { ...used, strikes: 3, refusedToday: 4, exactUntil: NOON + 1, bannedUntil: NOON + 9 * DAY };
+  const far = { ...before, minute: NOON + 9 * DAY, exactUntil: NOON + 10 * DAY };
+  const [near, movedFrom] = [NOON - 5 * MINUTE - 1, far.minute];
 
-  assertStrictEquals(roll(usage, NOON + MINUTE - 1), usage);
-  assertEquals(roll(usage, NOON + MINUTE), { ...usage, minute: NOON + MINUTE, minuteUsed: 0 });
-  assertEquals(roll(usage, MIDNIGHT), { ...UNUSED, minute: MIDNIGHT });
+  const moved = { minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: near + DAY };
+  assertEquals(roll(before, near), { ...before, ...moved });
+  const back = { minute: NOON, movedFrom, exactUntil: MIDNIGHT, bannedUntil: NOON + DAY };
+  assertEquals(roll(far, NOON), { ...far, ...back });
 });
 
-Deno.test("minuteEnd() and dayEnd() are when the next request opens a window", () => {
-  const { usage } = outcomes([NOON + 12_345]);
+Deno.test("roll() counts on in a minute or a day that a window was moved back from", () => {
+  const ahead = NOON + 3 * DAY;
+  const moved = roll({ ...used, minute: ahead }, NOON);
 
-  assertEquals(minuteEnd(usage), NOON + MINUTE);
-  assertEquals(dayEnd(usage), MIDNIGHT);
+  assertEquals([roll(moved, ahead).used, roll(moved, ahead).usedToday], [20, 30]);
+  const { used: inMinute, usedToday } = roll(moved, ahead + MINUTE);
+  assertEquals([inMinute, usedToday], [0, 30]);
+  const between = roll(moved, NOON + DAY);
+  assertEquals([between.used, between.usedToday, between.movedFrom], [0, 0, ahead]);
+});
+
+Deno.test("reset() forgets what was used and voids what is leased, and keeps a ban", () => {
+  const before = {
+    ...used,
+    strikes: 3,
+    refusedToday: 4,
+    exactUntil: MIDNIGHT,
+    bans: 2,
+    bannedUntil: MIDNIGHT,
+  };
+
+  const after = reset({ ...before, epoch: 7, movedFrom: MIDNIGHT }, NOON + MINUTE + 1);
+
+  const kept = { bans: 2, bannedUntil: MIDNIGHT };
+  assertEquals(after, { ...UNUSED, minute: NOON + MINUTE, epoch: 8, ...kept });
 });
 
 Deno.test("pardon() ends a ban and forgets bans and strikes, not what was used", () => {
-  const pardoned = pardon(banAt(UNUSED, NOON));
+  const banned = { ...used, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
 
-  assertEquals([pardoned.bannedUntil, pardoned.bans, pardoned.refused], [0, 0, 0]);
-  assertEquals([pardoned.minuteUsed, pardoned.dayUsed], [2, 2]);
-  assertEquals(takeOrStrike(pardoned, LIMITS, NOON).refusal, "minute");
-  assertEquals(banAt(pardoned, NOON).bannedUntil, NOON + 5 * MINUTE);
+  assertEquals(pardon(banned), { ...used, refusedToday: 4 });
 });
+
+Deno.test("isSame() compares every number", () => {
+  assertEquals(isSame(used, { ...used }), true);
+  for (const name of Object.keys(UNUSED)) assertEquals(isSame(used, { ...used, [name]: 77 }), false, name);
+});
+
+/** A row of usage that holds this. */
+function row(value: unknown): { key: Deno.KvKey; value: unknown; versionstamp: string } {
+  return { key: ["usage", "acct_1"], value, versionstamp: "1" };
+}
+
+Deno.test("decodeUsage() reads what encodeUsage() wrote", () => {
+  const numbered = [...Object.keys(UNUSED).entries()].map(([index, name]) => [name, index + 1]);
+  const usage = { ...UNUSED, ...Object.fromEntries(numbered) };
+
+  assertEquals(decodeUsage(row(encodeUsage(usage))), usage);
+});
+
+for (
+  const [what, value] of [
+    ["no bytes", {}],
+    ["no UTF-8", new Uint8Array([0xff])],
+    ["no JSON", encodeText("[0,0")],
+    ["no list", encodeJson(UNUSED)],
+    ["too few numbers", encodeJson(Array(11).fill(0))],
+    ["too many numbers", encodeJson(Array(13).fill(0))],
+    ["a negative number", encodeJson([...Array(11).fill(0), -1])],
+    ["a fraction", encodeJson([0.5, ...Array(11).fill(0)])],
+    ["a number beyond 2^53", encodeJson([...Array(11).fill(0), 2 ** 53])],
+    ["a string", encodeJson([...Array(11).fill(0), "0"])],
+    ["null", encodeJson([null, ...Array(11).fill(0)])],
+  ] as const
+) {
+  Deno.test(`decodeUsage() refuses a row that holds ${what}`, () => {
+    assertThrows(() => decodeUsage(row(value)), CorruptRow);
+  });
+}

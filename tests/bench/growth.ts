@@ -1,17 +1,93 @@
-import { commitsReport } from "./growth/commits.ts";
-import { memoryReport } from "./growth/memory.ts";
-import { pageLatencyReport } from "./growth/page_latency.ts";
-import { startUpReport } from "./growth/start_up.ts";
-import type { Options } from "./options.ts";
-import { machine } from "./report.ts";
-import { print } from "./terminal.ts";
+import { lastPage } from "./catalogue.ts";
+import { type Contender, start, type Target } from "./contenders.ts";
+import { type Effort, type Entry, load, type Row, takeTurns } from "./measure.ts";
+import { figure, median, table } from "./report.ts";
+import { note } from "./terminal.ts";
+import { LIST, LIST_FOR_MANY } from "./works.ts";
 
-/** Prints what the service costs as requests, animals and time go on. */
-export async function growth(options: Options, signal: AbortSignal): Promise<void> {
-  const { rounds, seconds, animals, requests } = options;
-  print(`${machine()}.\n`);
-  print(`${await commitsReport(seconds, signal)}\n`);
-  print(`${await pageLatencyReport(animals, { rounds, seconds }, signal)}\n`);
-  print(`${await memoryReport(requests, seconds, signal)}\n`);
-  print(await startUpReport(rounds, signal));
+/** A table of what the service costs as animals and requests grow; a column for each checkout. */
+export async function growth(
+  checkouts: readonly Contender[],
+  effort: Effort,
+): Promise<string> {
+  const rows = new Map<string, string[]>();
+  for (const checkout of checkouts) {
+    for (const measure of [commits, latencies, memory, startUp]) {
+      for await (const [name, value] of measure(checkout, effort)) {
+        note(`${name}: ${figure(value)}`);
+        rows.set(name, [...rows.get(name) ?? [], figure(value)]);
+      }
+    }
+  }
+  return table(
+    ["", ...checkouts.map(({ name }) => name)],
+    [...rows].map((row) => row.flat()),
+  );
+}
+
+async function* commits(
+  checkout: Contender,
+  { seconds }: Effort,
+): AsyncGenerator<Row> {
+  await using cleanup = new AsyncDisposableStack();
+  const target = await start(checkout, cleanup, LIST.caller);
+  const before = await countTransactions(target);
+  const { requests } = await load(target, LIST, seconds);
+  const commits = await countTransactions(target) - before;
+  yield ["KV commits for 1,000 lists", commits * 1000 / requests];
+}
+
+/** SQLite counts them, one for each commit, in the index of its log: https://sqlite.org/walformat.html. */
+async function countTransactions({ dataPath }: Target): Promise<number> {
+  const { buffer } = await Deno.readFile(`${dataPath}-shm`);
+  return new DataView(buffer).getUint32(8, true);
+}
+
+async function* latencies(
+  checkout: Contender,
+  effort: Effort,
+): AsyncGenerator<Row> {
+  await using cleanup = new AsyncDisposableStack();
+  const entries: Entry[] = [];
+  for (const size of [1_000, 1_000_000]) {
+    const target = await start(checkout, cleanup, LIST.caller, size);
+    const enter = (page: string, path: string) => {
+      const name = `p50 in ms, ${page} of ${figure(size)} animals`;
+      entries.push({ name, target, work: { ...LIST, path } });
+    };
+    enter("first page", LIST.path);
+    enter("last page", await lastPage(target));
+    enter("rare status", `${LIST.path}&status=sold`);
+  }
+  yield* await takeTurns(entries, effort, "p50");
+}
+
+async function* memory(checkout: Contender): AsyncGenerator<Row> {
+  await using cleanup = new AsyncDisposableStack();
+  const target = await start(checkout, cleanup, LIST_FOR_MANY.caller);
+  let sent = 0;
+  for (const [count, connections] of [[10_000, 1], [1_000_000, 64]] as const) {
+    while (sent < count) {
+      sent += (await load(target, { ...LIST_FOR_MANY, connections }, 1)).requests;
+    }
+    const ps = new Deno.Command("ps", {
+      args: ["-o", "rss=", "-p", `${target.pid}`],
+    });
+    const kibibytes = Number(
+      new TextDecoder().decode((await ps.output()).stdout),
+    );
+    yield [`memory in MiB after ${figure(count)} requests`, kibibytes / 1024];
+  }
+}
+
+async function* startUp(
+  checkout: Contender,
+  { rounds }: Effort,
+): AsyncGenerator<Row> {
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    await using cleanup = new AsyncDisposableStack();
+    times.push((await start(checkout, cleanup, "one", 0)).startUp);
+  }
+  yield ["from start to first answer in ms", median(times)];
 }

@@ -1,50 +1,78 @@
-import { compare, type Results } from "./comparison.ts";
+import { parseArgs } from "node:util";
+import { comparison } from "./comparison.ts";
+import { checkout, SERVICE } from "./contenders.ts";
 import { growth } from "./growth.ts";
-import { UnexpectedAnswer } from "./load.ts";
-import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
-import { profile } from "./profile.ts";
-import { comparisonReport } from "./report.ts";
-import { note, print } from "./terminal.ts";
-import { type Work, WORKS } from "./works.ts";
-import { isWrkInstalled } from "./wrk.ts";
+import { Failure, interrupted, note, print } from "./terminal.ts";
+import { WORKS } from "./works.ts";
 
-/** Runs the benchmark; the exit code. */
-export async function main(args: readonly string[]): Promise<number> {
-  const interruption = new AbortController();
-  const interrupt = (): void => interruption.abort(new DOMException("interrupted", "AbortError"));
-  for (const name of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(name, interrupt);
-  try {
-    const options = parseOptions(args);
-    if (options === undefined) return print(HELP), 0;
-    if (!await isWrkInstalled()) {
-      note("wrk is missing. Get it with: apt-get install wrk (Debian, Ubuntu), brew install wrk (macOS)");
-      return 1;
-    }
-    const { signal } = interruption;
-    switch (options.subject) {
-      case "comparison":
-        return await comparison(options, signal);
-      case "growth":
-        return await growth(options, signal), 0;
-      case "profile":
-        return await profile(options, signal), 0;
-    }
-  } catch (error) {
-    if (interruption.signal.aborted) return note("interrupted"), 130;
-    if (error instanceof UnexpectedAnswer) return note(`error: ${error.message}`), 1;
-    if (error instanceof UsageError) return note(`${error.message} (see --help)`), 2;
-    throw error;
-  }
+const HELP = `Measures the service beside other servers, and how it grows. Needs wrk.
+
+  deno task bench [options]           requests per second
+  deno task bench growth [options]    commits, latency, memory and start-up
+
+  --against DIR   let another checkout of the service take part; may be repeated
+  --only WORD     measure only what has the word in its name; may be repeated:
+                  ${WORKS.map(({ name }) => name).join("; ")}
+  --rounds N      rounds in which the servers take turns; medians are printed (5)
+  --seconds N     length of one measurement (3)
+
+The table goes to standard output, progress to standard error. Data is in data/ meanwhile.
+Exit codes: 0 done, 1 could not be done, 2 not understood.`;
+
+let exitCode = 2;
+try {
+  const { help, growing, works, others, effort } = parse(Deno.args);
+  exitCode = 1;
+  if (help) print(HELP);
+  else if (growing) print(await growth([SERVICE, ...others], effort));
+  else print(await comparison(works, others, effort));
+  exitCode = 0;
+} catch (error) {
+  if (!(error instanceof Error)) throw error;
+  if (interrupted.aborted) note("Interrupted");
+  else if (exitCode === 2) note(`${error.message} (see --help)`);
+  else if (error instanceof Failure || error instanceof Deno.errors.NotFound) {
+    note(error.message);
+  } else throw error;
 }
+Deno.exit(exitCode);
 
-async function comparison(options: Options, signal: AbortSignal): Promise<number> {
-  const results = new Map<Work, Results>();
-  for (const name of options.works) {
-    results.set(WORKS[name], await compare(WORKS[name], options, signal));
+/** What the command line asks for; throws when it is not understood. */
+function parse(args: string[]) {
+  const { values: { help, against, only, ...counts }, positionals } = parseArgs(
+    {
+      args,
+      allowPositionals: true,
+      options: {
+        against: { type: "string", multiple: true, default: [] },
+        only: { type: "string", multiple: true, default: [""] },
+        rounds: { type: "string", default: "5" },
+        seconds: { type: "string", default: "3" },
+        help: { type: "boolean", default: false },
+      },
+    },
+  );
+  const growing = positionals.join(" ") === "growth";
+  if (positionals.length > 0 && !growing) {
+    throw new Error(`There is no ${positionals.join(" ")}`);
   }
-  print(comparisonReport(results, options));
-  const failed = [...results.values()].some((results) => [...results.values()].includes(undefined));
-  return failed ? 1 : 0;
+  const works = WORKS.filter(({ name }) => only.some((word) => name.includes(word)));
+  if (works.length === 0) {
+    throw new Error(`No work has ${only.join(" or ")} in its name`);
+  }
+  const [rounds = NaN, seconds = NaN] = [counts.rounds, counts.seconds].map(
+    Number,
+  );
+  if (
+    ![rounds, seconds].every((count) => Number.isInteger(count) && count > 0)
+  ) {
+    throw new Error("--rounds and --seconds take a whole number from 1");
+  }
+  return {
+    help,
+    growing,
+    works,
+    others: against.map((dir) => checkout(dir)),
+    effort: { rounds, seconds },
+  };
 }
-
-if (import.meta.main) Deno.exit(await main(Deno.args));

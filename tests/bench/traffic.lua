@@ -1,22 +1,17 @@
--- wrk script: -- METHOD BODY PATHS KEY...
--- PATHS are separated by spaces. Sends paths and keys round robin; at the end prints one line of JSON.
+-- wrk script: -- PATH BODY KEY...
+-- Gets the path, or posts the body there, with each key in turn. At the end prints a line:
+-- requests, those refused (400 and more), those never answered, requests per second, median latency in ms.
 
 local requests = {}
 
 function init(args)
-  wrk.method = args[1]
   if args[2] ~= "" then
-    wrk.body = args[2]
+    wrk.method, wrk.body = "POST", args[2]
     wrk.headers["Content-Type"] = "application/json"
   end
-  local paths = {}
-  for path in args[3]:gmatch("%S+") do
-    paths[#paths + 1] = path
-  end
-  local keys = { unpack(args, 4) }
-  for index = 1, math.max(#paths, #keys) do
-    wrk.headers["Authorization"] = "Bearer " .. keys[(index - 1) % #keys + 1]
-    requests[index] = wrk.format(nil, paths[(index - 1) % #paths + 1])
+  for index = 3, #args do
+    wrk.headers["Authorization"] = "Bearer " .. args[index]
+    table.insert(requests, wrk.format(nil, args[1]))
   end
 end
 
@@ -28,13 +23,8 @@ end
 
 function done(summary, latency)
   local errors = summary.errors
-  io.write(string.format(
-    '{"requests":%d,"microseconds":%d,"failures":%d,"broken":%d,"p50":%d,"p99":%d}\n',
-    summary.requests,
-    summary.duration,
-    errors.status,
-    errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50),
-    latency:percentile(99)
-  ))
+  local missing = errors.connect + errors.read + errors.write + errors.timeout
+  local perSecond = summary.requests * 1e6 / summary.duration
+  local p50 = latency:percentile(50) / 1e3
+  io.write(string.format("%d %d %d %f %f\n", summary.requests, errors.status, missing, perSecond, p50))
 end

@@ -1,68 +1,70 @@
-import { NEW_ANIMAL } from "./contenders/fixture.ts";
-import type { Rival } from "./rivals.ts";
+/** Whose requests they are. */
+export type Caller = "one" | "hundred" | "limited" | "stranger";
 
-/** A kind of request, and who is measured with it. */
+/** A key, and how many requests a minute it allows. */
+export interface Account {
+  readonly key: string;
+  readonly perMinute: number;
+}
+
+/** A request that is sent over and over. */
 export interface Work {
   readonly name: string;
+  readonly caller: Caller;
   readonly connections: number;
-  readonly method: "GET" | "POST";
   readonly path: string;
-  /** Empty for none. */
+  /** What is posted; empty where something is got. */
   readonly body: string;
-  /** Whose keys are sent. */
-  readonly caller: "one" | "everyone" | "limited" | "unknown";
-  /** The statuses that every answer has one of. */
-  readonly expected: readonly number[];
-  readonly rivals: readonly Rival[];
+  readonly status: number;
 }
 
-const OTHERS: readonly Rival[] = ["hono", "fastify", "express"];
-const LIST = {
-  connections: 64,
-  method: "GET",
-  path: "/v1/pets?limit=20",
-  body: "",
-  caller: "one",
-  expected: [200],
-  rivals: ["ceiling", "counted", ...OTHERS],
-} as const satisfies Partial<Work>;
+// A limit out of reach: counting is measured, not refusing.
+const HUNDRED = Array.from(
+  { length: 100 },
+  (_, index) => ({ key: `key-${index}`, perMinute: 100_000_000 }),
+);
 
-/** The names of works, as `--only` takes them. */
-export type WorkName = "list" | "list-256" | "list-100-keys" | "get" | "create" | "refused" | "bad-key";
-
-/** Every work, in the order of the table. */
-export const WORKS: Readonly<Record<WorkName, Work>> = {
-  "list": { ...LIST, name: "list 20" },
-  "list-256": { ...LIST, name: "list 20, 256 connections", connections: 256 },
-  "list-100-keys": { ...LIST, name: "list 20, 100 keys", caller: "everyone" },
-  "get": { ...LIST, name: "get one", path: "/v1/pets/1" },
-  "create": {
-    ...LIST,
-    name: "create",
-    method: "POST",
-    path: "/v1/pets",
-    body: NEW_ANIMAL,
-    expected: [201],
-    rivals: OTHERS,
-  },
-  "refused": {
-    ...LIST,
-    name: "over the limit (429)",
-    caller: "limited",
-    expected: [429],
-    rivals: ["ceiling", ...OTHERS],
-  },
-  // The service answers 429 once the address has spent its requests without a valid key.
-  "bad-key": {
-    ...LIST,
-    name: "unknown key (401)",
-    caller: "unknown",
-    expected: [401, 429],
-    rivals: ["ceiling", ...OTHERS],
-  },
+/** Who stands behind each caller. These are the keys of rivals; the service makes its own. */
+export const ACCOUNTS: Readonly<Record<Caller, readonly Account[]>> = {
+  one: HUNDRED.slice(0, 1),
+  hundred: HUNDRED,
+  limited: [{ key: "limited", perMinute: 1 }],
+  stranger: [{ key: "stranger", perMinute: 1 }],
 };
 
-/** Whether the text names a work. */
-export function isWorkName(text: string): text is WorkName {
-  return Object.hasOwn(WORKS, text);
+/** How many animals there are unless it is their number that is measured. */
+export const ONE_PAGE = 20;
+
+/** The first page. */
+export const LIST: Work = {
+  name: "list 20, 1 key",
+  caller: "one",
+  connections: 64,
+  path: "/v1/pets?limit=20",
+  body: "",
+  status: 200,
+};
+
+/** The same for many. */
+export const LIST_FOR_MANY: Work = {
+  ...LIST,
+  name: "list 20, 100 keys",
+  caller: "hundred",
+};
+
+/** A new animal. */
+export function create(name: string, status: "available" | "sold"): Work {
+  const body = JSON.stringify({ name, categoryId: 1, status });
+  return { ...LIST, name: "create", path: "/v1/pets", body, status: 201 };
 }
+
+/** Every work, in the order of the table. */
+export const WORKS: readonly Work[] = [
+  LIST,
+  { ...LIST, name: "list 20, 256 connections", connections: 256 },
+  LIST_FOR_MANY,
+  { ...LIST, name: "get one", path: "/v1/pets/1" },
+  create("Umbra", "available"),
+  { ...LIST, name: "over the limit (429)", caller: "limited", status: 429 },
+  { ...LIST, name: "unknown key (401)", caller: "stranger", status: 401 },
+];

@@ -1,189 +1,175 @@
 import { setImmediate } from "node:timers/promises";
-import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
-import { type BodyLimits, readJsonObject } from "../../src/http/body.ts";
+import { assertEquals, assertRejects } from "@std/assert";
+import { BODY_RULES, type BodyRules, readJsonObject } from "../../src/http/body.ts";
 import { ApiError, type ErrorCode } from "../../src/http/error.ts";
+import { Server } from "../../src/http/server.ts";
+import { Harness } from "../harness.ts";
 
-const JSON_TYPE = { "content-type": "application/json" };
-const PATIENT: BodyLimits = { maxBytes: 10, timeoutMs: 60_000 };
+const SHORT: BodyRules = { maxBytes: 10, timeoutMs: 60_000, chunked: false };
+const MERGE_PATCH = "application/merge-patch+json";
+const CLOSE = { connection: "close" };
 
-Deno.test.each([
-  "application/json",
-  "APPLICATION/JSON",
-  "application/json; charset=utf-8",
-  "application/json;charset=utf-8",
-  "application/json ; charset=utf-8",
-])("readJsonObject() takes the content type %s", async (type) => {
-  const { bytes, object } = await readJsonObject(post('{"a":1}', { "content-type": type }));
+/** Reads a request's body, which is JSON unless the headers say something else. */
+function read(body: BodyInit | null, headers: Record<string, string> = {}, rules = BODY_RULES) {
+  const init = { method: "POST", body, headers: { "content-type": "application/json", ...headers } };
+  return readJsonObject(new Request("http://localhost/", init), rules);
+}
 
-  assertEquals(object, { a: 1 });
-  assertEquals(new TextDecoder().decode(bytes), '{"a":1}');
-});
-
-Deno.test.each([
-  "",
-  "text/plain",
-  "text/json",
-  "application/jsonp",
-  "application/json-patch+json",
-  "application/x-www-form-urlencoded",
-  "x application/json",
-])("readJsonObject() refuses the content type '%s'", async (type) => {
-  const headers = type === "" ? new Headers() : { "content-type": type };
-  const request = new Request("http://localhost/", {
-    method: "POST",
-    body: new TextEncoder().encode("{}"),
-    headers,
-  });
-  await assertRefused(() => readJsonObject(request), "invalid_content_type");
-});
-
-Deno.test.each([
-  ["an empty body", "", "invalid_json"],
-  ["half an object", '{"a":', "invalid_json"],
-  ["two values", "{} {}", "invalid_json"],
-  ["a comment", "{} // pet", "invalid_json"],
-  ["open brackets without end", "[".repeat(50_000), "invalid_json"],
-  ["deep nesting", `{"a":${"[".repeat(25_000)}${"]".repeat(25_000)}}`, "invalid_json"],
-  ["a list", "[{}]", "invalid_request"],
-  ["a string", '"{}"', "invalid_request"],
-  ["a number", "1", "invalid_request"],
-  ["null", "null", "invalid_request"],
-])("readJsonObject() refuses %s", async (_, body, code) => {
-  await assertRefused(() => readJsonObject(post(body)), code);
-});
-
-Deno.test.each([
-  ["a lone continuation", "\x80"],
-  ["a character cut short", "\xc3"],
-  ["an overlong form", "\xc0\xaf"],
-  ["a surrogate", "\xed\xa0\x80"],
-  ["a byte that UTF-8 has not", "\xf5\x80\x80\x80"],
-])("readJsonObject() refuses UTF-8 with %s", async (_, binary) => {
-  const body = Uint8Array.from(`{"a":"${binary}"}`, (character) => character.charCodeAt(0));
-  await assertRefused(() => readJsonObject(post(body)), "invalid_json", "UTF-8");
-});
-
-Deno.test("readJsonObject() refuses a missing body", async () => {
-  const request = new Request("http://localhost/", { method: "POST", headers: JSON_TYPE });
-  await assertRefused(() => readJsonObject(request), "invalid_json");
-});
-
-Deno.test("readJsonObject() joins chunks, also within a character", async () => {
-  const bytes = new TextEncoder().encode('{"a":"é"}');
-  const chunks = [...bytes].map((byte) => new Uint8Array([byte]));
-  const { object } = await readJsonObject(post(ReadableStream.from(chunks)));
-
-  assertEquals(object, { a: "é" });
-});
-
-Deno.test("readJsonObject() keeps odd member names apart from the object's own", async () => {
-  const { object } = await readJsonObject(post('{"__proto__":{"name":"Rex"}}'));
-  assertEquals(object.name, undefined);
-});
-
-Deno.test.each([
-  ["no content-length", {}],
-  ["a content-length", { "content-length": "10" }],
-])("readJsonObject() takes as many bytes as allowed, with %s", async (_, headers) => {
-  const { bytes, object } = await readJsonObject(post('{"a":"bc"}', headers), PATIENT);
-
-  assertEquals(bytes.length, PATIENT.maxBytes);
-  assertEquals(object, { a: "bc" });
-});
-
-Deno.test("readJsonObject() refuses by content-length before it reads", async () => {
-  const source = endlessBody();
-  const request = post(source.stream, { "content-length": "11" });
-
-  await assertRefused(() => readJsonObject(request, PATIENT), "payload_too_large", "at most 10 bytes");
-  assertEquals(source.pulls(), 0);
-});
-
-Deno.test.each([
-  ["no content-length", {}],
-  ["a content-length that a transfer-encoding overrides", {
-    "content-length": "10",
-    "transfer-encoding": "chunked",
-  }],
-])("readJsonObject() stops reading once a body is too large, with %s", async (_, headers) => {
-  const source = endlessBody();
-
-  await assertRefused(() => readJsonObject(post(source.stream, headers), PATIENT), "payload_too_large");
-  assertLess(source.pulls(), 20);
-  assert(source.cancelled());
-});
-
-Deno.test.each([
-  ["no content-length", {}],
-  ["a content-length", { "content-length": "10" }],
-])("readJsonObject() gives up on a body that stalls, with %s", async (_, headers) => {
-  const stalled = new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(new TextEncoder().encode("{")),
-  });
-
-  const error = await assertRefused(
-    () => readJsonObject(post(stalled, headers), { maxBytes: 10, timeoutMs: 1 }),
-    "request_timeout",
-    "within 0.001 s",
-  );
-  assertEquals(error.headers, { connection: "close" });
-});
-
-Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
-  const slow = new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(new TextEncoder().encode("{")),
-    // By then the timer that was to be armed is.
-    pull: async (controller) => {
-      await setImmediate();
-      await setImmediate();
-      controller.enqueue(new TextEncoder().encode("}"));
-      controller.close();
-    },
-  });
-
-  assertEquals((await readJsonObject(post(slow))).object, {});
-});
-
-Deno.test.each([
-  ["no content-length", {}],
-  ["a content-length", { "content-length": "10" }],
-])("readJsonObject() refuses a body that breaks off, with %s", async (_, headers) => {
-  const broken = new ReadableStream<Uint8Array>({
-    pull: (controller) => controller.error(new TypeError("connection reset")),
-  });
-  await assertRefused(
-    () => readJsonObject(post(broken, headers)),
-    "invalid_request",
-    "before it was complete",
-  );
-});
-
-function post(body: BodyInit, headers: Record<string, string> = {}): Request {
-  return new Request("http://localhost/", { method: "POST", body, headers: { ...JSON_TYPE, ...headers } });
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
 }
 
 async function assertRefused(
-  read: () => Promise<unknown>,
+  reading: Promise<unknown>,
   code: ErrorCode,
-  message?: string,
-): Promise<ApiError> {
-  const error = await assertRejects(read, ApiError, message);
-  assertEquals(error.code, code);
-  return error;
+  message: string,
+  headers: Record<string, string> = {},
+): Promise<void> {
+  const error = await assertRejects(() => reading, ApiError, message);
+  assertEquals([error.code, error.headers], [code, headers]);
 }
 
 /** A body of spaces, one byte a pull. */
 function endlessBody() {
-  let pulls = 0;
-  let cancelled = false;
-  const stream = new ReadableStream<Uint8Array>({
-    pull: (controller) => {
-      pulls++;
-      controller.enqueue(new Uint8Array([0x20]));
-    },
-    cancel: () => {
-      cancelled = true;
-    },
-  }, { highWaterMark: 0 });
-  return { stream, pulls: () => pulls, cancelled: () => cancelled };
+  const source = { pulls: 0, cancelled: false };
+  const pull = (controller: ReadableStreamDefaultController) => {
+    source.pulls++;
+    controller.enqueue(encode(" "));
+  };
+  const cancel = () => void (source.cancelled = true);
+  return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
 }
+
+Deno.test.each<Record<string, string>>([
+  { "content-type": "application/json" },
+  { "content-type": "APPLICATION/JSON" },
+  { "content-type": "application/json; charset=utf-8" },
+  { "content-type": "application/json ;v=1;\tCharset=UTF8 ; v=2" },
+  { "content-type": 'application/json;charset="utf-8"' },
+  { "content-encoding": "Identity" },
+])("readJsonObject() takes what comes with %j", async (headers) => {
+  const { bytes, object } = await read('{"a":1}', headers);
+
+  assertEquals(object, { a: 1 });
+  assertEquals(bytes, encode('{"a":1}'));
+});
+
+const TYPE = "The Content-Type must be application/json.";
+const CHARSET = "The charset of the Content-Type must be utf-8.";
+const ENCODING = "The Content-Encoding must be identity, or left out.";
+
+Deno.test.each([
+  ["content-type", "", TYPE],
+  ["content-type", "text/json", TYPE],
+  ["content-type", "application/jsonp", TYPE],
+  ["content-type", MERGE_PATCH, TYPE],
+  ["content-type", "x application/json", TYPE],
+  ["content-type", "application/json; charset=iso-8859-1", CHARSET],
+  ["content-type", "application/json;v=1;CHARSET=utf-16", CHARSET],
+  ["content-type", "application/json; charset=utf-80", CHARSET],
+  ["content-type", 'application/json; charset="latin1"', CHARSET],
+  ["content-type", "application/json; charset=", CHARSET],
+  ["content-type", "application/json; charset=utf-8; charset=utf-7", CHARSET],
+  ["content-encoding", "gzip", ENCODING],
+  ["content-encoding", "identity, br", ENCODING],
+])("readJsonObject() refuses the %s '%s' unread: %s", async (name, value, message) => {
+  const source = endlessBody();
+
+  await assertRefused(read(source.stream, { [name]: value }), "invalid_content_type", message);
+
+  assertEquals(source.pulls, 0);
+});
+
+Deno.test("readJsonObject() takes another type as well where it is told to", async () => {
+  const readTyped = (type: string) =>
+    read("{}", { "content-type": type }, { ...BODY_RULES, otherType: MERGE_PATCH });
+
+  assertEquals((await readTyped(`${MERGE_PATCH}; charset=utf-8`)).object, {});
+  assertEquals((await readTyped("application/json")).object, {});
+  await assertRefused(readTyped(`${MERGE_PATCH}; charset=latin1`), "invalid_content_type", CHARSET);
+  await assertRefused(readTyped("text/plain"), "invalid_content_type", `application/json or ${MERGE_PATCH}.`);
+});
+
+Deno.test.each([
+  ["no body", null, "invalid_json", "must be valid JSON"],
+  ["half an object", '{"a":', "invalid_json", "must be valid JSON"],
+  ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
+  ["deep nesting", `{"a":${"[".repeat(25_000)}${"]".repeat(25_000)}}`, "invalid_json", "nested too deeply"],
+  ["a list", "[{}]", "invalid_request", "must be a JSON object"],
+  ["a string", '"{}"', "invalid_request", "must be a JSON object"],
+  ["null", "null", "invalid_request", "must be a JSON object"],
+])("readJsonObject() refuses %s", async (_, body, code, message) => {
+  await assertRefused(read(body), code, message);
+});
+
+Deno.test("readJsonObject() joins chunks, also within a character", async () => {
+  const chunks = [...encode('{"a":"é"}')].map((byte) => new Uint8Array([byte]));
+  assertEquals((await read(ReadableStream.from(chunks))).object, { a: "é" });
+});
+
+Deno.test.each([
+  ["unread, by its content-length", { "content-length": "11" }, 0, false],
+  ["once it has too many bytes", {}, 11, true],
+])("readJsonObject() refuses a body that is too large: %s", async (_, headers, pulls, cancelled) => {
+  const source = endlessBody();
+
+  await assertRefused(read(source.stream, headers, SHORT), "payload_too_large", "at most 10 bytes");
+
+  assertEquals([source.pulls, source.cancelled], [pulls, cancelled]);
+});
+
+Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "10" }]])(
+  "readJsonObject() takes a body of %s of as many bytes as allowed, and none that stalls or breaks off",
+  async (_, headers) => {
+    const stalled = new ReadableStream({ start: (controller) => controller.enqueue(encode("{")) });
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new TypeError("reset")) });
+    const late = read(stalled, headers, { ...SHORT, timeoutMs: 1 });
+
+    assertEquals((await read('{"a":"bc"}', headers, SHORT)).object, { a: "bc" });
+    await assertRefused(late, "request_timeout", "within 0.001 s", CLOSE);
+    await assertRefused(read(broken, headers, SHORT), "invalid_request", "ended before it was complete");
+  },
+);
+
+Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    // By then the timer that was to be armed is.
+    await setImmediate();
+    await setImmediate();
+    controller.enqueue(encode("{}"));
+    controller.close();
+  };
+
+  assertEquals((await read(new ReadableStream({ pull }, { highWaterMark: 0 }))).object, {});
+});
+
+Deno.test("readJsonObject() refuses chunks unread, unless they are allowed", async () => {
+  const chunked = { "transfer-encoding": "chunked" };
+  const source = endlessBody();
+
+  const reading = read(source.stream, chunked, SHORT);
+
+  await assertRefused(reading, "length_required", "Content-Length, not in chunks", CLOSE);
+  assertEquals(source.pulls, 0);
+  assertEquals((await read("{}", chunked, { ...SHORT, chunked: true })).object, {});
+});
+
+Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has no chunks", false]])(
+  "createApp() takes a body of unknown length over %s",
+  async (_, chunkedBodies) => {
+    await using service = await Harness.open({ chunkedBodies });
+    const { apiKey } = await service.createAccount("free");
+    const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
+    using client = Deno.createHttpClient({ http1: chunkedBodies, http2: !chunkedBodies });
+
+    const response = await fetch(`http://127.0.0.1:${server.port}/v1/messages`, {
+      client,
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+      body: ReadableStream.from(['{"message":', '"Hello"}'].map(encode)),
+    });
+
+    assertEquals([response.status, (await response.json()).message], [202, "Hello"]);
+    await server.stop();
+  },
+);

@@ -9,16 +9,10 @@ Deno.test.each([
   ["9007199254740992", 9007199254740992n],
   ["999999999999999", 999999999999999],
   ["0", 0],
-  ["7", 7],
-  ["1.0", NaN],
-  ["1e2", NaN],
-  ["1E2", NaN],
-  ["-0.5", NaN],
-  ["1e400", NaN],
   ['"9007199254740993"', "9007199254740993"],
   ["null", null],
-  ["true", true],
-  ['{"a":[1,{"b":2}]}', { a: [1, { b: 2 }] }],
+  ["[1.0,1e2,1E2,-0.5,1e400]", [NaN, NaN, NaN, NaN, NaN]],
+  ["1e2", NaN],
   ['{"a":[1,{"b":2.5,"c":9007199254740993}]}', { a: [1, { b: NaN, c: 9007199254740993n }] }],
   ['{"1.5":"2.5 and 9007199254740993"}', { "1.5": "2.5 and 9007199254740993" }],
 ])("parseJson() reads %s, also in a long text", (text, expected) => {
@@ -26,9 +20,9 @@ Deno.test.each([
   assertEquals(parseJson(text + " ".repeat(5_000)), expected);
 });
 
-Deno.test.each(["", " ", "{", "01", "1n", "NaN", "'a'", '{"a":1,}', "[1]]", "\ufeff1"])(
-  "parseJson() refuses '%s'",
-  (text) => {
+Deno.test("parseJson() refuses what is no JSON, also in a long text", () => {
+  for (const text of ["", "{", '{"a":1,}', "\ufeff1", "9007199254740993n"]) {
     assertThrows(() => parseJson(text), SyntaxError);
-  },
-);
+    assertThrows(() => parseJson(text + " ".repeat(5_000)), SyntaxError);
+  }
+});

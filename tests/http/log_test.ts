@@ -1,160 +1,145 @@
+import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
-import { createSecret, SECRET_LIKE } from "../../src/access/secret.ts";
+import { API_KEY_LIKE } from "../../src/access/api_key.ts";
+import type { Output } from "../../src/http/line_writer.ts";
 import { createLog, describeError } from "../../src/http/log.ts";
-import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { Harness } from "../harness.ts";
+import { Harness, NOON } from "../harness.ts";
 
-const ACCESS = {
-  time: "2027-01-15T12:00:00.000Z",
-  id: "r1",
-  method: "GET",
-  route: "/",
-  status: 200,
-  ms: 1,
-  keyId: "",
-};
-const ERROR = {
-  time: "2027-01-15T12:00:00.000Z",
-  id: "r1",
-  route: "/",
-  error: "TypeError",
-  at: "src/app.ts:1",
-};
+const TOKEN = "the.operator's+token";
+const TIME = "2027-01-15T12:00:00.000Z";
+const ACCESS = { time: TIME, id: "r1", method: "GET", route: "/", status: 200, ms: 1, accountId: "" };
+const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
-Deno.test("createLog() writes a JSON line to standard output for a request, if asked to", () => {
-  const lines = capture(Deno.stdout, () => createLog({ access: true, secret: SECRET_LIKE }).access?.(ACCESS));
-  assertEquals(lines, [`${JSON.stringify(ACCESS)}\n`]);
-});
+/** An output that keeps the lines, after so many turns of the event loop. */
+class LateOutput implements Output {
+  readonly lines: string[] = [];
+  readonly #turns: number;
 
-Deno.test("createLog() writes nothing for a request unless asked to", () => {
-  assertEquals(createLog({ access: false, secret: SECRET_LIKE }).access, undefined);
-});
-
-Deno.test.each([true, false])("createLog() writes a JSON line to standard error for an error", (access) => {
-  const lines = capture(Deno.stderr, () => createLog({ access, secret: SECRET_LIKE }).error(ERROR));
-  assertEquals(lines, [`${JSON.stringify(ERROR)}\n`]);
-});
-
-Deno.test("createLog() leaves keys out, wherever a client put them", () => {
-  const [id, method] = [createSecret("staging"), `GET_${createSecret("production")}`];
-  const log = createLog({ access: true, secret: SECRET_LIKE });
-
-  const lines = [
-    ...capture(Deno.stdout, () => log.access?.({ ...ACCESS, id, method })),
-    ...capture(Deno.stderr, () => log.error({ ...ERROR, id })),
-  ];
-
-  assertEquals(lines, [
-    `${JSON.stringify({ ...ACCESS, id: "[secret]", method: "GET_[secret]" })}\n`,
-    `${JSON.stringify({ ...ERROR, id: "[secret]" })}\n`,
-  ]);
-});
-
-Deno.test("createLog() goes on when nobody reads the log any more", () => {
-  const { writeSync } = Deno.stdout;
-  Deno.stdout.writeSync = () => {
-    throw new Deno.errors.BrokenPipe("Broken pipe");
-  };
-  try {
-    createLog({ access: true, secret: SECRET_LIKE }).access?.(ACCESS);
-  } finally {
-    Deno.stdout.writeSync = writeSync;
+  constructor(turns: number) {
+    this.#turns = turns;
   }
+
+  async write(bytes: Uint8Array): Promise<number> {
+    for (let turn = 0; turn < this.#turns; turn++) await setImmediate();
+    this.lines.push(...new TextDecoder().decode(bytes).trimEnd().split("\n"));
+    return bytes.length;
+  }
+}
+
+/** A log to two outputs. */
+function open(turns = { access: 1, errors: 1 }) {
+  const [access, errors] = [new LateOutput(turns.access), new LateOutput(turns.errors)];
+  const log = createLog({ access, errors, secrets: [API_KEY_LIKE, TOKEN], clock: () => NOON });
+  return { access, errors, log };
+}
+
+Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
+  "createLog() writes a JSON line for a request and one for an error, in turns %j",
+  async (turns) => {
+    const { access, errors, log } = open(turns);
+
+    log.access?.(ACCESS);
+    log.error(ERROR);
+    await log.flushed();
+
+    assertEquals(access.lines, [JSON.stringify(ACCESS)]);
+    assertEquals(errors.lines, [JSON.stringify(ERROR)]);
+  },
+);
+
+Deno.test("createLog() writes errors alone where requests are not to be logged", async () => {
+  const errors = new LateOutput(1);
+  const log = createLog({ access: undefined, errors, secrets: [], clock: () => NOON });
+
+  log.error(ERROR);
+  await log.flushed();
+
+  assertEquals([log.access, errors.lines], [undefined, [JSON.stringify(ERROR)]]);
 });
 
-Deno.test("describeError() names an error and its cause, without their messages", () => {
-  const error = new StoreUnavailable("secret", { cause: new TypeError("secret") });
-  assertEquals(describeError(error), { error: "StoreUnavailable (TypeError)", at: "" });
+Deno.test("createLog() tells when and how many lines were dropped", async () => {
+  const { access, log } = open();
+
+  for (let count = 0; count < 12; count++) log.access?.({ ...ACCESS, id: "x".repeat(99_999) });
+  await log.flushed();
+
+  assertEquals(access.lines.slice(10), [`{"time":"${TIME}","dropped":2}`]);
 });
 
 Deno.test.each([
   ["a string", "secret", "string"],
-  ["nothing", undefined, "undefined"],
   ["an error whose cause is a string", new Error("secret", { cause: "secret" }), "Error"],
-])("describeError() says no more than the type of %s", (_, thrown, error) => {
+  [
+    "an error with a cause",
+    new RangeError("secret", { cause: new TypeError("secret") }),
+    "RangeError (TypeError)",
+  ],
+])("describeError() says no more than the names of %s", (_, thrown, error) => {
   assertEquals(describeError(thrown), { error, at: "" });
 });
 
-Deno.test("describeError() tells the place in the source that an error came from", () => {
-  const error = new Error("secret at src/decoy.ts:1");
-  error.stack =
-    "Error: secret\n    at f (file:///srv/src/kv/store.ts:12:3)\n    at g (file:///srv/src/app.ts:1:1)";
-  assertEquals(describeError(error).at, "src/kv/store.ts:12");
+Deno.test("describeError() tells the place in the source that an error came from, or its cause", () => {
+  const cause = new Error();
+  cause.stack =
+    "Error: secret\n  at f (file:///srv/src/kv/store.ts:12:3)\n  at g (file:///srv/src/app.ts:1:1)";
+
+  assertEquals(describeError(cause).at, "src/kv/store.ts:12");
+  assertEquals(describeError(new Error("", { cause })).at, "src/kv/store.ts:12");
 });
 
-Deno.test("app() records each request under its route's pattern and its key's id", async () => {
-  using service = await Harness.open();
-  const { key: { id: keyId }, secret: key } = await service.issueKey({ minute: 5, day: 100 });
-  const { key: { id: spentId }, secret: spent } = await service.issueKey({ minute: 0, day: 100 });
-  const headers = { "x-request-id": "r1" };
+Deno.test("createApp() records each request: its id, the pattern of its route, its account's id, how long it took", async () => {
+  await using service = await Harness.open();
+  const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
+  const headers = { "content-type": "application/json" };
+  const pull = (controller: ReadableStreamDefaultController) => {
+    service.now += 250;
+    controller.close();
+  };
+  const slow = new ReadableStream({ pull }, { highWaterMark: 0 });
 
-  await service.fetch("POST /v1/pets", { key, headers, json: { name: "Rex", categoryId: 7 } });
-  await service.fetch("GET /v1/pets?status=sold&secret=1", { key, headers });
-  await service.fetch("HEAD /v1/pets/1", { key, headers });
-  await service.fetch("GET /v1/pets/private", { key, headers });
-  await service.fetch("GET /v1/private", { key, headers });
-  await service.fetch("GET /v1/pets", { headers });
-  await service.fetch("GET /v1/pets", { key: spent, headers });
-  await service.fetch("OPTIONS /v1/pets", { headers });
-  await service.fetch("GET /health", { headers });
+  const responses = [
+    await service.fetch("GET /v1/pets?status=sold&private=1", { key, headers: { "x-request-id": "r1" } }),
+    await service.fetch("PUT /v1/pets/private", { key }),
+    await service.fetch("HEAD /v1/private", { key }),
+    await service.fetch("POST /v1/pets", { key, headers, body: slow }),
+    await service.fetch("GET /v1/pets", { key }),
+    await service.fetch("GET /v1/pets"),
+    await service.fetch("OPTIONS /v1/pets"),
+    await service.fetch("GET /health"),
+  ];
 
-  const record = { time: "2027-01-15T12:00:00.000Z", id: "r1", ms: 0 };
-  assertEquals(service.accesses, [
-    { ...record, method: "POST", route: "/v1/pets", status: 201, keyId },
-    { ...record, method: "GET", route: "/v1/pets", status: 200, keyId },
-    { ...record, method: "HEAD", route: "/v1/pets/:petId", status: 200, keyId },
-    { ...record, method: "GET", route: "/v1/pets/:petId", status: 404, keyId },
-    { ...record, method: "GET", route: "", status: 404, keyId },
-    { ...record, method: "GET", route: "/v1/pets", status: 401, keyId: "" },
-    { ...record, method: "GET", route: "/v1/pets", status: 429, keyId: spentId },
-    { ...record, method: "OPTIONS", route: "/v1/pets", status: 204, keyId: "" },
-    { ...record, method: "GET", route: "/health", status: 200, keyId: "" },
+  const late = { time: "2027-01-15T12:00:00.250Z", ms: 0 };
+  const ids = responses.map(({ headers }) => headers.get("x-request-id"));
+  assertEquals([ids[0], service.accesses.map(({ id }) => id)], ["r1", ids]);
+  assertEquals(service.accesses.map(({ id: _, ...record }) => record), [
+    { time: TIME, method: "GET", route: "/v1/pets", status: 200, ms: 0, accountId },
+    { time: TIME, method: "PUT", route: "/v1/pets/:petId", status: 405, ms: 0, accountId },
+    { time: TIME, method: "HEAD", route: "", status: 404, ms: 0, accountId },
+    { time: TIME, method: "POST", route: "/v1/pets", status: 400, ms: 250, accountId },
+    { ...late, method: "GET", route: "/v1/pets", status: 429, accountId },
+    { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
+    { ...late, method: "OPTIONS", route: "/v1/pets", status: 204, accountId: "" },
+    { ...late, method: "GET", route: "/health", status: 200, accountId: "" },
   ]);
 });
 
-Deno.test("app() records how long the answer took", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  const slow = new ReadableStream<Uint8Array>({
-    pull: (controller) => {
-      service.now += 250;
-      controller.close();
-    },
-  }, { highWaterMark: 0 });
+Deno.test("createApp() never logs a key, valid or not, or another secret, wherever a client puts it", async () => {
+  const { access, errors, log } = open();
+  await using service = await Harness.open({ log });
+  const { apiKey } = await service.createAccount();
+  const headers = { "x-request-id": apiKey, host: apiKey };
 
-  await service.fetch("POST /v1/pets", { key, body: slow, headers: { "content-type": "application/json" } });
-
-  assertEquals(service.accesses.map(({ status, ms }) => [status, ms]), [[400, 250]]);
-});
-
-Deno.test("app() never logs a key, valid or not", async () => {
-  const service = await Harness.open();
-  const { secret } = await service.issueKey();
-  const mistyped = secret.slice(0, -1);
-
-  await service.fetch("GET /v1/pets", { key: secret });
-  await service.fetch("GET /v1/pets", { key: mistyped });
-  await service.fetch(`GET /v1/pets?key=${secret}`);
-  await service.fetch(`GET /v1/${secret}`);
-  service.kv.close();
-  await service.fetch("GET /v1/pets", { key: secret });
-
-  assertEquals([service.accesses.length, service.errors.length], [5, 1]);
-  assertEquals(JSON.stringify([service.accesses, service.errors]).includes(mistyped), false);
-});
-
-/** What is written to the output in the meantime. */
-function capture(output: { writeSync(bytes: Uint8Array): number }, run: () => void): string[] {
-  const lines: string[] = [];
-  const original = output.writeSync;
-  output.writeSync = (bytes) => {
-    lines.push(new TextDecoder().decode(bytes));
-    return bytes.length;
-  };
-  try {
-    run();
-  } finally {
-    output.writeSync = original;
+  for (const key of [apiKey, apiKey.slice(0, -1)]) await service.fetch("GET /v1/pets", { key });
+  await service.fetch("GET /v1/pets", { headers: { "x-request-id": `${TOKEN}${TOKEN}` } });
+  for (const target of [`GET /v1/pets?key=${apiKey}`, `GET /v1/${apiKey}`, `${apiKey} /v1/pets`]) {
+    await service.fetch(target, { headers });
   }
-  return lines;
-}
+  service.kv.getMany = () => Promise.reject(new Error(apiKey));
+  await service.fetch("GET /v1/pets", { key: apiKey, headers });
+  await log.flushed();
+
+  const lines = [...access.lines, ...errors.lines];
+  assertEquals([access.lines.length, errors.lines.length], [7, 1]);
+  assertEquals(lines.filter((line) => line.includes(apiKey.slice(0, -1)) || line.includes(TOKEN)), []);
+  assertEquals(access.lines.filter((line) => line.includes('"[secret]')).length, 5);
+});

@@ -1,82 +1,78 @@
-import { assertEquals, assertMatch } from "@std/assert";
-import { createResponse, jsonResponse } from "../../src/http/response.ts";
-import { Harness } from "../harness.ts";
+import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { createResponse, etagOf, jsonResponse, Representation } from "../../src/http/response.ts";
+import { variedResponses } from "./varied_responses.ts";
 
-const PET = '{"name":"Rex","categoryId":7}';
-const ALWAYS = { "x-content-type-options": "nosniff", "vary": "Origin" };
+const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
+const TAG = etagOf("[]");
+const LASTING = { ...ALWAYS, etag: TAG, "cache-control": "private, no-cache", sunset: "never" };
 
-Deno.test("createResponse() sends what every response has", () => {
-  const response = createResponse(null, { status: 204, headers: { allow: "GET" } });
+/** The response to a client that has a version of the representation, or none. */
+function respondTo(known: string | null, representation = representationOf("[]")): Response {
+  const headers: HeadersInit = known === null ? [] : [["if-none-match", known]];
+  return representation.respondTo(new Request("http://localhost/", { headers }));
+}
 
-  assertEquals(response.status, 204);
-  assertEquals(Object.fromEntries(response.headers), { ...ALWAYS, allow: "GET" });
-  assertEquals(response.body, null);
+function representationOf(text: string): Representation {
+  return new Representation(text, { type: "text/plain", headers: { sunset: "never" } });
+}
+
+Deno.test("createResponse() and jsonResponse() send what every response has, and what they are given", async () => {
+  const empty = createResponse(null, { status: 204, headers: { allow: "GET" } });
+  const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/pets/1" } });
+
+  assertEquals([empty.status, empty.body, json.status], [204, null, 200]);
+  assertEquals(Object.fromEntries(empty.headers), { ...ALWAYS, allow: "GET" });
+  assertEquals(Object.fromEntries(json.headers), {
+    ...ALWAYS,
+    "content-type": "application/json",
+    location: "/v1/pets/1",
+  });
+  assertEquals(await json.text(), '{"id":9007199254740993}');
 });
 
-Deno.test("jsonResponse() sends JSON text", async () => {
-  const response = jsonResponse('{"id":9007199254740993}');
-
-  assertEquals(response.status, 200);
-  assertEquals(Object.fromEntries(response.headers), { ...ALWAYS, "content-type": "application/json" });
-  assertEquals(await response.text(), '{"id":9007199254740993}');
+Deno.test("etagOf() is strong, the same for the same content, and another for another", () => {
+  assertMatch(TAG, /^"[\w-]{22}"$/);
+  assertEquals(etagOf("[]"), TAG);
+  assertNotEquals(etagOf("[] "), TAG);
 });
 
-Deno.test("jsonResponse() can be sent many times", async () => {
-  const original = jsonResponse("[]", { status: 201, headers: { location: "/v1/pets/1" } });
+Deno.test.each([TAG, `W/${TAG}`, `"6.a", ${TAG}`, `"6.a",W/${TAG},"8.a"`, "*"])(
+  "respondTo() is 304 when the client has %s",
+  (known) => {
+    const { status, headers, body } = respondTo(known);
 
-  const clones = [original.clone(), original.clone()];
-  clones[0]?.headers.set("x-request-id", "first");
+    assertEquals([status, body], [304, null]);
+    assertEquals(Object.fromEntries(headers), LASTING);
+  },
+);
 
-  assertEquals(clones.map(({ status }) => status), [201, 201]);
-  assertEquals(clones.map(({ headers }) => headers.get("x-request-id")), ["first", null]);
-  assertEquals(await Promise.all(clones.map((clone) => clone.text())), ["[]", "[]"]);
-});
+Deno.test.each([null, '"6.a"', '"6.a", "8.a"', ""])(
+  "respondTo() sends the body when the client has %s",
+  async (known) => {
+    const response = respondTo(known);
 
-Deno.test.each<[status: number, target: string, headers: Record<string, string>]>([
-  [200, "GET /v1/pets", {}],
-  [200, "GET /v1/pets/1", {}],
-  [201, "POST /v1/pets", { "content-type": "application/json" }],
-  [304, "GET /v1/pets", { "if-none-match": "*" }],
-  [204, "OPTIONS /v1/pets", {}],
-  [204, "OPTIONS /v1/pets", { "access-control-request-method": "GET" }],
-  [400, "GET /v1/pets?limit=0", {}],
-  [401, "GET /v1/pets", { authorization: "Bearer x" }],
-  [404, "GET /v1/pets/2", {}],
-  [404, "GET /nowhere", {}],
-  [405, "DELETE /v1/pets", {}],
-  [200, "GET /health", {}],
-  [200, "GET /docs/deprecations", {}],
-])("app() sends with every %i what every response has: %s", async (status, target, headers) => {
-  using service = await Harness.open();
-  const { secret } = await service.issueKey();
-  const init = {
-    headers: { authorization: `Bearer ${secret}`, ...headers },
-    body: target.startsWith("POST") ? PET : null,
-  };
-  await (await service.fetch("POST /v1/pets", { key: secret, json: JSON.parse(PET) })).body?.cancel();
+    assertEquals([response.status, await response.text()], [200, "[]"]);
+    assertEquals(Object.fromEntries(response.headers), { ...LASTING, "content-type": "text/plain" });
+  },
+);
 
-  const response = await service.fetch(target, init);
+Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
+  "respondTo() answers many who have %s, each with a response of its own",
+  async (known, body) => {
+    const representation = representationOf("[]");
 
-  assertEquals(response.status, status);
-  for (const [name, value] of Object.entries(ALWAYS)) assertEquals(response.headers.get(name), value);
-  assertMatch(response.headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
-  await response.body?.cancel();
-});
+    const responses = [1, 2].map(() => respondTo(known, representation));
+    responses[0]?.headers.set("x-request-id", "first");
 
-Deno.test("app() sends with a 429 and a 503 what every response has", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey({ minute: 1, day: 9 });
-  await (await service.fetch("GET /v1/pets", { key })).body?.cancel();
+    assertEquals(responses.map(({ headers }) => headers.get("x-request-id")), ["first", null]);
+    assertEquals(await Promise.all(responses.map((response) => response.text())), [body, body]);
+  },
+);
 
-  const responses = [
-    await service.fetch("GET /v1/pets", { key }),
-    await service.fetch("GET /v1/pets", { key }),
-  ];
-  service.kv.getMany = () => Promise.reject(new Error("No answer"));
-  responses.push(await service.fetch("GET /v1/pets", { key }));
-
-  assertEquals(responses.map(({ status }) => status), [429, 429, 503]);
-  for (const { headers } of responses) {
+Deno.test("createApp() sends what every response has, and says nothing of origins that nobody asked for", async () => {
+  for (const { headers } of await variedResponses({})) {
     for (const [name, value] of Object.entries(ALWAYS)) assertEquals(headers.get(name), value);
+    assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
+    assertEquals([...headers.keys()].filter((name) => name.startsWith("access-control-")), []);
   }
 });

@@ -1,28 +1,30 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { Harness } from "../harness.ts";
+import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
-import { listIds } from "../pets/catalogue.ts";
+import { assertConsistent } from "../pets/consistency.ts";
+import { JSON_TYPE, REX, Shop } from "../pets/shop.ts";
 
-const REX = { name: "Rex", categoryId: 7 };
 const DAY = 86_400_000;
 const ONCE = { "idempotency-key": "once" };
 const OPERATIONS = [
-  ["POST /v1/pets", 201, REX],
-  ["POST /v1/messages", 202, { message: "Hello" }],
+  ["POST /v1/pets", 201, { ...REX, message: "Hello" }],
+  ["POST /v1/messages", 202, { ...REX, message: "Hello" }],
 ] as const;
 
-Deno.test.each(OPERATIONS)("%s replays its first reply", async (target, status, json) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  const first = await service.fetch(target, { key, json, headers: ONCE });
-  service.now += DAY - 1;
+function isReplay({ headers }: Response): boolean {
+  return headers.get("idempotency-replayed") === "true";
+}
 
-  const again = await service.fetch(target, { key, json, headers: ONCE });
+Deno.test.each(OPERATIONS)("%s replays its first reply", async (target, status, json) => {
+  await using shop = await Shop.open();
+  const first = await shop.call(target, { json, headers: ONCE });
+  shop.now += DAY - 1;
+
+  const again = await shop.call(target, { json, headers: { "idempotency-key": '"once"' } });
 
   assertEquals([first.status, again.status], [status, status]);
-  assertEquals(first.headers.get("idempotency-replayed"), null);
-  assertEquals(again.headers.get("idempotency-replayed"), "true");
-  for (const name of ["content-type", "location"]) {
+  assertEquals([isReplay(first), isReplay(again)], [false, true]);
+  for (const name of ["content-type", "location", "etag"]) {
     assertEquals(again.headers.get(name), first.headers.get(name));
   }
   assertNotEquals(again.headers.get("x-request-id"), first.headers.get("x-request-id"));
@@ -30,90 +32,137 @@ Deno.test.each(OPERATIONS)("%s replays its first reply", async (target, status, 
   assertEquals(await again.text(), await first.text());
 });
 
-Deno.test.each(OPERATIONS)(
-  "%s makes another for a key that is 24 hours old",
-  async (target, status, json) => {
-    using service = await Harness.open();
-    const { secret: key } = await service.issueKey();
-    const first = await service.fetch(target, { key, json, headers: ONCE });
-    service.now += DAY;
+Deno.test.each(OPERATIONS)("%s makes another for a key that is 24 hours old", async (target, _, json) => {
+  await using shop = await Shop.open();
+  const other = { json: { ...json, more: 1 }, headers: ONCE };
+  const first = await shop.call(target, { json, headers: ONCE });
 
-    const second = await service.fetch(target, { key, json: { ...json, more: 1 }, headers: ONCE });
-    service.now += DAY - 1;
-    const replay = await service.fetch(target, { key, json: { ...json, more: 1 }, headers: ONCE });
+  shop.now += DAY;
+  const second = await shop.call(target, other);
+  shop.now += DAY - 1;
+  const replay = await shop.call(target, other);
 
-    assertEquals(second.status, status);
-    assertEquals(second.headers.get("idempotency-replayed"), null);
-    assertEquals(replay.headers.get("idempotency-replayed"), "true");
-    const text = await second.text();
-    assertNotEquals(text, await first.text());
-    assertEquals(await replay.text(), text);
-  },
-);
+  assertEquals([first, second, replay].map(isReplay), [false, false, true]);
+  const text = await second.text();
+  assertNotEquals(text, await first.text());
+  assertEquals(await replay.text(), text);
+});
 
 Deno.test.each(OPERATIONS)("%s makes one of many at once, in two processes", async (target, status, json) => {
-  using here = await Harness.open();
-  const elsewhere = new Harness(here.kv);
-  const { secret: key } = await here.issueKey();
+  await using shop = await Shop.open();
+  await using beside = shop.beside();
 
   const responses = await Promise.all(
-    Array.from(
-      { length: 40 },
-      (_, n) => (n % 2 ? here : elsewhere).fetch(target, { key, json, headers: ONCE }),
-    ),
+    Array.from({ length: 40 }, (_, n) => (n % 2 ? shop : beside).call(target, { json, headers: ONCE })),
   );
 
   assertEquals(responses.map((response) => response.status), new Array(40).fill(status));
-  const replayed = responses.filter(({ headers }) => headers.has("idempotency-replayed"));
-  assertEquals(replayed.length, 39);
+  assertEquals(responses.filter(isReplay).length, 39);
   assertEquals(new Set(await Promise.all(responses.map((response) => response.text()))).size, 1);
+  await assertConsistent(shop.kv);
 });
 
-Deno.test.each(OPERATIONS)("%s refuses a key that came with another body", async (target, _, json) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  const first = await service.fetch(target, { key, json, headers: ONCE });
+Deno.test.each(OPERATIONS)("%s refuses a key that came with another body", async (target, status, json) => {
+  await using shop = await Shop.open();
+  const [one, other] = [{ json, headers: ONCE }, { json: { ...json, more: 1 }, headers: ONCE }];
 
-  const other = await service.fetch(target, { key, json: { ...json, more: 1 }, headers: ONCE });
-  const again = await service.fetch(target, { key, json, headers: ONCE });
+  const [first, atOnce] = await Promise.all([shop.call(target, one), shop.call(target, other)]);
+  const later = await shop.call(target, other);
+  const again = await shop.call(target, one);
 
-  assertEquals(other.headers.get("idempotency-replayed"), null);
-  assertLimitHeaders(other);
-  await assertError(other, 422, "idempotency_key_reused", /another body/);
+  assertEquals([first.status, again.status], [status, status]);
+  for (const response of [atOnce, later]) {
+    assertEquals(isReplay(response), false);
+    assertLimitHeaders(response);
+    await assertError(response, 422, "idempotency_key_reused", /another body/);
+  }
   assertEquals(await again.text(), await first.text());
 });
 
-Deno.test("createPet() makes one animal of two different ones at once with the same key", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
+Deno.test("service makes another for another key, in another case, without, by another account, by another operation", async () => {
+  await using shop = await Shop.open();
+  const { apiKey } = await shop.createAccount();
+  const json = { ...REX, message: "Hello" };
+  const call = (headers: Record<string, string>, key = shop.key) =>
+    shop.fetch("POST /v1/pets", { key, json, headers });
 
-  const responses = await Promise.all(
-    ["Rex", "Tom"].map((name) =>
-      service.fetch("POST /v1/pets", { key, json: { ...REX, name }, headers: ONCE })
-    ),
-  );
+  const responses = [
+    await call(ONCE),
+    await call({ "idempotency-key": "Once" }),
+    await call({ "idempotency-key": "twice" }),
+    await call({}),
+    await call({}),
+    await call(ONCE, apiKey),
+    await shop.call("POST /v1/messages", { json, headers: ONCE }),
+  ];
 
-  assertEquals(responses.map(({ status }) => status).sort(), [201, 422]);
-  assertEquals(await listIds(service, key), [1]);
+  assertEquals(responses.map(({ status }) => status), [...new Array(6).fill(201), 202]);
+  assertEquals(responses.filter(isReplay), []);
+  assertEquals(await shop.ids(), [1, 2, 3, 4, 5, 6]);
+});
+
+Deno.test("createPet() replays to a key that was rotated since, also when the animal is gone", async () => {
+  await using shop = await Shop.open();
+  const { account, apiKey } = await shop.createAccount();
+  const first = await shop.fetch("POST /v1/pets", { key: apiKey, json: REX, headers: ONCE });
+  await shop.fetch("DELETE /v1/pets/1", { key: apiKey });
+  const rotated = await shop.accounts.rotate(account.id, 0, shop.now);
+
+  const again = await shop.fetch("POST /v1/pets", { key: rotated?.apiKey ?? "", json: REX, headers: ONCE });
+
+  assertEquals([again.status, isReplay(again)], [201, true]);
+  assertEquals(await again.text(), await first.text());
+  assertEquals(await shop.ids(), []);
 });
 
 Deno.test("createPet() makes one animal each for many keys of the greatest length at once", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  const json = { name: "🐶".repeat(255), categoryId: 7 };
+  await using shop = await Shop.open();
+  const json = { ...REX, name: "🐶".repeat(255) };
+  const keys = Array.from({ length: 210 }, (_, n) => ({ "idempotency-key": `${n}`.padStart(255, "k") }));
 
-  const responses = await Promise.all(
-    Array.from(
-      { length: 210 },
-      (_, n) =>
-        service.fetch("POST /v1/pets", {
-          key,
-          json,
-          headers: { "idempotency-key": `${n}`.padStart(255, "k") },
-        }),
-    ),
-  );
+  const responses = await Promise.all(keys.map((headers) => shop.call("POST /v1/pets", { json, headers })));
 
   assertEquals(responses.map(({ status }) => status), new Array(210).fill(201));
   assertEquals(new Set(responses.map(({ headers }) => headers.get("location"))).size, 210);
+});
+
+Deno.test("createPet() takes a key again after refusals, and refuses one that is none", async () => {
+  await using shop = await Shop.open();
+  const { apiKey: key } = await shop.createAccount({ minute: 3, day: 10 });
+  const responses = [
+    await shop.fetch("POST /v1/pets", { key, json: REX, headers: { "idempotency-key": "a b" } }),
+    await shop.fetch("POST /v1/pets", { key, body: "{", headers: { ...JSON_TYPE, ...ONCE } }),
+    await shop.fetch("POST /v1/pets", { key, json: { ...REX, name: 7 }, headers: ONCE }),
+    await shop.fetch("POST /v1/pets", { key, json: REX, headers: ONCE }),
+    await shop.fetch("POST /v1/pets", { key: key.slice(1), json: REX, headers: ONCE }),
+  ];
+  assertEquals(await shop.ids(), []);
+  shop.now += 60_000;
+
+  const response = await shop.fetch("POST /v1/pets", { key, json: REX, headers: ONCE });
+
+  assertEquals(responses.map(({ status }) => status), [400, 400, 400, 429, 401]);
+  assertEquals([response.status, isReplay(response)], [201, false]);
+});
+
+Deno.test.each<[string, (commit: Commit) => Promise<unknown>, boolean]>([
+  ["is lost", async () => {}, false],
+  ["applies and its reply is lost", ({ apply }) => apply(), true],
+])("createPet() makes one animal when a commit %s and the client tries again", async (_, meet, applies) => {
+  using kv = await Deno.openKv(":memory:");
+  let isBroken = true;
+  const commit = async (commit: Commit): Promise<CommitResult> => {
+    if (!isBroken || !commit.keys.some(([kind]) => kind === "pets")) return await commit.apply();
+    await meet(commit);
+    throw new TypeError("connection reset");
+  };
+  await using shop = await Shop.on(disturbed(kv, { commit }));
+
+  const failed = await shop.call("POST /v1/pets", { json: REX, headers: ONCE });
+  isBroken = false;
+  const again = await shop.call("POST /v1/pets", { json: REX, headers: ONCE });
+
+  await assertError(failed, 503, "store_unavailable");
+  assertEquals([again.status, isReplay(again)], [201, applies]);
+  assertEquals((await shop.ids()).length, 1);
 });

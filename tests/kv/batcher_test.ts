@@ -1,84 +1,83 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { batched, type Waiting } from "../../src/kv/batcher.ts";
+import { setImmediate } from "node:timers/promises";
+import { batched, type BatcherOptions } from "../../src/kv/batcher.ts";
 
-type Round = readonly Waiting<number, number>[];
+/** Doubles numbers in rounds, of which each waits until it is let go. */
+class Doubler {
+  readonly rounds: number[][] = [];
+  /** Rounds that run now. */
+  running = 0;
+  readonly double: (number: number) => Promise<number>;
+  #gate = Promise.withResolvers<void>();
 
-function items(round: Round): number[] {
-  return round.map(({ item }) => item);
+  constructor(options?: BatcherOptions) {
+    this.double = batched<number, number>(async (round) => {
+      this.rounds.push(round.map(({ item }) => item));
+      this.running++;
+      await this.#gate.promise;
+      this.running--;
+      for (const { item, resolve } of round) {
+        if (item < 0) throw new RangeError(`round with ${item}`);
+        resolve(item * 2);
+      }
+    }, options);
+  }
+
+  /** Lets the rounds that started so far end. */
+  letGo(): void {
+    this.#gate.resolve();
+    this.#gate = Promise.withResolvers();
+  }
 }
 
-function settle(round: Round): void {
-  for (const { item, resolve } of round) resolve(item * 2);
-}
+Deno.test("batched() joins whatever arrives during a round into the next one, and runs one at a time", async () => {
+  const doubler = new Doubler();
+  const first = [1, 2].map(doubler.double);
+  await setImmediate();
+  const second = [3, 4, 5].map(doubler.double);
+  await setImmediate();
+  assertEquals([doubler.rounds, doubler.running], [[[1, 2]], 1]);
 
-Deno.test("batched() joins whatever arrives during a round into the next one", async () => {
-  const rounds: number[][] = [];
-  const started = Promise.withResolvers<void>();
-  const gate = Promise.withResolvers<void>();
-  const double = batched<number, number>(async (round) => {
-    rounds.push(items(round));
-    started.resolve();
-    await gate.promise;
-    settle(round);
-  });
-
-  const first = [double(1), double(2)];
-  await started.promise;
-  const second = [double(3), double(4), double(5)];
-  assertEquals(rounds, [[1, 2]]);
-  gate.resolve();
-
-  assertEquals(await Promise.all([...first, ...second]), [2, 4, 6, 8, 10]);
-  assertEquals(rounds, [[1, 2], [3, 4, 5]]);
+  doubler.letGo();
+  assertEquals(await Promise.all(first), [2, 4]);
+  await setImmediate();
+  assertEquals([doubler.rounds, doubler.running], [[[1, 2], [3, 4, 5]], 1]);
+  doubler.letGo();
+  assertEquals(await Promise.all(second), [6, 8, 10]);
 });
 
-Deno.test("batched() never runs two rounds at once", async () => {
-  let running = 0;
-  let most = 0;
-  const double = batched<number, number>(async (round) => {
-    most = Math.max(most, ++running);
-    await Promise.resolve();
-    running--;
-    settle(round);
-  });
+Deno.test("batched() rejects what a round that throws has not settled, nothing else, and goes on", async () => {
+  const doubler = new Doubler();
+  const [before, ...failing] = [1, -2, 3].map(doubler.double);
+  const failures = failing.map((call) => assertRejects(() => call, RangeError, "round with -2"));
+  await setImmediate();
+  const next = doubler.double(4);
+  doubler.letGo();
 
-  const chain = async (item: number) => [await double(item), await double(item), await double(item)];
-  assertEquals(await Promise.all([chain(1), chain(2)]), [[2, 2, 2], [4, 4, 4]]);
-
-  assertEquals(most, 1);
+  assertEquals(await before, 2);
+  await Promise.all(failures);
+  doubler.letGo();
+  assertEquals(await next, 8);
+  const later = doubler.double(5);
+  await setImmediate();
+  doubler.letGo();
+  assertEquals(await later, 10);
 });
 
-Deno.test("batched() rejects exactly the calls of a round that throws, and goes on", async () => {
-  const rounds: number[][] = [];
-  const started = Promise.withResolvers<void>();
-  const gate = Promise.withResolvers<void>();
-  const double = batched<number, number>(async (round) => {
-    rounds.push(items(round));
-    started.resolve();
-    await gate.promise;
-    if (items(round).includes(1)) throw new RangeError("round of 1");
-    settle(round);
-  });
+Deno.test.each([
+  [false, 3, [1]],
+  [true, 3, [3]],
+  [true, 20, [9]],
+])(
+  "batched() that is patient (%j) takes of one call a turn, %i in all, so many into the first round",
+  async (patient, calls, sizes) => {
+    const doubler = new Doubler({ patient });
+    for (let call = 0; call < calls; call++) {
+      doubler.double(call);
+      await setImmediate();
+    }
+    for (let turn = 0; turn < 3; turn++) await setImmediate();
 
-  const failing = [double(1), double(2)].map((call) => assertRejects(() => call, RangeError, "round of 1"));
-  await started.promise;
-  const next = double(3);
-  gate.resolve();
-
-  await Promise.all(failing);
-  assertEquals(await next, 6);
-  assertEquals(await double(4), 8);
-  assertEquals(rounds, [[1, 2], [3], [4]]);
-});
-
-Deno.test("batched() leaves what a round settled before it threw as it is", async () => {
-  const double = batched<number, number>(([first]) => {
-    first?.resolve(7);
-    throw new RangeError("after the first");
-  });
-
-  const [first, second] = [double(1), double(2)];
-
-  assertEquals(await first, 7);
-  await assertRejects(() => second, RangeError, "after the first");
-});
+    assertEquals(doubler.rounds.map((round) => round.length), [...sizes]);
+  },
+);

@@ -2,40 +2,21 @@ import { assert, assertEquals } from "@std/assert";
 import { BoundedMap } from "../../src/kv/bounded_map.ts";
 import { seededRandom } from "../seeded_random.ts";
 
-Deno.test("BoundedMap never holds more than its capacity", () => {
-  for (const capacity of [2, 3, 10, 100]) {
-    const map = new BoundedMap<number, number>(capacity);
-    for (let key = 0; key < 10 * capacity; key++) {
-      map.set(key, key);
-      assert(map.size <= capacity);
-      assertEquals(map.get(key), key);
-    }
-  }
-});
-
-Deno.test("BoundedMap.get() stores nothing when the key is unknown", () => {
-  const map = new BoundedMap<string, number>(2);
-
-  assertEquals(map.get("a"), undefined);
-
-  assertEquals(map.size, 0);
-});
+/** A map of four entries at most, of which one has grown old. */
+function aged(): BoundedMap<string, number> {
+  return new BoundedMap<string, number>(4).set("a", 1).set("b", 2).set("c", 3);
+}
 
 Deno.test("BoundedMap.set() replaces the value, wherever the entry is", () => {
-  const map = new BoundedMap<string, number>(4).set("a", 1).set("b", 2).set("c", 3);
-
-  map.set("a", 4).set("c", 5);
+  const map = aged().set("a", 4).set("c", 5);
 
   assertEquals(["a", "b", "c"].map((key) => map.get(key)), [4, 2, 5]);
   assertEquals(map.size, 3);
 });
 
 Deno.test("BoundedMap.delete() forgets the entry, wherever it is", () => {
-  const map = new BoundedMap<string, number>(4).set("a", 1).set("b", 2).set("c", 3);
-
-  map.delete("a");
-  map.delete("c");
-  map.delete("never there");
+  const map = aged();
+  for (const key of ["a", "c", "never there"]) map.delete(key);
 
   assertEquals(["a", "b", "c"].map((key) => map.get(key)), [undefined, 2, undefined]);
   assertEquals(map.size, 1);
@@ -43,11 +24,12 @@ Deno.test("BoundedMap.delete() forgets the entry, wherever it is", () => {
 
 type Step = readonly ["get" | "set", number];
 
-/** A map after these steps. */
-function played(steps: readonly Step[], capacity: number): BoundedMap<number, number> {
+/** Whether a map still holds a key after these steps. */
+function holds(steps: readonly Step[], capacity: number, key: number): boolean {
   const map = new BoundedMap<number, number>(capacity);
   for (const [what, key] of steps) what === "get" ? map.get(key) : map.set(key, key);
-  return map;
+  assert(map.size <= capacity);
+  return map.get(key) !== undefined;
 }
 
 Deno.test("BoundedMap forgets nothing that was used later than something it holds, and at most half at once", () => {
@@ -59,11 +41,11 @@ Deno.test("BoundedMap forgets nothing that was used later than something it hold
   for (let step = 0; step < 200; step++) {
     const key = Math.floor(random() * keys.length);
     const what = random() < 0.5 ? "get" : "set";
-    const isUse = what === "set" || played(steps, capacity).get(key) !== undefined;
+    const isUse = what === "set" || holds(steps, capacity, key);
     steps.push([what, key]);
     if (isUse) byUse = [key, ...byUse.filter((used) => used !== key)];
 
-    const held = keys.filter((key) => played(steps, capacity).get(key) !== undefined);
+    const held = keys.filter((key) => holds(steps, capacity, key));
     assertEquals(held, byUse.slice(0, held.length).sort((a, b) => a - b));
     assert(held.length >= Math.min(byUse.length, capacity / 2));
   }

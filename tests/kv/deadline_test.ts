@@ -1,99 +1,85 @@
+import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
 import {
-  assertEquals,
-  assertGreater,
-  assertInstanceOf,
-  assertRejects,
-  assertStrictEquals,
-} from "@std/assert";
-import { KV_DEADLINE, StoreUnavailable, withDeadline } from "../../src/kv/deadline.ts";
-import { retried } from "../../src/kv/retry.ts";
+  AGAIN,
+  DeadlineExceeded,
+  pause,
+  retried,
+  StoreUnavailable,
+  withDeadline,
+} from "../../src/kv/deadline.ts";
+import { VirtualTime } from "../virtual_time.ts";
 import { hang } from "./disturbed_kv.ts";
 
-Deno.test("withDeadline() passes the value on when it comes in time", async () => {
+Deno.test("withDeadline() passes the value on when it comes in time, and rejects once the time is up", async () => {
   assertEquals(await withDeadline(Promise.resolve(7), 60_000), 7);
+  using time = new VirtualTime();
+  const late = withDeadline(hang(), 250);
+
+  await assertRejects(() => time.until(late, 249), Error, "Nothing came");
+  await assertRejects(() => time.until(late, 250), DeadlineExceeded, "No answer within 250 ms");
 });
 
-Deno.test("withDeadline() rejects when the promise never settles", async () => {
-  await assertRejects(() => withDeadline(hang(), 1), StoreUnavailable, "No answer within 1 ms");
-});
-
-Deno.test("withDeadline() rejects with StoreUnavailable, and the cause, when the promise rejects", async () => {
+Deno.test("withDeadline() rejects with StoreUnavailable and the cause, or with the StoreUnavailable there was", async () => {
   const cause = new TypeError("disk I/O error");
-
-  const error = await assertRejects(() => withDeadline(Promise.reject(cause), 60_000), StoreUnavailable);
-
-  assertStrictEquals(error.cause, cause);
-});
-
-Deno.test("withDeadline() passes a StoreUnavailable on as it is", async () => {
   const unavailable = new StoreUnavailable("inner");
+  const failing = (error: Error) =>
+    assertRejects(() => withDeadline(Promise.reject(error), 60_000), StoreUnavailable);
 
-  const error = await assertRejects(
-    () => withDeadline(Promise.reject(unavailable), 60_000),
-    StoreUnavailable,
-  );
-
-  assertStrictEquals(error, unavailable);
+  assertStrictEquals((await failing(cause)).cause, cause);
+  assertStrictEquals(await failing(unavailable), unavailable);
 });
 
-Deno.test("retried() repeats an attempt until it comes to something", async () => {
+Deno.test("retried() repeats an attempt until it comes to something, whatever that is, or throws", async () => {
   let attempts = 0;
+  const fourth = (result: () => unknown) => () => Promise.resolve(++attempts % 4 === 0 ? result() : AGAIN);
 
-  const result = await retried(() => Promise.resolve(++attempts === 4 ? "done" : undefined));
+  for (const result of ["done", null, false, undefined]) {
+    assertEquals(await retried(fourth(() => result)), result);
+  }
+  const failing = fourth(() => Promise.reject(new RangeError("no use")));
+  await assertRejects(() => retried(failing), RangeError, "no use");
 
-  assertEquals(result, "done");
-  assertEquals(attempts, 4);
+  assertEquals(attempts, 5 * 4);
 });
 
-Deno.test("retried() takes null and false for results", async () => {
-  assertEquals(await retried(() => Promise.resolve(null)), null);
-  assertEquals(await retried(() => Promise.resolve(false)), false);
+Deno.test("retried() gives up when attempts or time are spent", async () => {
+  using time = new VirtualTime();
+  for (const [takes, most] of [[0, 500], [2_000, 3]] as const) {
+    let attempts = 0;
+    const attempt = async () => {
+      attempts++;
+      await pause(takes);
+      return AGAIN;
+    };
+
+    const conflicts = retried(attempt, takes === 0 ? Infinity : undefined);
+
+    await assertRejects(() => time.until(conflicts, 60_000), StoreUnavailable, "conflicting");
+    assertEquals(attempts, most);
+  }
 });
 
-Deno.test("retried() does not repeat an attempt that throws", async () => {
-  let attempts = 0;
+Deno.test("retried() pauses longer from attempt to attempt, up to 20 ms", async () => {
+  using time = new VirtualTime();
+  const { random } = Math;
+  using _longest = { [Symbol.dispose]: () => Math.random = random };
+  Math.random = () => 1;
+  const starts: number[] = [];
 
-  const error = await retried<never>(() => {
-    attempts++;
-    throw new RangeError("no use");
-  }).catch((error) => error);
+  await time.until(retried(() => Promise.resolve(starts.push(time.now) < 24 ? AGAIN : 7)), 60_000);
 
-  assertInstanceOf(error, RangeError);
-  assertEquals(attempts, 1);
+  const pauses = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
+  assertEquals(pauses, Array.from({ length: 23 }, (_, index) => Math.min(index + 1, 20)));
 });
 
-Deno.test("retried() gives up after some attempts when none comes to anything", async () => {
-  using _noPause = replaced(Math, "random", () => 0);
-  let attempts = 0;
+Deno.test("pause() resolves after so many ms, or when the signal aborts", async () => {
+  using time = new VirtualTime();
+  const stop = new AbortController();
 
-  await assertRejects(() => retried(() => Promise.resolve(void attempts++)), StoreUnavailable);
+  await assertRejects(() => time.until(pause(20, stop.signal), 19), Error, "Nothing came");
+  await time.until(pause(20, stop.signal), 20);
+  const cut = pause(60_000, stop.signal);
+  stop.abort();
 
-  assertGreater(attempts, 100);
+  await time.until(cut, 0);
 });
-
-Deno.test("retried() gives up when an attempt that came to nothing took longer than the deadline", async () => {
-  let now = 0;
-  using _clock = replaced(performance, "now", () => now);
-  let attempts = 0;
-
-  await assertRejects(
-    () =>
-      retried(() => {
-        now += KV_DEADLINE * 0.6;
-        return Promise.resolve(void attempts++);
-      }),
-    StoreUnavailable,
-  );
-
-  assertEquals(attempts, 2);
-});
-
-function replaced<Name extends string, Value>(
-  object: Record<Name, Value>,
-  name: Name,
-  value: Value,
-): Disposable {
-  const original = object[name];
-  object[name] = value;
-  return { [Symbol.dispose]: () => object[name] = original };
-}

@@ -19,19 +19,14 @@ export interface Disturbance {
 
 /** The KV as it looks to somebody whose reads and commits are disturbed. */
 export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: Disturbance): Deno.Kv {
+  async function* list(selector: Deno.KvListSelector, options: Deno.KvListOptions) {
+    await read([]);
+    yield* kv.list(selector, options);
+  }
   const methods = new Map<string | symbol, unknown>([
-    ["get", async (key: Deno.KvKey) => {
-      await read([key]);
-      return await kv.get(key);
-    }],
-    ["getMany", async (keys: Deno.KvKey[]) => {
-      await read(keys);
-      return await kv.getMany(keys);
-    }],
-    ["list", async function* (selector: Deno.KvListSelector, options: Deno.KvListOptions) {
-      await read([]);
-      yield* kv.list(selector, options);
-    }],
+    ["get", async (key: Deno.KvKey) => (await read([key]), await kv.get(key))],
+    ["getMany", async (keys: Deno.KvKey[]) => (await read(keys), await kv.getMany(keys))],
+    ["list", list],
     ["atomic", () => disturbedOperation(kv.atomic(), commit)],
     ["close", () => kv.close()],
   ]);
@@ -46,6 +41,11 @@ export function carryOut({ apply }: Commit): Promise<CommitResult> {
 /** What SQLite says of a commit while another process holds the file: it was not applied. */
 export function locked(): Promise<never> {
   return Promise.reject(new TypeError("database is locked: Error code 5: The database file is locked"));
+}
+
+/** What SQLite says when the disk fails. */
+export function fail(): Promise<never> {
+  return Promise.reject(new TypeError("disk I/O error: /secret/animals.kv"));
 }
 
 /** What never comes to an end. */

@@ -1,168 +1,106 @@
-import { assert, assertEquals, assertGreater, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
+import { encodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
-import { carryOut, type Disturbance, disturbed, hang, locked } from "./disturbed_kv.ts";
+import { type Disturbance, fail, hang } from "./disturbed_kv.ts";
+import { DAY, RoughStore } from "./rough_store.ts";
 
-async function openStore(disturbance: Disturbance = {}): Promise<Store> {
-  return new Store(disturbed(await Deno.openKv(":memory:"), disturbance), { maxChecks: 100, deadline: 250 });
-}
-
-Deno.test("Store.get() gives a row, and null when there is none", async () => {
-  using store = await openStore();
-  const versionstamp = await store.commit("test", (operation) => operation.set(["row"], 1n));
-  assert(versionstamp);
-
-  assertEquals(await store.get(["row"]), { key: ["row"], value: 1n, versionstamp });
-  assertEquals(await store.get(["other"]), null);
-});
-
-Deno.test("Store.getMany() keeps the order of keys when they are more than one read takes", async () => {
-  using store = await openStore();
-  await store.commit("test", (operation) => {
-    for (let row = 0; row < 35; row += 2) operation.set(["row", row], row);
+Deno.test("Store reads rows one by one, in the order of their keys, and in a range up to a limit", async () => {
+  using fixture = await RoughStore.open();
+  const { store } = fixture;
+  const keys = Array.from({ length: 600 }, (_, row) => ["row", row]);
+  const result = await store.commit((operation) => {
+    for (const key of keys) operation.set(key, key[1]);
   });
+  const versionstamp = result.ok ? result.versionstamp : "";
+  const entry = (row: number) => ({ key: ["row", row], value: row, versionstamp });
 
-  const keys = Array.from({ length: 35 }, (_, row) => ["row", 34 - row]);
-  const values = (await store.getMany<number>(keys)).map((entry) => entry && entry.value);
-
-  assertEquals(values, keys.map((_, index) => index % 2 === 0 ? 34 - index : null));
+  assertEquals(await store.get(["row", 7]), entry(7));
+  assertEquals(await store.get(["row", -1]), null);
+  assertEquals(await store.getMany([["row", 2], ["none"], ["row", 1]]), [entry(2), null, entry(1)]);
   assertEquals(await store.getMany([]), []);
+  const rows = await store.list({ prefix: ["row"] }, 550);
+  assertEquals(rows.map(({ value }) => value), keys.slice(0, 550).map(([, row]) => row));
 });
 
-Deno.test("Store.list() gives the first rows, up to the limit", async () => {
-  using store = await openStore();
-  await store.commit("test", (operation) => {
-    for (let row = 1; row <= 600; row++) operation.set(["row", row], row);
-  });
+Deno.test.each<[string, Disturbance]>([
+  ["KV never answers", { read: hang, commit: hang }],
+  ["KV fails", { read: fail, commit: fail }],
+  ["only reads fail", { read: fail }],
+  ["only commits fail", { commit: fail }],
+])("Store rejects with StoreUnavailable, and its probe finds that out, when %s", async (_, disturbance) => {
+  using fixture = await RoughStore.open();
+  const { store } = fixture;
+  await store.probe();
+  fixture.disturbance = disturbance;
+  const reads = [() => store.get(["a"]), () => store.getMany([["a"]]), () => store.list({ prefix: [] }, 1)];
+  const calls = [
+    () => store.probe(),
+    ...disturbance.read ? [...reads, () => store.sweep()] : [],
+    ...disturbance.commit ? [() => store.commit(() => {})] : [],
+  ];
 
-  const rows = await store.list<number>({ prefix: ["row"] }, 550);
-
-  assertEquals(rows.map(({ value }) => value), Array.from({ length: 550 }, (_, index) => index + 1));
+  for (const call of calls) await assertRejects(call, StoreUnavailable);
 });
 
-Deno.test("Store.commit() stores nothing when a check fails", async () => {
-  using store = await openStore();
-  await store.commit("test", (operation) => operation.set(["row"], 1));
+Deno.test("Store.sweep() removes what killed processes left a day ago, as many marks as one commit can check", async () => {
+  using fixture = await RoughStore.open();
+  const { kv, store } = fixture;
+  const ages = [...Array(11).fill(DAY + 1), DAY, -DAY];
+  for (const [slot, age] of ages.entries()) {
+    await kv.set(["commits", "other", slot], encodeJson({ commit: 1, at: fixture.now - age }));
+  }
 
-  const versionstamp = await store.commit("test", (operation) => {
-    operation.check({ key: ["row"], versionstamp: null }).set(["row"], 2).set(["other"], 2);
-  });
+  assertEquals([await store.sweep(), await store.sweep(), await store.sweep()], [true, false, false]);
 
-  assertEquals(versionstamp, undefined);
-  assertEquals((await store.get(["row"]))?.value, 1);
-  assertEquals(await store.get(["other"]), null);
+  const others = (await fixture.marks()).filter(([process]) => process === "other");
+  assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
-Deno.test("Store.commit() resolves to the versionstamp of the rows when only its reply was lost", async () => {
-  using store = await openStore({
-    commit: async ({ apply }) => {
-      await apply();
-      return { ok: false };
-    },
-  });
+Deno.test("Store.sweep() leaves a mark that was set again meanwhile", async () => {
+  using fixture = await RoughStore.open();
+  const { kv, store } = fixture;
+  const mark: Deno.KvKey = ["commits", "other", 1];
+  await store.commit(() => {});
+  await kv.set(mark, encodeJson({ commit: 1, at: 0 }));
+  const alive = encodeJson({ commit: 2, at: fixture.now });
+  fixture.disturbance = { commit: async ({ apply }) => (await kv.set(mark, alive), await apply()) };
 
-  const versionstamp = await store.commit("test", (operation) => operation.set(["row"], 1));
+  await store.sweep();
 
-  assertEquals(versionstamp, (await store.get(["row"]))?.versionstamp);
-  assert(versionstamp);
+  assertEquals((await kv.get(mark)).value, alive);
 });
 
-Deno.test("Store.commit() is not taken in by the mark of an earlier commit when it was not applied", async () => {
-  let lost = false;
-  using store = await openStore({
-    commit: (commit) => lost ? Promise.resolve({ ok: false }) : carryOut(commit),
-  });
-  await store.commit("test", (operation) => operation.set(["row"], 1));
+Deno.test("Store.commit() goes on when its own marks were swept as if its process were dead", async () => {
+  using fixture = await RoughStore.open();
+  const { kv, store } = fixture;
+  const other = new Store(new Connection([kv]), { maxChecks: 10, clock: () => fixture.now });
+  for (const sweeper of [other, store]) {
+    await Promise.all([1, 2].map(() => store.commit(() => {})));
+    const before = await fixture.marks();
+    fixture.now += 2 * DAY;
+    await sweeper.sweep();
+    const after = new Set((await fixture.marks()).map(String));
+    assert(before.some((mark) => !after.has(String(mark))));
 
-  lost = true;
+    const rows = [1, 2].map((row) => store.commit((operation) => operation.set([row], row)));
+    const results = await Promise.all(rows);
 
-  assertEquals(await store.commit("test", (operation) => operation.set(["row"], 2)), undefined);
+    assertEquals(results.map(({ ok }) => ok), [true, true]);
+  }
 });
 
-Deno.test("Store.commit() is tried again until another process no longer locks the file", async () => {
-  let tries = 0;
-  using store = await openStore({ commit: (commit) => ++tries < 4 ? locked() : carryOut(commit) });
-
-  const versionstamp = await store.commit("test", (operation) => operation.set(["row"], 1));
-
-  assertEquals([tries, (await store.get(["row"]))?.versionstamp], [4, versionstamp]);
-});
-
-Deno.test("Store refuses at once, without asking KV, while too many operations hang", async () => {
-  const hanging = Promise.withResolvers<void>();
-  let asked = 0;
-  const kv = disturbed(await Deno.openKv(":memory:"), { read: () => (asked++, hanging.promise) });
-  using store = new Store(kv, { maxChecks: 100, deadline: 100 });
-
-  const first = await Promise.allSettled(Array.from({ length: 16 }, () => store.get(["row"])));
-  await assertRejects(() => store.get(["row"]), StoreUnavailable, "still hang");
-  assertEquals([first.every(({ status }) => status === "rejected"), asked], [true, 16]);
-
-  hanging.resolve();
-  await eventually(() => store.get(["row"]));
-});
-
-const failures: Record<string, Disturbance> = {
-  "never answers": { read: hang, commit: hang },
-  "fails": {
-    read: () => Promise.reject(new TypeError("disk I/O error")),
-    commit: () => Promise.reject(new TypeError("disk I/O error")),
-  },
-};
-
-for (const [what, disturbance] of Object.entries(failures)) {
-  Deno.test(`Store rejects with StoreUnavailable from every method when KV ${what}`, async () => {
-    const store = await openStore(disturbance);
-
-    await assertRejects(() => store.get(["row"]), StoreUnavailable);
-    await assertRejects(() => store.getMany([["row"]]), StoreUnavailable);
-    await assertRejects(() => store.list({ prefix: [] }, 1), StoreUnavailable);
-    await assertRejects(() => store.commit("test", () => {}), StoreUnavailable);
-    await assertRejects(() => store.probe(), StoreUnavailable);
-    await store.close();
-  });
-}
-
-Deno.test("Store.probe() rejects when KV reads but does not write", async () => {
-  using store = await openStore({ commit: hang });
-
-  assertEquals(await store.get(["row"]), null);
-
-  await assertRejects(() => store.probe(), StoreUnavailable);
-});
-
-Deno.test("Store.probe() rejects when KV writes but does not read", async () => {
-  using store = await openStore({ read: hang });
-
-  assert(await store.commit("test", (operation) => operation.set(["row"], 1)));
-
-  await assertRejects(() => store.probe(), StoreUnavailable);
-});
-
-Deno.test("Store.close() leaves none of its marks, and what was committed", async () => {
+Deno.test("Store.close() leaves what was committed, and none of its own marks", async () => {
   const path = await Deno.makeTempFile();
-  const store = new Store(await Deno.openKv(path), { maxChecks: 100 });
-  for (const slot of ["a", "b", "c"]) {
-    await store.commit(slot, (operation) => operation.set(["row", slot], slot));
-  }
-  const keysOf = async (kv: Deno.Kv) =>
-    (await Array.fromAsync(kv.list({ prefix: [] }))).map(({ key }) => key.join("/"));
-  {
-    using kv = await Deno.openKv(path);
-    assertGreater((await keysOf(kv)).length, 3);
-  }
+  const { store } = new RoughStore(await Deno.openKv(path));
+  await store.commit((operation) => operation.set(["commits", "other", 1], 1));
+  await Promise.all(["a", "b"].map((row) => store.commit((operation) => operation.set([row], row))));
 
   await store.close();
 
   using kv = await Deno.openKv(path);
-  assertEquals(await keysOf(kv), ["row/a", "row/b", "row/c"]);
+  const keys = (await Array.fromAsync(kv.list({ prefix: [] }))).map(({ key }) => key);
+  assertEquals(keys, [["a"], ["b"], ["commits", "other", 1]]);
   await Deno.remove(path);
 });
-
-/** Repeats what is refused until it is not. */
-async function eventually(call: () => Promise<unknown>): Promise<void> {
-  for (let refused = true; refused;) {
-    refused = await call().then(() => false, () => true);
-    await new Promise((resolve) => setTimeout(resolve));
-  }
-}

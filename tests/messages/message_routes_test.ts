@@ -1,95 +1,61 @@
-import { assertEquals } from "@std/assert";
-import { MessageStore } from "../../src/messages/message_store.ts";
-import { Harness } from "../harness.ts";
+import { assertEquals, assertMatch } from "@std/assert";
+import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
-import { JSON_TYPE } from "../pets/catalogue.ts";
+import { JSON_TYPE, Shop } from "../pets/shop.ts";
 
-Deno.test("createMessage() accepts a message and queues it", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  service.now += 1;
+Deno.test("createMessage() queues a message, and keeps to itself who sent it", async () => {
+  await using shop = await Shop.open();
+  const { account, apiKey: key } = await shop.createAccount();
+  shop.now += 1;
 
-  const response = await service.fetch("POST /v1/messages", { key, json: { message: "Hello", to: "you" } });
+  const response = await shop.fetch("POST /v1/messages", { key, json: { message: " Hello\n", to: "you" } });
 
   assertEquals(response.status, 202);
   assertEquals(response.headers.get("content-type"), "application/json");
   assertLimitHeaders(response);
-  const message = {
-    id: "msg_1",
-    message: "Hello",
-    status: "queued",
-    createdAt: "2027-01-15T12:00:00.001Z",
-  };
-  assertEquals(await response.json(), message);
-  assertEquals(await stored(service), [message]);
+  const { id, ...rest } = await response.json();
+  assertMatch(id, /^msg_\w{15}$/);
+  const message = { message: " Hello\n", status: "queued", createdAt: "2027-01-15T12:00:00.001Z" };
+  assertEquals(rest, message);
+  assertEquals(await stored(shop), [{ id, ...message, accountId: account.id }]);
 });
 
-Deno.test.each([
-  ["no message", "{}", JSON_TYPE, "invalid_request", /^message is required and must be a string/],
-  ["a message of null", '{"message":null}', JSON_TYPE, "invalid_request", /^message must be a string/],
-  ["a message that is a number", '{"message":1}', JSON_TYPE, "invalid_request", /^message must be a string/],
-  [
-    "a message that is a list",
-    '{"message":["a"]}',
-    JSON_TYPE,
-    "invalid_request",
-    /^message must be a string/,
-  ],
-  ["an empty message", '{"message":""}', JSON_TYPE, "invalid_request", /^message must have 1 to/],
-  ["JSON that is no object", '"Hello"', JSON_TYPE, "invalid_request", /object/],
-  ["no JSON", "Hello", JSON_TYPE, "invalid_json", /valid JSON/],
-  ["no body", null, JSON_TYPE, "invalid_json", /valid JSON/],
-  [
-    "another content type",
-    '{"message":"a"}',
-    { "content-type": "text/plain" },
-    "invalid_content_type",
-    /application\/json/,
-  ],
-  [
-    "no content type",
-    new TextEncoder().encode('{"message":"a"}'),
-    {},
-    "invalid_content_type",
-    /application\/json/,
-  ],
-])("createMessage() refuses %s and stores nothing", async (_, body, headers, code, message) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
+Deno.test.each<[string, string, ErrorCode, RegExp]>([
+  ["no message", "{}", "invalid_request", /^message is required and must be a string/],
+  ["a message of null", '{"message":null}', "invalid_request", /^message must be a string/],
+  ["an empty message", '{"message":""}', "invalid_request", /^message must have 1 to 10000 /],
+  ["10,001 characters", `{"message":"${"é".repeat(10_001)}"}`, "invalid_request", /1 to 10000 char/],
+  ["no JSON", "Hello", "invalid_json", /valid JSON/],
+])("createMessage() refuses %s and stores nothing", async (_, body, code, message) => {
+  await using shop = await Shop.open();
 
-  const response = await service.fetch("POST /v1/messages", { key, body, headers });
+  const response = await shop.call("POST /v1/messages", { body, headers: JSON_TYPE });
 
   assertLimitHeaders(response);
   await assertError(response, 400, code, message);
-  assertEquals(await stored(service), []);
+  assertEquals(await stored(shop), []);
 });
 
-Deno.test("createMessage() refuses a body beyond 64 KiB", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
+Deno.test.each([["ASCII", "x"], ["what JSON writes as six bytes", "\u0001"], ["four bytes of UTF-8", "🐶"]])(
+  "createMessage() stores many messages of 10,000 characters at once, each %s",
+  async (_, character) => {
+    await using shop = await Shop.open();
+    const json = { message: character.repeat(10_000) };
 
-  const response = await service.fetch("POST /v1/messages", { key, json: { message: "x".repeat(65_536) } });
+    const responses = await Promise.all(
+      Array.from(
+        { length: 20 },
+        (_, number) => shop.call("POST /v1/messages", { json, headers: { "idempotency-key": `${number}` } }),
+      ),
+    );
 
-  await assertError(response, 413, "payload_too_large");
-  assertEquals(await stored(service), []);
-});
+    assertEquals(responses.map(({ status }) => status), new Array(20).fill(202));
+    assertEquals((await stored(shop)).map(({ message }) => message), new Array(20).fill(json.message));
+  },
+);
 
-Deno.test("createMessage() asks for a key", async () => {
-  using service = await Harness.open();
-
-  const response = await service.fetch("POST /v1/messages", { json: { message: "Hello" } });
-
-  assertEquals(response.headers.get("www-authenticate"), 'Bearer realm="animal-store"');
-  await assertError(response, 401, "missing_api_key");
-  assertEquals(await stored(service), []);
-});
-
-/** Every message that waits, taken out of the store. */
-async function stored(service: Harness): Promise<unknown[]> {
-  const messages: unknown[] = [];
-  await new MessageStore(service.store).take(1_000, (message) => {
-    messages.push(message);
-    return Promise.resolve();
-  });
-  return messages;
+/** Every message that waits. */
+async function stored({ kv }: Shop): Promise<Record<string, unknown>[]> {
+  const rows = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["messages"] }));
+  return rows.map(({ value }) => JSON.parse(new TextDecoder().decode(value)));
 }

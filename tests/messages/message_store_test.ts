@@ -1,95 +1,60 @@
-import { assertEquals, assertRejects } from "@std/assert";
-import { Store } from "../../src/kv/store.ts";
+import { assert, assertEquals } from "@std/assert";
+import { ApiError } from "../../src/http/error.ts";
 import type { Message } from "../../src/messages/message.ts";
-import { MessageStore } from "../../src/messages/message_store.ts";
+import { MAX_WAITING, MessageStore } from "../../src/messages/message_store.ts";
+import { Harness, NOON } from "../harness.ts";
 
-const CREATED_AT = "2027-01-15T12:00:00.000Z";
+async function create(messages: MessageStore, text: string, now = NOON): Promise<Message> {
+  const message = await messages.create({ message: text, accountId: "a" }, now);
+  assert(message);
+  return message;
+}
 
-Deno.test("create() gives messages at once unique ids, in the order of the calls", async () => {
-  using store = await openStore();
+Deno.test("list() gives the oldest messages in the order of creation, whatever the clock did, and remove() those that are left", async () => {
+  await using service = await Harness.open();
+  const messages = new MessageStore(service.store);
+  const texts = Array.from({ length: 230 }, (_, number) => `Hello ${number}`);
+  const atOnce = await Promise.all(texts.map((text) => create(messages, text)));
+  const back = await create(messages, "back", NOON - 60_000);
+  const ahead = await create(messages, "ahead", NOON + 1);
+  const elsewhere = await create(new MessageStore(service.store), "elsewhere", NOON + 2);
+  const every = [...atOnce, back, ahead, elsewhere];
+  const list = (count: number) => Array.fromAsync(messages.list(count));
 
-  const created = await createMany(new MessageStore(store), 30);
+  for (const count of [1, 100, 105, 200, 233, 1_000]) assertEquals(await list(count), every.slice(0, count));
+  await messages.remove(every.slice(0, 220).map(({ id }) => id));
 
-  assertEquals(created.slice(0, 2), [
-    { id: "msg_1", message: "Hello 1", status: "queued", createdAt: CREATED_AT },
-    { id: "msg_2", message: "Hello 2", status: "queued", createdAt: CREATED_AT },
-  ]);
-  assertEquals(created.map((message) => message.id), idsTo(30));
+  assertEquals(await list(1_000), every.slice(220));
+  assertEquals(back.createdAt, new Date(NOON - 60_000).toISOString());
 });
 
-Deno.test("take() hands out the oldest messages once, in the order of creation", async () => {
-  using store = await openStore();
-  const messages = new MessageStore(store);
-  const created = await createMany(messages, 12);
+Deno.test("create() accepts exactly as many messages of an account as may wait, however many come at once", async () => {
+  await using service = await Harness.open();
+  const [one, two] = [new MessageStore(service.store), new MessageStore(service.store)];
+  const accept = async (messages: MessageStore): Promise<boolean> => {
+    try {
+      return await messages.create({ message: "Hello", accountId: "a" }, NOON) !== null ||
+        await accept(messages);
+    } catch (error) {
+      assertEquals(error instanceof ApiError && [error.code, error.headers], ["queue_full", {
+        "retry-after": "60",
+      }]);
+      return false;
+    }
+  };
 
-  const first = await takeAll(messages, 5);
-  const rest = await takeAll(messages, 100);
-  const none = await takeAll(messages, 100);
-
-  assertEquals(first, created.slice(0, 5));
-  assertEquals(rest, created.slice(5));
-  assertEquals(none, []);
-});
-
-Deno.test("take() takes as many as it is told to, also beyond a hundred", async () => {
-  using store = await openStore();
-  const messages = new MessageStore(store);
-  await createMany(messages, 210);
-
-  const taken = await messages.take(205, () => Promise.resolve());
-
-  assertEquals(taken, 205);
-  assertEquals((await takeAll(messages, 100)).map((message) => message.id), idsTo(210).slice(205));
-});
-
-Deno.test("take() keeps the message that could not be sent, and those after it", async () => {
-  using store = await openStore();
-  const messages = new MessageStore(store);
-  const created = await createMany(messages, 3);
-
-  await assertRejects(
-    () =>
-      messages.take(
-        3,
-        ({ id }) => id === "msg_2" ? Promise.reject(new TypeError("broken pipe")) : Promise.resolve(),
-      ),
-    TypeError,
-    "broken pipe",
+  const accepted = await Promise.all(
+    Array.from({ length: MAX_WAITING + 40 }, (_, index) => accept(index % 2 ? one : two)),
   );
 
-  assertEquals(await takeAll(messages, 3), created.slice(1));
+  assertEquals(accepted.filter((isAccepted) => isAccepted).length, MAX_WAITING);
+  assertEquals(await one.countWaiting("a"), MAX_WAITING);
+  const [first] = await Array.fromAsync(one.list(1));
+  assert(first);
+  await one.remove([first.id, first.id, "msg_unknown"]);
+  await one.remove([first.id]);
+  assertEquals(await one.countWaiting("a"), MAX_WAITING - 1);
+  assertEquals(await accept(two), true);
+  assertEquals(await accept(two), false);
+  assertEquals(await two.countWaiting(), MAX_WAITING);
 });
-
-Deno.test("create() does not use the id of a message that was taken", async () => {
-  using store = await openStore();
-  await createMany(new MessageStore(store), 2);
-  await takeAll(new MessageStore(store), 2);
-
-  const created = await new MessageStore(store).create({ message: "Hello", createdAt: CREATED_AT });
-
-  assertEquals(created?.id, "msg_3");
-});
-
-async function openStore(): Promise<Store> {
-  return new Store(await Deno.openKv(":memory:"), { maxChecks: 10 });
-}
-
-async function createMany(messages: MessageStore, count: number): Promise<Message[]> {
-  const created = await Promise.all(
-    idsTo(count).map((_, index) => messages.create({ message: `Hello ${index + 1}`, createdAt: CREATED_AT })),
-  );
-  return created.filter((message) => message !== undefined);
-}
-
-async function takeAll(messages: MessageStore, count: number): Promise<Message[]> {
-  const taken: Message[] = [];
-  await messages.take(count, (message) => {
-    taken.push(message);
-    return Promise.resolve();
-  });
-  return taken;
-}
-
-function idsTo(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `msg_${index + 1}`);
-}

@@ -1,68 +1,61 @@
-import { assertEquals } from "@std/assert";
-import { Harness } from "../harness.ts";
-import { assertError, assertLimitHeaders } from "../http/assertions.ts";
-import { addPets, available, listIds } from "./catalogue.ts";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { ApiError } from "../../src/http/error.ts";
+import { parsePetQuery, queryAfter } from "../../src/pets/pet_query.ts";
 
-const LIMIT = /\blimit must be an integer from 1 to 100\b/;
-const STATUS = /\bstatus must be one of available, pending, sold\b/;
-const CURSOR = /\bcursor must be\b/;
+const LIMIT = "The query parameter limit must be an integer from 1 to 100.";
+const STATUS = "The query parameter status must be one of available, pending, sold.";
+const CURSOR = "The query parameter cursor must be one that a Link header of this service gave.";
 
-Deno.test.each([
-  ["limit=0", LIMIT],
-  ["limit=101", LIMIT],
-  ["limit=-1", LIMIT],
-  ["limit=abc", LIMIT],
-  ["limit=1.5", LIMIT],
-  ["limit=1e1", LIMIT],
-  ["limit=0x10", LIMIT],
-  ["limit=", LIMIT],
-  ["limit", LIMIT],
-  ["limit=%201", LIMIT],
-  ["limit=+1", LIMIT],
-  ["limit=1000000000000000000000001", LIMIT],
-  ["limit=٣", LIMIT],
-  ["status=lost", STATUS],
-  ["status=SOLD", STATUS],
-  ["status=", STATUS],
-  ["status=sold,pending", STATUS],
-  ["status=__proto__", STATUS],
-  ["cursor=", CURSOR],
-  ["cursor=20", CURSOR],
-  ["cursor=!!!!", CURSOR],
-  ["cursor=%F0%9F%90%B6", CURSOR],
-  [`cursor=${btoa("0").replaceAll("=", "")}`, CURSOR],
-  [`cursor=${btoa("-1").replaceAll("=", "")}`, CURSOR],
-  [`cursor=${btoa("1.5").replaceAll("=", "")}`, CURSOR],
-  [`cursor=${btoa("1e3").replaceAll("=", "")}`, CURSOR],
-  [`cursor=${btoa("rex").replaceAll("=", "")}`, CURSOR],
-  [`cursor=${btoa("9007199254740993").replaceAll("=", "")}`, CURSOR],
-  ["limit=5&limit=5", /\blimit must be given at most once\b/],
-  ["status=sold&status=sold", /\bstatus must be given at most once\b/],
-  ["cursor=MQ&cursor=Mg", /\bcursor must be given at most once\b/],
-  ["limit=5&status=sold&limit=abc", /\blimit must be given at most once\b/],
-])("listPets() refuses ?%s", async (query, message) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
+const refused = {
+  [LIMIT]: [
+    ..."limit=0 limit=101 limit=-1 limit=abc limit=1.5 limit=1e1 limit=0x10 limit= limit limit=%201".split(
+      " ",
+    ),
+    ..."limit=+1 limit=1000000000000000000000001 limit=٣".split(" "),
+  ],
+  [STATUS]: "status=lost status=SOLD status= status=sold,pending status=__proto__".split(" "),
+  [CURSOR]: [
+    ..."cursor= cursor=20 cursor=!!!! cursor=é cursor=%F0%9F%90%B6 cursor=MQ== cursor=MQ= cursor=%20MQ".split(
+      " ",
+    ),
+    ...["0", "-1", "1.5", "1e3", "rex", "0001", " 12", "0x1", "Infinity", "9007199254740993"].map((id) =>
+      `cursor=${btoa(id).replaceAll("=", "")}`
+    ),
+    "cursor=MR",
+  ],
+  "limit must be given at most once.": ["limit=5&limit=5", "limit=5&status=sold&limit=abc"],
+  "status must be given at most once.": ["status=sold&status=sold"],
+  "cursor must be given at most once.": ["cursor=MQ&cursor=Mg"],
+};
 
-  const response = await service.fetch(`GET /v1/pets?${query}`, { key });
+for (const [message, queries] of Object.entries(refused)) {
+  Deno.test.each(queries)(`parsePetQuery() refuses ?%s: ${message}`, (query) => {
+    const error = assertThrows(() => parsePetQuery(`?${query}`), ApiError);
 
-  assertLimitHeaders(response);
-  await assertError(response, 400, "invalid_request", message);
-});
+    assertEquals([error.code, error.message], ["invalid_request", message]);
+  });
+}
 
 Deno.test.each([
-  ["", 20],
-  ["?limit=1", 1],
-  ["?limit=99", 99],
-  ["?limit=100", 100],
-  ["?l%69mit=%35", 5],
-  ["?unknown=1&unknown=2", 20],
-])("listPets() with '%s' returns %i of many", async (query, count) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  await addPets(service, key, available(101));
-
-  const ids = await listIds(service, key, query);
-
-  assertEquals(ids, Array.from({ length: count }, (_, index) => index + 1));
+  ["", {}],
+  ["?limit=1", { limit: 1 }],
+  ["?limit=100", { limit: 100 }],
+  ["?l%69mit=%35", { limit: 5 }],
+  ["?status=pending", { status: "pending" }],
+  ["?cursor=MQ", { after: 1 }],
+  ["?unknown=1&unknown=2&Limit=0", {}],
+])("parsePetQuery() of '%s' differs from the defaults in %o", (query, difference) => {
+  assertEquals<unknown>(parsePetQuery(query), { limit: 20, status: undefined, after: 0, ...difference });
 });
+
+Deno.test.each([1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER])(
+  "parsePetQuery() undoes queryAfter() the animal %i",
+  (id) => {
+    for (const status of [undefined, "sold"] as const) {
+      const query = queryAfter({ limit: 7, status }, id);
+
+      assertMatch(query, /^\?[\w=&-]+$/);
+      assertEquals(parsePetQuery(query), { limit: 7, status, after: id });
+    }
+  },
+);

@@ -1,169 +1,129 @@
-import { assertEquals } from "@std/assert";
-import { BODY_LIMITS } from "../../src/http/body.ts";
-import { Harness } from "../harness.ts";
+import { assertEquals, assertMatch } from "@std/assert";
+import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
-import { addPets, JSON_TYPE, listIds } from "./catalogue.ts";
+import { JSON_TYPE, REX, Shop } from "./shop.ts";
 
-const START = '{"name":"Rex","categoryId":7,"pad":"';
-const REX = { id: 1, name: "Rex", categoryId: 7, status: "available" };
+Deno.test("createPet() answers with the animal, where it is, and its tag", async () => {
+  await using shop = await Shop.open();
 
-Deno.test("createPet() assigns ids from 1 when the store is empty", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-
-  const response = await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 7 } });
+  const response = await shop.call("POST /v1/pets", { json: REX });
 
   assertEquals(response.status, 201);
-  assertEquals(response.headers.get("location"), "/v1/pets/1");
+  assertEquals(response.headers.get("location"), "http://localhost:8000/v1/pets/1");
   assertEquals(response.headers.get("content-type"), "application/json");
   assertEquals(response.headers.get("x-content-type-options"), "nosniff");
+  assertMatch(response.headers.get("etag") ?? "", /^"[\w-]{22}"$/);
   assertLimitHeaders(response);
-  assertEquals(await response.json(), REX);
+  assertEquals(await response.json(), { id: 1, ...REX, status: "available" });
 });
 
-Deno.test("getPet() finds the animal that createPet() located", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  await addPets(service, key, ["sold", "pending"]);
-  const created = await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 7 } });
+Deno.test.each(["0", "-1", "9007199254740993", "9223372036854775807", "-9223372036854775808"])(
+  "service keeps categoryId %s digit for digit, also when another member is changed",
+  async (categoryId) => {
+    await using shop = await Shop.open();
+    const body = `{"categoryId":${categoryId},"name":"Rex"}`;
+    const pet = `{"id":1,"name":"Rex","categoryId":${categoryId},"status":"sold"}`;
+    const added = await shop.call("POST /v1/pets", { body, headers: JSON_TYPE });
 
-  const response = await service.fetch(`GET ${created.headers.get("location")}`, { key });
+    const changed = await shop.patch(1, { status: "sold" });
+    const got = await shop.call("GET /v1/pets/1");
+    const listed = await shop.call("GET /v1/pets");
+    const filtered = await shop.call("GET /v1/pets?status=sold");
 
-  assertEquals(response.status, 200);
-  assertEquals(response.headers.get("content-type"), "application/json");
-  assertLimitHeaders(response);
-  assertEquals(await response.json(), { ...REX, id: 3 });
+    assertEquals(await added.text(), pet.replace("sold", "available"));
+    assertEquals(await changed.text(), pet);
+    assertEquals(await got.text(), pet);
+    assertEquals(await listed.text(), `[${pet}]`);
+    assertEquals(await filtered.text(), `[${pet}]`);
+  },
+);
+
+Deno.test.each(
+  ["2", "0", "-1", "01", "+1", "1.0", "1e0", "0x1", "1n", "%201", "%00", "rex", "__proto__", "constructor"]
+    .concat("9007199254740993", "9223372036854775807", "9223372036854775808", "1".repeat(400)),
+)("service has no animal %s", async (petId) => {
+  await using shop = await Shop.open();
+  await shop.add("available");
+
+  for (const init of [{}, { method: "PATCH", json: {} }, { method: "DELETE" }]) {
+    const response = await shop.call(`${init.method ?? "GET"} /v1/pets/${petId}`, init);
+
+    assertLimitHeaders(response);
+    await assertError(response, 404, "pet_not_found", /petId/);
+  }
+  assertEquals(await shop.ids(), [1]);
 });
 
-Deno.test("getPet() takes an escaped petId", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  await addPets(service, key, ["available"]);
+Deno.test.each<[string, string | null, string, number, ErrorCode]>([
+  ["no body", null, "application/json", 400, "invalid_json"],
+  ["a wrong value", '{"name":null,"categoryId":7}', "application/json", 400, "invalid_request"],
+  ["plain text", '{"name":"Tom","categoryId":7}', "text/plain", 400, "invalid_content_type"],
+  ["64 KiB and a byte", JSON.stringify(REX).padEnd(65_537), "application/json", 413, "payload_too_large"],
+])("createPet() and updatePet() refuse %s and store nothing", async (_, body, type, status, code) => {
+  await using shop = await Shop.open();
+  await shop.add("available");
+  const before = await (await shop.call("GET /v1/pets")).text();
 
-  const response = await service.fetch("GET /v1/pets/%31", { key });
+  for (const target of ["POST /v1/pets", "PATCH /v1/pets/1"]) {
+    const response = await shop.call(target, { body, headers: { "content-type": type } });
 
-  assertEquals(response.status, 200);
-  assertEquals(await response.json(), REX);
+    assertLimitHeaders(response);
+    await assertError(response, status, code);
+  }
+  assertEquals(await (await shop.call("GET /v1/pets")).text(), before);
 });
 
 Deno.test.each([
-  "2",
-  "0",
-  "-1",
-  "01",
-  "+1",
-  "1.0",
-  "1e0",
-  "0x1",
-  "1n",
-  "%201",
-  "%00",
-  "rex",
-  "9007199254740993",
-  "9223372036854775807",
-  "9223372036854775808",
-  "1".repeat(400),
-  "__proto__",
-  "constructor",
-])("getPet() does not find %s", async (petId) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  await addPets(service, key, ["available"]);
-
-  const response = await service.fetch(`GET /v1/pets/${petId}`, { key });
-
-  assertLimitHeaders(response);
-  await assertError(response, 404, "pet_not_found", /petId/);
-});
-
-Deno.test.each([
-  ["no body", null, JSON_TYPE, 400, "invalid_json"],
-  ["no JSON", "name=Rex", JSON_TYPE, 400, "invalid_json"],
-  ["a list", "[]", JSON_TYPE, 400, "invalid_request"],
-  [
-    "another content type",
-    '{"name":"Rex","categoryId":7}',
-    { "content-type": "text/plain" },
-    400,
-    "invalid_content_type",
-  ],
-  ["invalid UTF-8", new Uint8Array([0x22, 0xff, 0x22]), JSON_TYPE, 400, "invalid_json"],
-  ["50,000 brackets", "[".repeat(50_000), JSON_TYPE, 400, "invalid_json"],
-  [
-    "25,000 brackets within",
-    `${START}","x":${"[".repeat(25_000)}${"]".repeat(25_000)}}`,
-    JSON_TYPE,
-    400,
-    "invalid_json",
-  ],
-  ["12 MiB", `${START}${"x".repeat(12 * 2 ** 20)}"}`, JSON_TYPE, 413, "payload_too_large"],
-  [
-    "a content-length of 12 MiB",
-    "{}",
-    { ...JSON_TYPE, "content-length": `${12 * 2 ** 20}` },
-    413,
-    "payload_too_large",
-  ],
-])("createPet() refuses %s and stores nothing", async (_, body, headers, status, code) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-
-  const response = await service.fetch("POST /v1/pets", { key, body, headers });
-
-  assertLimitHeaders(response);
-  await assertError(response, status, code);
-  assertEquals(await listIds(service, key), []);
-});
-
-Deno.test.each([
-  ["in one piece", (body: string): BodyInit => body, {}],
-  ["in one piece with a content-length", (body: string): BodyInit => body, { "content-length": "65536" }],
-  ["in chunks", (body: string): BodyInit => chunked(body), {}],
-])("createPet() takes 64 KiB %s and not one byte more", async (_, bodyOf, headers) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  const body = START.padEnd(65_534, "x") + '"}';
-  const init = { key, headers: { ...JSON_TYPE, ...headers } };
-
-  const fits = await service.fetch("POST /v1/pets", { ...init, body: bodyOf(body) });
-  const tooLong = await service.fetch("POST /v1/pets", { ...init, body: bodyOf(`${body} `) });
-
-  assertEquals(BODY_LIMITS, { maxBytes: 65_536, timeoutMs: 10_000 });
-  assertEquals(fits.status, 201);
-  assertLimitHeaders(tooLong);
-  await assertError(tooLong, 413, "payload_too_large", /65536 bytes/);
-  assertEquals(await listIds(service, key), [1]);
-});
-
-Deno.test("listPets() lists nothing when the store is empty", async () => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-
-  const response = await service.fetch("GET /v1/pets", { key });
-
-  assertEquals(response.status, 200);
-  assertEquals(response.headers.get("content-type"), "application/json");
-  assertEquals(response.headers.get("link"), null);
-  assertLimitHeaders(response);
-  assertEquals(await response.text(), "[]");
-});
-
-Deno.test.each([
+  ["", [1, 2, 3, 4, 5, 6]],
   ["?status=available", [1, 4]],
   ["?status=pending", [2]],
   ["?status=sold", [3, 5, 6]],
   ["?status=sold&limit=2", [3, 5]],
-  ["", [1, 2, 3, 4, 5, 6]],
-])("listPets() with '%s' lists what fits, ascending by id", async (query, ids) => {
-  using service = await Harness.open();
-  const { secret: key } = await service.issueKey();
-  await addPets(service, key, ["available", "pending", "sold", "available", "sold", "sold"]);
+  ["?status=sold&cursor=Mw", [5, 6]],
+  ["?cursor=Ng", []],
+  ["?cursor=OTAwNzE5OTI1NDc0MDk5MQ", []],
+])("listPets() with '%s' lists what fits, ascending by id: %o", async (query, ids) => {
+  await using shop = await Shop.open();
+  await shop.add("available", "pending", "sold", "available", "sold", "sold");
 
-  assertEquals<unknown>(await listIds(service, key, query), ids);
+  assertEquals<unknown>(await shop.ids(query), ids);
 });
 
-function chunked(text: string): ReadableStream<Uint8Array> {
-  const bytes = new TextEncoder().encode(text);
-  const middle = bytes.length / 2;
-  return ReadableStream.from([bytes.subarray(0, middle), bytes.subarray(middle)]);
-}
+Deno.test("listPets() lists nothing where there is nothing, and names what is wrong with a query", async () => {
+  await using shop = await Shop.open();
+
+  const empty = await shop.call("GET /v1/pets");
+  const wrong = await shop.call("GET /v1/pets?limit=0");
+
+  assertEquals(empty.status, 200);
+  assertEquals(empty.headers.get("content-type"), "application/json");
+  assertEquals(empty.headers.get("link"), null);
+  assertLimitHeaders(empty);
+  assertEquals(await empty.text(), "[]");
+  assertLimitHeaders(wrong);
+  await assertError(wrong, 400, "invalid_request", /\blimit must be/);
+});
+
+Deno.test.each(["/v1/pets", "/v1/pets?limit=1", "/v1/pets?status=sold", "/v1/pets/1"])(
+  "service lets clients keep and revalidate GET and HEAD %s",
+  async (path) => {
+    await using shop = await Shop.open();
+    await shop.add("available", "sold");
+    const first = await shop.call(`GET ${path}`);
+    const etag = first.headers.get("etag") ?? "";
+
+    const again = await shop.call(`GET ${path}`, { headers: { "if-none-match": etag } });
+    const other = await shop.call(`HEAD ${path}`, { headers: { "if-none-match": '"other"' } });
+
+    assertEquals([first.status, again.status, other.status], [200, 304, 200]);
+    for (const { headers } of [first, again, other]) {
+      assertEquals(headers.get("etag"), etag);
+      assertEquals(headers.get("cache-control"), "private, no-cache");
+      assertEquals(headers.get("vary"), "Origin");
+      assertEquals(headers.get("link"), first.headers.get("link"));
+    }
+    assertLimitHeaders(again);
+    assertEquals(again.headers.get("content-type"), null);
+    assertEquals(again.body, null);
+  },
+);

@@ -1,138 +1,162 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
+import { Connection } from "../../src/kv/connection.ts";
+import { CorruptRow } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
-import { type NewPet, type PetStatus, toJson } from "../../src/pets/pet.ts";
-import { PetStore } from "../../src/pets/pet_store.ts";
-import { Harness } from "../harness.ts";
-import { petsOf } from "./catalogue.ts";
+import type { NewPet, Pet } from "../../src/pets/pet.ts";
+import { CATALOGUE_VERSION, type OwnedPet, PetStore } from "../../src/pets/pet_store.ts";
+import { type Disturbance, disturbed } from "../kv/disturbed_kv.ts";
+import { assertConsistent } from "./consistency.ts";
 
-Deno.test("create() gives hundreds at once unique ids, in the order of the calls", async () => {
-  using store = await openStore();
-  const pets = new PetStore(store);
-
-  const created = await Promise.all(Array.from({ length: 350 }, (_, index) => pets.create(named(index))));
-
-  assertEquals(
-    created.map((pet) => [pet?.id, pet?.name]),
-    Array.from({ length: 350 }, (_, index) => [index + 1, `Rex ${index}`]),
-  );
-  assertEquals((await pets.head(Infinity)).lastId, 350);
-});
-
-Deno.test("createPet() gives unique ids when two processes create at once", async () => {
-  using here = await Harness.open();
-  const elsewhere = new Harness(here.kv);
-  const { secret: key } = await here.issueKey();
-
-  const responses = await Promise.all(
-    Array.from({ length: 120 }, (_, index) =>
-      (index % 2 ? here : elsewhere).fetch("POST /v1/pets", {
-        key,
-        json: { name: `Rex ${index}`, categoryId: index },
-      })),
-  );
-
-  const created = await Promise.all(responses.map((response) => response.json()));
-  assertEquals(responses.map(({ status }) => status), new Array(120).fill(201));
-  assertEquals(created.map(({ name }) => name), Array.from({ length: 120 }, (_, index) => `Rex ${index}`));
-  const ascending = created.sort((a, b) => a.id - b.id);
-  assertEquals(ascending.map(({ id }) => id), Array.from({ length: 120 }, (_, index) => index + 1));
-  const first = await petsOf(await here.fetch("GET /v1/pets?limit=100", { key }));
-  assertEquals<unknown>(first, ascending.slice(0, 100));
-});
-
-Deno.test("create() continues after what another process has created in between", async () => {
-  using store = await openStore();
-  const here = new PetStore(store);
-  const elsewhere = new PetStore(store);
-
-  const ids: unknown[] = [];
-  for (const pets of [here, elsewhere, here, here, elsewhere, elsewhere, here]) {
-    ids.push((await pets.create(named(1)))?.id);
-  }
-
-  assertEquals(ids, [1, 2, 3, 4, 5, 6, 7]);
-});
-
-Deno.test("create() continues after the highest id when the store is opened again", async () => {
-  using store = await openStore();
-  const before = new PetStore(store);
-  await Promise.all([before.create(named(1)), before.create(named(2))]);
-
-  assertEquals((await new PetStore(store).create(named(3)))?.id, 3);
-});
-
-Deno.test("find() finds an animal by its id only, and one that is added after it was missed", async () => {
-  using store = await openStore();
-  const pets = new PetStore(store);
-  await pets.create(named(1));
-
-  assertEquals((await pets.find(1))?.json, toJson({ id: 1, ...named(1) }));
-  assertEquals(await pets.find(2), undefined);
-  await pets.create(named(2));
-  assertEquals((await pets.find(2))?.json, toJson({ id: 2, ...named(2) }));
-});
-
-Deno.test("find() reads an animal once, for it never changes", async () => {
-  using kv = await Deno.openKv(":memory:");
-  const pets = new PetStore(new Store(kv, { maxChecks: 10 }));
-  await pets.create(named(1));
-  await pets.create(named(2));
-  const { get } = kv;
-  let reads = 0;
-  kv.get = <T>(key: Deno.KvKey) => {
-    reads++;
-    return get.call<Deno.Kv, [Deno.KvKey], Promise<Deno.KvEntryMaybe<T>>>(kv, key);
-  };
-
-  const found: unknown[] = [];
-  for (const id of [1, 2, 1, 2]) found.push((await pets.find(id))?.json);
-
-  assertEquals(found, [1, 2, 1, 2].map((id) => toJson({ id, ...named(id) })));
-  assertEquals(reads, 2);
-});
-
-Deno.test.each<PetStatus | undefined>([undefined, "sold"])(
-  "list() by status %s leaves out what was added after the head",
-  async (status) => {
-    using store = await openStore();
-    const pets = new PetStore(store);
-    await Promise.all([pets.create(named(1)), pets.create(named(2))]);
-    const head = await pets.head(Infinity);
-    await pets.create(named(3));
-
-    const { pets: listed, next } = await pets.list({ limit: 2, status, after: 0 }, head);
-
-    assertEquals(listed, [1, 2].map((id) => toJson({ id, ...named(id) })));
-    assertEquals(next, undefined);
-  },
-);
-
-Deno.test("find() and list() read rows that hold objects", async () => {
-  using kv = await Deno.openKv(":memory:");
-  const pets = new PetStore(new Store(kv, { maxChecks: 10 }));
-  const rows = [1, 2].map((id) => ({ id, ...named(id) }));
-  for (const row of rows) {
-    await kv.atomic().set(["pets", row.id], row).set(["pets_by_status", "sold", row.id], row).commit();
-  }
-  await kv.set(["catalogue"], { lastId: 2 });
-  const added = await pets.create(named(3));
-  const all = [...rows, { id: 3, ...named(3) }].map(toJson);
-
-  const head = await pets.head(Infinity);
-
-  assertEquals(added?.id, 3);
-  assertEquals((await pets.find(1))?.json, all[0]);
-  assertEquals((await pets.list({ limit: 9, status: undefined, after: 0 }, head)).pets, all);
-  assertEquals(await pets.list({ limit: 2, status: "sold", after: 0 }, head), {
-    pets: all.slice(0, 2),
-    next: 2,
+/** The catalogue as a process of its own sees it. */
+function catalogueOn(kv: Deno.Kv, disturbance: Disturbance = {}): PetStore {
+  const connection = new Connection([disturbed(kv, disturbance)]);
+  return new PetStore(new Store(connection, { maxChecks: 100, clock: () => 0 }), {
+    key: CATALOGUE_VERSION,
+    version: "",
   });
-});
+}
 
-async function openStore(): Promise<Store> {
-  return new Store(await Deno.openKv(":memory:"), { maxChecks: 10 });
+function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, index) => index + 1);
 }
 
 function named(number: number): NewPet {
-  return { name: `Rex ${number}`, categoryId: BigInt(number), status: "sold" };
+  return { name: `Rex ${number}`, categoryId: 7n, status: "sold" };
 }
+
+/** What a change may make of an animal that is there. */
+function become(change: Partial<NewPet>): (owned: OwnedPet | null) => Pet | null {
+  return (owned) => owned && { ...owned.pet, ...change };
+}
+
+Deno.test("create() gives hundreds at once unique ids, in the order of the calls, in a few commits", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let commits = 0;
+  const pets = catalogueOn(kv, { commit: ({ apply }) => (commits++, apply()) });
+
+  const created = await Promise.all(upTo(350).map((number) => pets.create(named(number), "a")));
+
+  assertEquals(created, upTo(350).map((id) => ({ id, ...named(id) })));
+  assertLess(commits, 10);
+});
+
+Deno.test("create() never gives an id again, to whichever process, also once its animal is gone", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const [here, there] = [catalogueOn(kv), catalogueOn(kv)];
+  const ids = [new Array<number>(), new Array<number>()];
+  for (let round = 0; round < 5; round++) {
+    const created = await Promise.all(
+      upTo(40).map(async (number) => {
+        const side = number % 2;
+        const pets = side ? here : there;
+        // Two processes at once may be in each other's way: whoever asks then asks again.
+        for (let pet = null; true;) {
+          pet = await pets.create(named(number), "a");
+          if (pet) return ids[side]?.push(pet.id) && pet.id;
+        }
+      }),
+    );
+    const last = Math.max(...created.map(Number));
+    await there.change(last, () => null);
+    ids.push([(await catalogueOn(kv).create(named(0), "a"))?.id ?? NaN]);
+  }
+
+  const given = ids.flat();
+  assertEquals(given.length, 205);
+  assertEquals(new Set(given).size, 205);
+  for (const ascending of ids) assertEquals(ascending, ascending.toSorted((a, b) => a - b));
+});
+
+Deno.test("creates, changes and deletes that wait share commits, and one that is refused holds up no other", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let [commits, isDisturbed] = [0, true];
+  const elsewhere = catalogueOn(kv);
+  const pets = catalogueOn(kv, {
+    commit: async ({ apply, keys }) => {
+      if (keys.some(([kind]) => kind === "pets_by_status")) {
+        commits++;
+        if (!isDisturbed) await elsewhere.change(3, become({ name: "Tom" }));
+        isDisturbed = true;
+      }
+      return await apply();
+    },
+  });
+  await Promise.all(upTo(30).map((number) => pets.create(named(number), "a")));
+  [commits, isDisturbed] = [0, false];
+  const taken = { checks: [{ key: ["catalogue"], versionstamp: null }], sets: [] };
+
+  const [changed, deleted, created, refused] = await Promise.all([
+    Promise.all(upTo(20).map((id) => pets.change(id, become({ status: "pending" })))),
+    Promise.all(upTo(10).map((id) => pets.change(20 + id, () => null))),
+    Promise.all(upTo(10).map((number) => pets.create(named(30 + number), "b"))),
+    pets.create(named(0), "b", () => taken),
+  ]);
+
+  assertEquals<unknown>(
+    changed,
+    upTo(20).map((id) => ({ id, ...named(id), ...(id === 3 && { name: "Tom" }), status: "pending" })),
+  );
+  assertEquals(deleted, new Array(10).fill(null));
+  assertEquals(created.map((pet) => pet?.name), upTo(10).map((number) => `Rex ${30 + number}`));
+  assertEquals(refused, null);
+  assertLess(commits, 25);
+  const left = await Array.fromAsync(pets.listOwned());
+  assertEquals(left.map(({ pet, ownerId }) => [pet.name, ownerId]), [
+    ...changed.map((pet) => [pet?.name, "a"]),
+    ...created.map((pet) => [pet?.name, "b"]),
+  ]);
+});
+
+Deno.test("find() reads once for all who ask at the same time", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let reads = 0;
+  const pets = catalogueOn(kv, { read: () => void reads++ });
+  await Promise.all([pets.create(named(1), "a"), pets.create(named(2), "a")]);
+  reads = 0;
+
+  const found = await Promise.all([1, 2, 1, 2, 9].map((id) => pets.find(id)));
+
+  assertEquals(reads, 1);
+  assertEquals(found.map((json) => json && JSON.parse(json).id), [1, 2, 1, 2, null]);
+});
+
+Deno.test("listOwned() gives every animal, also beyond what is read at a time", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const pets = catalogueOn(kv);
+  await Promise.all(upTo(1_000).map((number) => pets.create(named(number), `${number}`)));
+
+  const listed = await Array.fromAsync(pets.listOwned());
+
+  assertEquals(listed, upTo(1_000).map((id) => ({ pet: { id, ...named(id) }, ownerId: `${id}` })));
+});
+
+Deno.test("change() makes nothing of a row that holds no animal", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await kv.set(["pets", 1], new TextEncoder().encode("[]\na"));
+
+  await assertRejects(
+    () => catalogueOn(kv).change(1, () => null),
+    CorruptRow,
+    "A row of pets holds no animal",
+  );
+});
+
+Deno.test("assertConsistent() notices every row that is missing or says something else", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await catalogueOn(kv).create(named(1), "a");
+  await kv.set(["accounts", "a"], new TextEncoder().encode('{"keyHash":"h"}'));
+  await kv.set(["api_keys", "h"], new TextEncoder().encode('"a"'));
+  await kv.set(["usage", "a"], new TextEncoder().encode("[]"));
+  await assertConsistent(kv);
+
+  for await (const { key, value } of kv.list({ prefix: [] })) {
+    if (["catalogue", "commits"].includes(String(key[0]))) continue;
+    await kv.delete(key);
+    await assertRejects(() => assertConsistent(kv), Error, "Values are not equal");
+    await kv.set(key, value);
+  }
+  const status = await kv.get(["pets_by_status", "sold", 1]);
+  assert(status.versionstamp !== null);
+  await kv.set(["pets_by_status", "pending", 1], status.value);
+  await assertRejects(() => assertConsistent(kv), Error, "pets_by_status/pending/1 has another status");
+});

@@ -1,39 +1,30 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { print } from "../../src/terminal.ts";
-import { TemporaryStore } from "./temporary_store.ts";
+import { ServedStore } from "./temporary_store.ts";
 
-const CHROMIUM = await findChromium([
-  "chromium",
-  "chromium-browser",
-  "google-chrome",
-  "google-chrome-stable",
-]);
+const CHROMIUM = findProgram(["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]);
 if (CHROMIUM === undefined) print("There is no Chromium in PATH: the test with a browser is skipped.");
 
 Deno.test({
   name: "server lets a page of another origin call it and read its headers when a browser asks",
   ignore: CHROMIUM === undefined,
   async fn() {
-    await using store = await TemporaryStore.create();
-    const { authorization } = await store.issueKey({ perDay: 1_000 });
-    await using server = await store.serve();
+    await using served = await ServedStore.start({ perDay: 1_000 });
+    const html = page(served.server.origin, `Bearer ${served.key}`);
     await using shop = Deno.serve(
       { hostname: "127.0.0.1", port: 0, onListen: () => {} },
-      () => new Response(page(server.origin, authorization), { headers: { "content-type": "text/html" } }),
+      () => new Response(html, { headers: { "content-type": "text/html" } }),
     );
 
-    const dom = await dumpDom(`http://localhost:${shop.addr.port}/`, `${store.folder}/profile`);
+    const dom = await dumpDom(`http://localhost:${shop.addr.port}/`, `${served.store.folder}/profile`);
 
-    const report = /<pre>(.*)<\/pre>/s.exec(dom)?.[1];
-    const exchanges: Exchange[] = JSON.parse(report ?? "");
+    const exchanges: Exchange[] = JSON.parse(/<pre>(.*)<\/pre>/s.exec(dom)?.[1] ?? dom);
     assertEquals(exchanges.map(({ status }) => status), [201, 200, 401]);
     const [created = {}, listed = {}, refused = {}] = exchanges.map(({ headers }) => headers);
     assertEquals(exchanges[1]?.body, [{ id: 1, name: "Rex", categoryId: 7, status: "available" }]);
-    assertEquals(created["location"], "/v1/pets/1");
-    assertMatch(listed["etag"] ?? "", /^(W\/)?"[^"]+"$/);
+    assertMatch(created["location"] ?? "", /\/v1\/pets\/1$/);
+    assertMatch(listed["etag"] ?? "", /^"[^"]+"$/);
     assertEquals(listed["x-ratelimit-limit"], "1000");
-    assertMatch(listed["x-ratelimit-remaining"] ?? "", /^99\d$/);
-    assertMatch(listed["x-ratelimit-reset"] ?? "", /^\d{10}$/);
     assertMatch(listed["ratelimit"] ?? "", /^"minute";r=\d+;t=\d+, "day";r=99\d;t=\d+$/);
     assertEquals(refused["www-authenticate"], 'Bearer realm="animal-store", error="invalid_token"');
     assertEquals(refused["x-ratelimit-limit"], "60");
@@ -75,36 +66,30 @@ function page(api: string, authorization: string): string {
 
 /** The document at the address, once its requests are answered. */
 async function dumpDom(address: string, profile: string): Promise<string> {
+  const options = "headless no-sandbox disable-gpu disable-dev-shm-usage no-first-run dump-dom".split(" ");
   const { stdout, stderr } = await new Deno.Command(CHROMIUM ?? "", {
     args: [
-      "--headless",
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-dev-shm-usage",
-      "--no-first-run",
-      `--user-data-dir=${profile}`,
-      "--virtual-time-budget=30000",
-      "--dump-dom",
-      address,
+      ...options.map((option) => `--${option}`),
+      ...[`--user-data-dir=${profile}`, "--virtual-time-budget=30000", address],
     ],
     stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
   }).output();
-  const decoder = new TextDecoder();
-  const dom = decoder.decode(stdout);
-  if (!dom.includes("<pre>")) throw new Error(`No report from the page:\n${dom}\n${decoder.decode(stderr)}`);
+  const [dom = "", said] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+  if (!dom.includes("<pre>")) throw new Error(`No report from the page:\n${dom}\n${said}`);
   return dom;
 }
 
 /** The path of the first of these programs that is in a folder of PATH. */
-async function findChromium(names: readonly string[]): Promise<string | undefined> {
-  for (const name of names) {
-    for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
-      const path = `${folder}/${name}`;
-      const file = await Deno.stat(path).catch(() => undefined);
-      if (file?.isFile) return path;
-    }
+function findProgram(names: readonly string[]): string | undefined {
+  const folders = (Deno.env.get("PATH") ?? "").split(":");
+  const paths = names.flatMap((name) => folders.map((folder) => `${folder}/${name}`));
+  return paths.find(isFile);
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
   }
-  return undefined;
 }

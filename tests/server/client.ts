@@ -5,62 +5,65 @@ import type { ServerProcess } from "./server_process.ts";
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** The body, parsed. */
+  /** The body, parsed; undefined when it is empty. */
   readonly json: unknown;
 }
 
-/** An animal as a test creates it. */
+/** An animal as a test sees it. */
 export interface Animal {
   readonly id: number;
   readonly name: string;
 }
 
-/** A request to send. */
-export interface Call {
-  readonly authorization: string;
-  readonly idempotencyKey?: string;
-  /** Body to send, as JSON. */
-  readonly body?: unknown;
+/** What a request carries beside its method and path. */
+export interface CallOptions {
+  /** API key to send as bearer credential. */
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Body to send as JSON. */
+  readonly json?: unknown;
 }
 
-/** Sends a request, such as `call(server, "GET /v1/pets", { authorization })`. */
-export async function call(server: ServerProcess, target: string, options: Call): Promise<Answer> {
+/** Sends a request, such as `call(server, "GET /v1/pets", { key })`. */
+export async function call(
+  { origin }: ServerProcess,
+  target: string,
+  { key, json, ...init }: CallOptions = {},
+): Promise<Answer> {
   const [method = "", path = ""] = target.split(" ");
-  const { authorization, idempotencyKey, body } = options;
-  const headers = new Headers({ authorization });
-  if (idempotencyKey !== undefined) headers.set("idempotency-key", idempotencyKey);
-  if (body !== undefined) headers.set("content-type", "application/json");
-  const response = await fetch(`${server.origin}${path}`, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, headers: response.headers, json: await response.json() };
+  const headers = new Headers(init.headers);
+  if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
+  if (json !== undefined) headers.set("content-type", "application/json");
+  const body = json === undefined ? null : JSON.stringify(json);
+  const response = await fetch(`${origin}${path}`, { method, headers, body });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: text === "" ? undefined : JSON.parse(text),
+  };
 }
 
 /** Adds an animal with this name. */
-export function addAnimal(server: ServerProcess, name: string, options: Omit<Call, "body">): Promise<Answer> {
-  return call(server, "POST /v1/pets", { ...options, body: { name, categoryId: 1 } });
+export function addAnimal(
+  server: ServerProcess,
+  name: string,
+  options: Omit<CallOptions, "json">,
+): Promise<Answer> {
+  return call(server, "POST /v1/pets", { ...options, json: { name, categoryId: 1 } });
 }
 
 /** Every animal of the catalogue, by a walk through its pages. */
-export async function listAnimals(server: ServerProcess, authorization: string): Promise<Animal[]> {
+export async function listAnimals(server: ServerProcess, key: string): Promise<Animal[]> {
   const animals: Animal[] = [];
-  let path = "/v1/pets?limit=100";
-  while (true) {
-    const { status, headers, json } = await call(server, `GET ${path}`, { authorization });
+  for (let path: string | undefined = "/v1/pets?limit=100"; path !== undefined;) {
+    const { status, headers, json } = await call(server, `GET ${path}`, { key });
     assertEquals(status, 200);
-    animals.push(...readAnimals(json));
-    const next = /^<[^>]*(\/v1\/pets\?[^>]*)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
-    if (next === undefined) return animals;
-    path = next;
+    if (!Array.isArray(json)) throw new TypeError("Not a list of animals");
+    animals.push(...json.map(readAnimal));
+    path = /^<[^>]*(\/v1\/pets\?[^>]*)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
   }
-}
-
-/** The animals in a response body. */
-export function readAnimals(json: unknown): Animal[] {
-  if (!Array.isArray(json)) throw new TypeError("Not a list of animals");
-  return json.map(readAnimal);
+  return animals;
 }
 
 /** The animal in a response body. */
@@ -72,7 +75,14 @@ export function readAnimal(json: unknown): Animal {
   throw new TypeError("Not an animal");
 }
 
-/** The machine-readable code in an Error body. */
-export function errorCode(json: unknown): unknown {
-  return typeof json === "object" && json !== null && "code" in json ? json.code : undefined;
+/** The status of an answer and, of an error, its code. */
+export function outcome({ status, json }: Answer): string {
+  const isError = typeof json === "object" && json !== null && "code" in json;
+  return isError ? `${status} ${json.code}` : `${status}`;
+}
+
+/** How many answers came out how. */
+export function tally(answers: readonly Answer[]): Record<string, number> {
+  const counts = Object.groupBy(answers, outcome);
+  return Object.fromEntries(Object.entries(counts).map(([name, same = []]) => [name, same.length]));
 }

@@ -23,13 +23,15 @@ export class RawConnection implements Disposable {
     return new RawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
   }
 
-  /** Writes all of the text; in vain when the server has closed the connection. */
-  async send(text: string): Promise<void> {
+  /** Writes all of the text. Resolves to whether that could be done: the server may have closed the connection. */
+  async send(text: string): Promise<boolean> {
     const bytes = ENCODER.encode(text);
     try {
       for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
+      return true;
     } catch (error) {
-      if (!isDisconnection(error)) throw error;
+      if (isDisconnection(error)) return false;
+      throw error;
     }
   }
 
@@ -99,7 +101,21 @@ export function rawRequest(
   return [`${target} HTTP/1.1`, ...lines, "", body].join("\r\n");
 }
 
+/** The answer to a request on a connection of its own. */
+export async function exchange({ port }: { readonly port: number }, request: string): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port);
+  await connection.send(request);
+  const answer = await connection.receive({ bodiless: request.startsWith("HEAD") });
+  if (answer === undefined) throw new Error("The server closed the connection");
+  return answer;
+}
+
+/** Headers of a request with a JSON body. */
+export function jsonHeaders(key: string): { authorization: string; "content-type": string } {
+  return { authorization: `Bearer ${key}`, "content-type": "application/json" };
+}
+
 function isDisconnection(error: unknown): boolean {
-  return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.BrokenPipe ||
-    error instanceof Deno.errors.ConnectionAborted || error instanceof Deno.errors.NotConnected;
+  const { ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected } = Deno.errors;
+  return [ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected].some((kind) => error instanceof kind);
 }

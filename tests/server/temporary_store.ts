@@ -1,7 +1,24 @@
-import { assertEquals } from "@std/assert";
-import { type Outcome, runCommand, ServerProcess, type Variables } from "./server_process.ts";
+import { assertExists } from "@std/assert";
+import { ACCESS_VERSION } from "../../src/access/account.ts";
+import { AccountStore } from "../../src/access/account_store.ts";
+import type { Usage } from "../../src/access/usage.ts";
+import { openStore } from "../../src/kv/open.ts";
+import { Versions } from "../../src/kv/versions.ts";
+import type { Outcome, ProcessOptions, Variables } from "../support/deno_process.ts";
+import { runCommand, ServerProcess } from "./server_process.ts";
 
-/** A day's limit that no test reaches, and a minute's. */
+/** Limits of an account; ample unless they are told. */
+export interface Allowance {
+  readonly perMinute?: number;
+  readonly perDay?: number;
+}
+
+/** An account that was made. */
+export interface Credential {
+  readonly id: string;
+  readonly key: string;
+}
+
 const AMPLE = 1_000_000_000;
 
 /** A KV file in a folder of its own, for server processes and commands; removed when disposed of. */
@@ -14,14 +31,21 @@ export class TemporaryStore implements AsyncDisposable {
     this.kvPath = `${folder}/animals.kv`;
   }
 
-  /** Makes the folder; the KV file does not exist yet. */
-  static async create(): Promise<TemporaryStore> {
+  /** Makes the folder, in which a server makes the KV file. */
+  static async empty(): Promise<TemporaryStore> {
     return new TemporaryStore(await Deno.makeTempDir({ prefix: "animal_store_" }));
   }
 
+  /** Makes the folder, and in it the KV file, as a server does when it first starts. */
+  static async create(): Promise<TemporaryStore> {
+    const store = await TemporaryStore.empty();
+    await store.#use(() => Promise.resolve());
+    return store;
+  }
+
   /** Starts a server on the KV file. */
-  serve(variables: Variables = {}): Promise<ServerProcess> {
-    return ServerProcess.start({ KV_PATH: this.kvPath, ...variables });
+  serve(variables: Variables = {}, options: ProcessOptions = {}): Promise<ServerProcess> {
+    return ServerProcess.start({ KV_PATH: this.kvPath, ...variables }, options);
   }
 
   /** Runs an operator's command on the KV file. */
@@ -29,32 +53,77 @@ export class TemporaryStore implements AsyncDisposable {
     return runCommand(args, { KV_PATH: this.kvPath });
   }
 
-  /** Makes a key, with ample limits unless told otherwise, by the operator's command. */
-  async issueKey({ perMinute = AMPLE, perDay = AMPLE }: IssueOptions = {}): Promise<Credential> {
-    const { code, stdout, errorLines } = await this.run(
-      ...["keys", "create", "--account", "tests", "--plan", "enterprise"],
-      ...["--per-minute", `${perMinute}`, "--per-day", `${perDay}`],
-    );
-    assertEquals(code, 0, errorLines.join("\n"));
-    const id = /key_\w+/.exec(errorLines.join("\n"))?.[0];
-    if (id === undefined) throw new Error(`No key id in:\n${errorLines.join("\n")}`);
-    return { id, authorization: `Bearer ${stdout.trim()}` };
+  /** Makes an account on the KV file. */
+  async createAccount({ perMinute = AMPLE, perDay = AMPLE }: Allowance = {}): Promise<Credential> {
+    const account = {
+      name: "tests",
+      plan: "enterprise",
+      limits: { minute: perMinute, day: perDay },
+      environment: "staging",
+      signedUp: false,
+    } as const;
+    const issued = await this.#use((accounts) => accounts.create(account, Date.now()));
+    assertExists(issued);
+    return { id: issued.account.id, key: issued.apiKey };
+  }
+
+  /** What an account has used, as its row tells. */
+  async usageOf({ id }: Credential): Promise<Usage> {
+    const state = await this.#use((accounts) => accounts.find(id));
+    assertExists(state);
+    return state.usage;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.folder, { recursive: true });
   }
+
+  async #use<T>(use: (accounts: AccountStore) => Promise<T>): Promise<T> {
+    const store = await openStore(this.kvPath, { clock: Date.now, create: true });
+    const result = await use(new AccountStore(store, new Versions(store).watch(ACCESS_VERSION)));
+    await store.close();
+    return result;
+  }
 }
 
-/** Limits of a key to make. */
-export interface IssueOptions {
-  readonly perMinute?: number;
-  readonly perDay?: number;
+/** A server on a KV file of its own, and an account to call it with. */
+export class ServedStore implements AsyncDisposable {
+  readonly store: TemporaryStore;
+  readonly account: Credential;
+  readonly server: ServerProcess;
+
+  private constructor(store: TemporaryStore, account: Credential, server: ServerProcess) {
+    this.store = store;
+    this.account = account;
+    this.server = server;
+  }
+
+  static async start(
+    { variables, ...allowance }: Allowance & { readonly variables?: Variables } = {},
+  ): Promise<ServedStore> {
+    const store = await TemporaryStore.create();
+    const account = await store.createAccount(allowance);
+    return new ServedStore(store, account, await store.serve(variables));
+  }
+
+  get key(): string {
+    return this.account.key;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server[Symbol.asyncDispose]();
+    await this.store[Symbol.asyncDispose]();
+  }
 }
 
-/** A key that was made. */
-export interface Credential {
-  readonly id: string;
-  /** Value of the Authorization header. */
-  readonly authorization: string;
+/** Runs a test about a day's limit; anew where midnight passed meanwhile, by which days are counted. */
+export async function inOneDay(test: () => Promise<void>): Promise<void> {
+  const today = () => new Date().getUTCDate();
+  const day = today();
+  try {
+    await test();
+  } catch (error) {
+    if (day === today()) throw error;
+    await test();
+  }
 }

@@ -1,0 +1,70 @@
+import { assertEquals } from "@std/assert";
+import { UNUSED } from "../../src/access/usage.ts";
+import { encodeJson, encodeText } from "../../src/kv/row.ts";
+import { Harness, NOON } from "../harness.ts";
+import { carryOut, disturbed } from "../kv/disturbed_kv.ts";
+import { call, OtherProcess, tally, upTo } from "./replies.ts";
+
+const numbers = Object.values(UNUSED);
+
+for (
+  const [what, table, value] of [
+    ["garbage for usage", "usage", new Uint8Array([0xff, 0])],
+    ["too little usage", "usage", encodeJson(numbers.slice(1))],
+    ["negative usage", "usage", encodeJson([-1, ...numbers.slice(1)])],
+    ["garbage for an account", "accounts", encodeText("{")],
+    ["garbage for whose a key is", "api_keys", encodeText("acct_1")],
+  ] as const
+) {
+  for (const isKnown of [false, true]) {
+    // Whose a key is, is read once.
+    if (isKnown && table === "api_keys") continue;
+    Deno.test(`createApp() fails only the account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
+      await using service = await Harness.open();
+      const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
+      const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+      if (isKnown) await callAll();
+      const { id = "", keyHash = "" } = accounts[2]?.account ?? {};
+      const key = [table, table === "api_keys" ? keyHash : id];
+      const { value: before } = await service.kv.get(key);
+      await service.kv.set(key, value);
+      // Has every process look accounts up again.
+      if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
+
+      assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
+      assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
+
+      await service.kv.set(key, before);
+      assertEquals(tally(await callAll()), { 200: 5 });
+    });
+  }
+}
+
+Deno.test("createApp() serves the accounts of other commits when one commit fails, and charges nobody for it", async () => {
+  await using quiet = await Harness.open();
+  let fails = false;
+  const rough = disturbed(quiet.kv, {
+    commit: (commit) => {
+      if (!fails) return carryOut(commit);
+      fails = false;
+      return Promise.reject(new TypeError("disk I/O error"));
+    },
+  });
+  await using service = new OtherProcess(rough, { maxChecks: 10 });
+  const accounts = await Promise.all(upTo(20).map(() => service.createAccount("free")));
+  const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+  await callAll();
+  fails = true;
+
+  const replies = await callAll();
+
+  assertEquals(tally(replies), { 200: 15, "503 store_unavailable": 5 });
+  for (const { status, limit, remaining, reset } of replies) {
+    const expected = status === 200 ? [60, 58, NOON / 1_000 + 60] : [60, 60, NOON / 1_000 + 60];
+    assertEquals([limit, remaining, reset], expected);
+  }
+  assertEquals(
+    (await callAll()).map(({ remaining }) => remaining),
+    replies.map(({ status }) => status === 200 ? 57 : 58),
+  );
+});

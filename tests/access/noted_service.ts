@@ -1,0 +1,39 @@
+import { Harness, type HarnessOptions } from "../harness.ts";
+import { carryOut, type Commit, disturbed } from "../kv/disturbed_kv.ts";
+import { FakeKv, type Network } from "../kv/fake_kv.ts";
+import type { VirtualTime } from "../virtual_time.ts";
+
+/** No way at all: so what is done takes no time unless it is made to. */
+export const AT_ONCE: Network = {
+  read: () => Promise.resolve(),
+  commit: (apply) => Promise.resolve(apply()),
+};
+
+/**
+ * A process of the service in virtual time that notes what it asks of its KV. As long as time stands still,
+ * whoever sends two requests, one after the other, gets a lease.
+ */
+export class NotedService extends Harness {
+  readonly reads: (readonly Deno.KvKey[])[] = [];
+  readonly commits: Commit[] = [];
+  readonly #time: VirtualTime;
+
+  constructor(time: VirtualTime, fake: FakeKv = new FakeKv(), options: HarnessOptions = {}) {
+    const kv = Object.assign(fake.connect(AT_ONCE), { async *list() {} });
+    const noted = disturbed(kv, {
+      read: (keys) => void this.reads.push(keys),
+      commit: (commit) => (this.commits.push(commit), carryOut(commit)),
+    });
+    super(noted, options);
+    this.#time = time;
+  }
+
+  /** Forgets what it has noted so far. */
+  forget(): void {
+    this.reads.length = this.commits.length = 0;
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.#time.until(super[Symbol.asyncDispose](), 10_000);
+  }
+}

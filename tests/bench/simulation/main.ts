@@ -1,0 +1,253 @@
+import { parseArgs } from "node:util";
+import { setTimeout as delay } from "node:timers/promises";
+import { figure, table } from "../report.ts";
+import { CHECKOUT, type Server, startServer } from "../server.ts";
+import { Failure, interrupted, note, print } from "../terminal.ts";
+import { type Customer, sendClosedLoop, sendOpenLoop } from "./load.ts";
+import { openNetwork } from "./network.ts";
+import { startStore, STORE_TOKEN } from "./store.ts";
+
+const HELP = `Simulates processes of the service on a KV Connect server that is far away.
+
+  deno task simulate [options]
+
+  --processes N     processes of the service (3)
+  --accounts N      accounts that call, at all processes in turn (50)
+  --latency MS      round trip to the store (100)
+  --jitter MS       up to how much longer one way may take (0)
+  --loss SHARE      share of the store's replies that break the connection instead, such as 0.01 (0)
+  --staleness MS    MAX_STALENESS_MS (0)
+  --seconds N       how long to send (10)
+  --connections N   requests at a time, without a limit to run into (64)
+  --limit N         instead: the limit of each account, for one whole minute of the clock
+  --demand X        and how many times that much it asks for (2)
+  --create          add animals instead of listing them
+  --kill            kill one of the processes on the way
+
+DENOKV names the binary of a denokv; without it, the engine of @deno/kv serves. The tables go to standard
+output, progress to standard error. Exit codes: 0 done, 1 could not be done or a limit was exceeded, 2 not
+understood.`;
+
+const OPERATOR_TOKEN = "simulated-operator-0123456789abcdef";
+const WARM_UP = 5_000;
+const UNLIMITED = 1_000_000_000;
+
+let exitCode = 2;
+try {
+  const options = parse(Deno.args);
+  exitCode = 1;
+  if (options.help) print(HELP);
+  else if (!await simulate(options)) throw new Failure("A limit was exceeded");
+  exitCode = 0;
+} catch (error) {
+  if (!(error instanceof Error)) throw error;
+  if (interrupted.aborted) note("Interrupted");
+  else if (exitCode === 2) note(`${error.message} (see --help)`);
+  else if (error instanceof Failure) note(error.message);
+  else throw error;
+}
+Deno.exit(exitCode);
+
+/** What the command line asks for; throws when it is not understood. */
+function parse(args: string[]) {
+  const text = (otherwise: string) => ({ type: "string", default: otherwise }) as const;
+  const { values } = parseArgs({
+    args,
+    options: {
+      processes: text("3"),
+      accounts: text("50"),
+      latency: text("100"),
+      jitter: text("0"),
+      loss: text("0"),
+      staleness: text("0"),
+      seconds: text("10"),
+      connections: text("64"),
+      limit: text("0"),
+      demand: text("2"),
+      create: { type: "boolean", default: false },
+      kill: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const { create, kill, help, ...texts } = values;
+  const number = (name: keyof typeof texts) => {
+    const value = Number(texts[name]);
+    if (!(value >= 0)) throw new Error(`--${name} takes a number from 0`);
+    return value;
+  };
+  return {
+    processes: number("processes"),
+    accounts: number("accounts"),
+    network: { latency: number("latency"), jitter: number("jitter"), loss: number("loss") },
+    staleness: number("staleness"),
+    seconds: number("seconds"),
+    connections: number("connections"),
+    limit: number("limit"),
+    demand: number("demand"),
+    isCreate: create,
+    withKill: kill,
+    help,
+  };
+}
+
+type Options = ReturnType<typeof parse>;
+
+/** Runs the simulation; resolves to whether no limit was exceeded. */
+async function simulate(options: Options): Promise<boolean> {
+  const { limit, accounts, withKill } = options;
+  await using cleanup = new AsyncDisposableStack();
+  const port = await startStore(cleanup);
+  note("The store is there.");
+  const servers = await Promise.all(
+    Array.from({ length: options.processes }, () => startProcess(cleanup, port, options)),
+  );
+  note(`${servers.length} processes are there.`);
+  const customers = await createCustomers(servers, accounts, limit || UNLIMITED);
+  note(`${customers.length} accounts are there.`);
+  const latencies: number[] = [];
+  const origins = servers.map(({ origin }) => origin);
+  const everything = { origins, customers, isCreate: options.isCreate, latencies };
+  if (limit > 0) await minuteBegins();
+  if (limit === 0) {
+    note("Warming up.");
+    await sendClosedLoop({ ...everything, end: performance.now() + WARM_UP }, options.connections);
+    for (const customer of customers) customer.admitted = customer.refused = customer.failed = 0;
+    everything.latencies.length = 0;
+  }
+  const usedBefore = limit > 0 ? 0 : await usedToday(servers, customers.map(({ id }) => id));
+  const before = await total(servers);
+  const seconds = limit > 0 ? 58 : options.seconds;
+  const traffic = { ...everything, end: performance.now() + seconds * 1_000 };
+  const progress = setInterval(() => note(`${latencies.length} answers`), 5_000);
+  const killing = withKill ? killLater(servers, seconds * 500) : undefined;
+  await (limit > 0
+    ? sendOpenLoop(traffic, limit * options.demand)
+    : sendClosedLoop(traffic, options.connections));
+  clearInterval(progress);
+  await killing;
+  await delay(3_000 + 20 * options.network.latency);
+  const after = await total(servers);
+  const used = await usedToday(servers, customers.map(({ id }) => id)) - usedBefore;
+  report({ options, customers, latencies, seconds, used, before, after });
+  return limit === 0 || customers.every(({ admitted }) => admitted <= limit);
+}
+
+async function startProcess(cleanup: AsyncDisposableStack, port: number, options: Options): Promise<Server> {
+  const near = openNetwork(cleanup, port, options.network);
+  return await startServer(cleanup, CHECKOUT, {
+    KV_PATH: `http://127.0.0.1:${near}`,
+    DENO_KV_ACCESS_TOKEN: STORE_TOKEN,
+    MAX_STALENESS_MS: `${options.staleness}`,
+    OPERATOR_TOKEN,
+  });
+}
+
+/** Makes accounts through one of the processes. */
+async function createCustomers(
+  servers: readonly Server[],
+  count: number,
+  limit: number,
+): Promise<Customer[]> {
+  const plan = ["--plan", "enterprise", "--per-minute", `${limit}`, "--per-day", `${UNLIMITED}`];
+  const names = Array.from({ length: count }, (_, index) => `customer-${index}`);
+  const made = await operate(servers, ["accounts", "create", "-", ...plan], names.join("\n"));
+  const keys = new Map(made.map((line) => line.split("\t")).map(([name = "", key = ""]) => [name, key]));
+  const listed = await operate(servers, ["accounts", "list", "--json"]);
+  return listed.map((line): { id: string; name: string } => JSON.parse(line)).map(({ id, name }) => ({
+    id,
+    key: keys.get(name) ?? "",
+    admitted: 0,
+    refused: 0,
+    failed: 0,
+  }));
+}
+
+/** What the accounts have used, by the store. */
+async function usedToday(servers: readonly Server[], ids: readonly string[]): Promise<number> {
+  const lines = await operate(servers, ["accounts", "list", "--json"]);
+  return lines.map((line): { id: string; usedToday: number } => JSON.parse(line))
+    .filter(({ id }) => ids.includes(id)).reduce((sum, { usedToday }) => sum + usedToday, 0);
+}
+
+/** Has the last process carry out a command; returns the lines of its output. */
+async function operate(servers: readonly Server[], args: readonly string[], input = ""): Promise<string[]> {
+  const response = await fetch(`${servers.at(-1)?.origin}/operator`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, "content-type": "application/json" },
+    body: JSON.stringify({ args, input }),
+  });
+  const lines = (await response.text()).trim().split("\n").map((line): { out?: string; exit?: number } =>
+    JSON.parse(line)
+  );
+  if (lines.at(-1)?.exit !== 0) throw new Failure(`${args.join(" ")} failed`);
+  return lines.flatMap(({ out }) => out === undefined ? [] : [out]);
+}
+
+/** The sums of the processes' metrics, by name and labels. */
+async function total(servers: readonly Server[]): Promise<ReadonlyMap<string, number>> {
+  const sums = new Map<string, number>();
+  for (const { origin } of servers) {
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+    const text = await fetch(`${origin}/metrics`, { headers }).then((response) => response.text(), () => "");
+    for (const [, name = "", value] of text.matchAll(/^(animal_store_\S+) (\S+)$/gm)) {
+      sums.set(name, (sums.get(name) ?? 0) + Number(value));
+    }
+  }
+  return sums;
+}
+
+async function minuteBegins(): Promise<void> {
+  note("Waiting for a minute of the clock to begin.");
+  await delay(60_000 - Date.now() % 60_000 + 100, undefined, { signal: interrupted });
+}
+
+async function killLater([first]: readonly Server[], ms: number): Promise<void> {
+  await delay(ms, undefined, { signal: interrupted });
+  if (first) Deno.kill(first.pid, "SIGKILL");
+  note("Killed a process.");
+}
+
+interface Result {
+  readonly options: Options;
+  readonly customers: readonly Customer[];
+  readonly latencies: readonly number[];
+  readonly seconds: number;
+  readonly used: number;
+  readonly before: ReadonlyMap<string, number>;
+  readonly after: ReadonlyMap<string, number>;
+}
+
+function report({ options, customers, latencies, seconds, used, before, after }: Result): void {
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const at = (share: number) => figure(sorted[Math.floor(share * sorted.length)] ?? NaN);
+  const sum = (count: "admitted" | "refused" | "failed") =>
+    customers.reduce((sum, customer) => sum + customer[count], 0);
+  const grown = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+  const operations = (of: "count" | "sum", operation: "read" | "write") =>
+    grown(`animal_store_kv_operation_duration_seconds_${of}{operation="${operation}"}`);
+  const mean = (operation: "read" | "write") =>
+    figure(operations("sum", operation) / operations("count", operation) * 1_000);
+  const commits = operations("count", "write");
+  const rows = [
+    ["answers a second", figure(latencies.length / seconds)],
+    ["p50 in ms", at(0.5)],
+    ["p99 in ms", at(0.99)],
+    ["refused with 429", `${sum("refused")}`],
+    ["failed", `${sum("failed")}`],
+    ["mean of a read of KV in ms", mean("read")],
+    ["mean of a commit in ms", mean("write")],
+    ["commits for 1,000 answers", figure(commits / latencies.length * 1_000)],
+    ["of them in conflict", `${grown("animal_store_kv_conflicts_total")}`],
+    ["places counted and not used", `${used - sum("admitted")}`],
+  ];
+  print(table(["", "Simulation"], rows));
+  if (options.limit === 0) return;
+  const shares = customers.map(({ id, admitted, refused }) => [
+    id,
+    `${options.limit}`,
+    `${admitted}`,
+    `${refused}`,
+    figure(admitted / options.limit * 100),
+  ]);
+  print(`\n${table(["account", "limit", "admitted", "refused", "% of limit"], shares)}`);
+}

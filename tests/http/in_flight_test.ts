@@ -1,0 +1,179 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { type Budget, IN_FLIGHT_LIMITS, InFlight } from "../../src/http/in_flight.ts";
+import { pause } from "../../src/kv/deadline.ts";
+import { Harness } from "../harness.ts";
+import { type CommitResult, FakeKv } from "../kv/fake_kv.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { assertError, assertLimitHeaders } from "./assertions.ts";
+
+const MESSAGE = { message: "Hello" };
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}
+
+/** A message whose text comes, once it is asked for, when `sent` resolves. */
+function slowly(sent: () => Promise<void>) {
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    await sent();
+    controller.enqueue(new TextEncoder().encode(JSON.stringify(MESSAGE)));
+    controller.close();
+  };
+  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+  return { body, headers: { "content-type": "application/json" } };
+}
+
+/** A service in virtual time, on a KV whose operations take `latency`, in ms. */
+class VirtualService implements AsyncDisposable {
+  latency = 0;
+  readonly time: VirtualTime = new VirtualTime();
+  readonly inFlight: InFlight = new InFlight();
+  readonly #service: Harness;
+
+  constructor() {
+    const read = () => pause(this.latency);
+    const commit = async (apply: () => CommitResult) => (await read(), apply());
+    this.#service = new Harness(new FakeKv().connect({ read, commit }), { inFlight: this.inFlight });
+  }
+
+  /** Sends a message with the key of a new account. */
+  async send(message: object): Promise<(ms: number) => Promise<Response>> {
+    const { apiKey: key } = await this.time.until(this.#service.createAccount(), 10_000);
+    const sent = this.#service.fetch("POST /v1/messages", { key, ...message });
+    return (ms) => this.time.until(sent, ms);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // What was given up goes on; it ends before the service does.
+    await this.time.advance(60_000);
+    await this.time.until(this.#service[Symbol.asyncDispose](), 60_000);
+    this.time[Symbol.dispose]();
+  }
+}
+
+Deno.test("answer() resolves or rejects as the work does, and frees its place", async () => {
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 2 });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const states = () => [inFlight.size, inFlight.isFull];
+
+  const first = inFlight.answer(() => promise, String);
+  assertEquals(states(), [1, false]);
+  const failing = inFlight.answer(() => Promise.reject(new Error("broken")), String);
+  assertEquals(states(), [2, true]);
+  await assertRejects(() => failing, Error, "broken");
+  assertEquals(states(), [1, false]);
+  const second = inFlight.answer(() => Promise.resolve("second"), String);
+  assertEquals(states(), [2, true]);
+  resolve("first");
+
+  assertEquals([await first, await second], ["first", "second"]);
+  assertEquals(states(), [0, false]);
+});
+
+Deno.test("answer() gives up each request once its own time is over, within a tenth of a second", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
+  const events: string[] = [];
+  const start = (work: () => Promise<string>) =>
+    inFlight.answer(work, () => "late").then((answer) => events.push(`${answer} at ${time.now}`));
+
+  start(never);
+  await time.advance(550);
+  start(never);
+  start(() => pause(900).then(() => "done"));
+  await time.advance(2_000);
+
+  assertEquals(events, ["late at 1000", "done at 1450", "late at 1600"]);
+});
+
+Deno.test("without() costs nothing of a request's time, however it ends", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
+  const work = async (budget: Budget) => {
+    await pause(300);
+    await budget.without(pause(60_000));
+    await budget.without(pause(60_000).then(() => Promise.reject())).catch(() => {});
+    return await never();
+  };
+
+  assertEquals(await time.until(inFlight.answer(work, () => time.now), 200_000), 300 + 120_000 + 700);
+});
+
+Deno.test("stop() waits for the last answer, and gives up at its end, whatever is waited for", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
+  const events: string[] = [];
+  const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
+  inFlight.answer(() => pause(1_000), () => {}).then(note("done"));
+  inFlight.answer(never, () => {}).then(note("given up"));
+  inFlight.answer((budget) => budget.without(never()), () => {}).then(note("given up"));
+  await time.advance(500);
+
+  inFlight.stop().then(note("stopped"));
+  assertEquals(inFlight.isStopping, true);
+  await time.advance(10_000);
+
+  assertEquals(events, ["done at 1000", "given up at 3500", "given up at 3500", "stopped at 3500"]);
+  await new InFlight().stop();
+});
+
+Deno.test("createApp() answers overloaded, and charges nobody, while as many requests as may be are in flight", async () => {
+  await using service = await Harness.open({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 }) });
+  const { apiKey: key } = await service.createAccount();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const first = service.fetch("POST /v1/messages", { key, ...slowly(() => promise) });
+
+  const refused = await service.fetch("GET /v1/pets");
+  resolve();
+  const accepted = await first;
+  const next = await service.fetch("GET /v1/pets");
+
+  assertEquals(refused.headers.get("retry-after"), "1");
+  assertEquals(refused.headers.get("x-ratelimit-remaining"), "60");
+  await assertError(refused, 503, "overloaded");
+  assertEquals([accepted.status, next.status], [202, 401]);
+  assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
+});
+
+Deno.test("createApp() answers within 5 s where every operation of the store is in time, but all of them are not", async () => {
+  await using service = new VirtualService();
+  service.latency = 2_000;
+
+  const answered = await service.send({ json: MESSAGE });
+  const response = await answered(5_100);
+
+  assertEquals(response.headers.get("retry-after"), "5");
+  assertLimitHeaders(response);
+  await assertError(response, 503, "store_unavailable", /store does not answer/);
+});
+
+Deno.test("createApp() gives a body its 10 s beside the store's 5 s, and no more", async () => {
+  await using service = new VirtualService();
+  service.latency = 500;
+
+  const slow = await service.send(slowly(() => pause(9_000)));
+  assertEquals((await slow(14_000)).status, 202);
+  const stalled = await service.send(slowly(never));
+  const response = await stalled(14_000);
+
+  assertEquals(response.headers.get("connection"), "close");
+  await assertError(response, 408, "request_timeout", /within 10 s/);
+});
+
+Deno.test("createApp() refuses what arrives while it stops, and answers what is in flight within 3 s", async () => {
+  await using service = new VirtualService();
+  const stalled = await service.send(slowly(never));
+  await service.time.advance(100);
+
+  const stopping = service.inFlight.stop();
+  const refused = await service.send({ json: MESSAGE });
+  const responses = [await refused(0), await stalled(3_100)];
+  await stopping;
+
+  for (const response of responses) {
+    assertEquals(response.headers.get("retry-after"), "1");
+    assertEquals(response.headers.get("connection"), "close");
+    assertLimitHeaders(response);
+    await assertError(response, 503, "store_unavailable", /is stopping/);
+  }
+});

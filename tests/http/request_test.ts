@@ -1,0 +1,109 @@
+import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { createRequestIds, hasValidHost, targetOf } from "../../src/http/request.ts";
+import { Harness } from "../harness.ts";
+import { assertError, assertLimitHeaders } from "./assertions.ts";
+
+function request(headers: Record<string, string> = {}): Request {
+  return new Request("http://localhost/", { headers });
+}
+
+Deno.test.each([
+  ["http://localhost:8000", "/", "/", ""],
+  ["https://pets.example", "/v1/pets", "/v1/pets", ""],
+  ["http://[::1]:8000", "/v1/pets?limit=1", "/v1/pets", "?limit=1"],
+  ["http://localhost", "", "/", ""],
+  ["http://localhost", "/v1/pets?", "/v1/pets", "?"],
+  ["http://localhost", "/a?b?c=https://d/e", "/a", "?b?c=https://d/e"],
+  ["http://localhost", "//a%2Fb/%zz", "//a%2Fb/%zz", ""],
+])("targetOf() splits %s%s", (origin, target, path, query) => {
+  assertEquals(targetOf(origin + target), { origin, path, query });
+});
+
+const LONGEST = `${"a".repeat(250)}:8000`;
+const GOOD = "localhost pets.example:8443 my_pets-1.example. 192.0.2.1:80 [2001:db8::1]:8000 [::1]".split(
+  " ",
+);
+const BAD = "a/v1/health a?b a#b user@pets.example a:b a:123456 :80 ::1 [::1 é.example".split(" ");
+
+Deno.test("hasValidHost() takes a host with or without a port, or none, and nothing else", () => {
+  for (const host of [...GOOD, "", LONGEST]) {
+    assertEquals([host, hasValidHost(request({ host }))], [host, true]);
+  }
+  for (const host of [...BAD, "a b", `a${LONGEST}`]) {
+    assertEquals([host, hasValidHost(request({ host }))], [host, false]);
+  }
+});
+
+// The absolute form of a target, and HTTP/2, give the URL an authority that is not the Host header's.
+Deno.test.each([
+  [`http://${LONGEST}/`, true],
+  [`http://a${LONGEST}/`, false],
+  ["http://pets.example;a='b'/", false],
+])("hasValidHost() looks at the authority of %s, with and without a Host", (url, expected) => {
+  for (const headers of [{}, { host: "" }, { host: "localhost" }]) {
+    assertEquals(hasValidHost(new Request(url, { headers })), expected);
+  }
+});
+
+Deno.test.each(["/v1/pets", "/health", "/ready", "/nothing", "/v1x"])(
+  "createApp() refuses a bad Host at %s, and charges it to the key or else to the address",
+  async (path) => {
+    await using service = await Harness.open();
+    const { apiKey: key } = await service.createAccount("free");
+    const remaining: (string | null)[] = [];
+
+    for (const caller of [{ key }, { key }, {}, {}]) {
+      const response = await service.fetch(`GET ${path}`, { ...caller, headers: { host: "a/b" } });
+      remaining.push(response.headers.get("x-ratelimit-remaining"));
+      assertLimitHeaders(response);
+      await assertError(response, 400, "invalid_request", /Host header must be/);
+    }
+
+    assertEquals(remaining, ["59", "58", "59", "58"]);
+  },
+);
+
+Deno.test.each([
+  [undefined, "http://localhost:8000"],
+  ["https://pets.example/shop", "https://pets.example/shop"],
+])(
+  "createApp() with the PUBLIC_URL %s begins its own URLs with %s, whatever was forwarded",
+  async (publicUrl, base) => {
+    await using service = await Harness.open({ publicUrl });
+    const { apiKey: key } = await service.createAccount();
+    const headers = {
+      "x-forwarded-host": "evil.example",
+      "x-forwarded-proto": "https",
+      forwarded: "host=evil.example;proto=https",
+    };
+    const json = { name: "Rex", categoryId: 7 };
+
+    const created = await service.fetch("POST /v1/pets", { key, headers, json });
+    await service.fetch("POST /v1/pets", { key, json });
+    const listed = await service.fetch("GET /v1/pets?limit=1", { key, headers });
+
+    assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
+    assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
+  },
+);
+
+const MADE = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
+
+Deno.test("requestId() takes the client's, of up to 64 visible characters, or makes one up", () => {
+  const requestId = createRequestIds();
+  for (const id of ["7", "trace-1.2:3/4", "!~", "x".repeat(64)]) {
+    assertEquals(requestId(request({ "x-request-id": id })), id);
+  }
+  for (const id of ["", "two words", "tab\tbed", "caf\u00e9", "a, b", "x".repeat(65)]) {
+    assertMatch(requestId(request({ "x-request-id": id })), MADE);
+  }
+});
+
+Deno.test("requestId() makes one up for each request without, in each process others", () => {
+  const requestId = createRequestIds();
+  const [first, second] = [requestId(request()), requestId(request())];
+
+  assertMatch(first, MADE);
+  assertNotEquals(second, first);
+  assertNotEquals(createRequestIds()(request()), first);
+});

@@ -1,0 +1,191 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { Connection, type ConnectionOptions } from "../../src/kv/connection.ts";
+import { DeadlineExceeded, StoreUnavailable } from "../../src/kv/deadline.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { hang } from "./disturbed_kv.ts";
+
+const KINDS = ["read", "write"] as const;
+const DEADLINE = 100;
+
+/** Handles that have nothing but names, and what is done with them. */
+class Fixture {
+  readonly names: Map<Deno.Kv, string> = new Map();
+  readonly closed: string[] = [];
+  readonly connection: Connection;
+  /** Handles that reopening came to, and what it was called with. */
+  reopened: PromiseWithResolvers<Deno.Kv[]> = Promise.withResolvers();
+  readonly signals: AbortSignal[] = [];
+
+  constructor(names: string, options: ConnectionOptions = {}) {
+    this.connection = new Connection(this.open(names), { deadline: DEADLINE, ...options });
+  }
+
+  /** A connection to a server. */
+  static onServer(names = "ab"): Fixture {
+    const fixture: Fixture = new Fixture(names, {
+      manyWriters: true,
+      reopen: async (signal) => {
+        signal.throwIfAborted();
+        fixture.signals.push(signal);
+        fixture.reopened = Promise.withResolvers();
+        signal.addEventListener("abort", () => fixture.reopened.reject(signal.reason));
+        return await fixture.reopened.promise;
+      },
+    });
+    return fixture;
+  }
+
+  /** A handle for each letter. */
+  open(names: string): Deno.Kv[] {
+    return [...names].map((name) => {
+      const close = () => this.closed.push(name);
+      const kv: Deno.Kv = Object.assign(Object.create(Deno.Kv.prototype), { close });
+      this.names.set(kv, name);
+      return kv;
+    });
+  }
+
+  /** Starts an operation, which ends when it is told to; `on` says with which handle. */
+  start(kind: typeof KINDS[number]): { on: string; end: () => void; ended: Promise<void> } {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let on = "";
+    const ended = this.connection[kind]((kv) => {
+      on = this.names.get(kv) ?? "";
+      return promise;
+    });
+    ended.catch(() => {});
+    return { on, end: resolve, ended };
+  }
+
+  /** Handles to which operations of a kind go one after the other. */
+  handlesOf(kind: typeof KINDS[number], count: number): string {
+    return Array.from({ length: count }, () => this.start(kind).on).join("");
+  }
+}
+
+Deno.test("Connection sends each operation to the handle with the least to do, on a file writes to the first", async () => {
+  using _time = new VirtualTime();
+  for (
+    const [names, manyWriters, reads, writes] of [
+      ["a", false, "aaa", "aaa"],
+      ["abc", false, "bcb", "aaa"],
+      ["abc", true, "abc", "abc"],
+    ] as const
+  ) {
+    assertEquals(new Fixture(names, { manyWriters }).handlesOf("read", 3), reads);
+    assertEquals(new Fixture(names, { manyWriters }).handlesOf("write", 3), writes);
+  }
+
+  const fixture = new Fixture("abc");
+  const [, second] = [fixture.start("read"), fixture.start("read")];
+  second.end();
+  await second.ended;
+  assertEquals(fixture.handlesOf("read", 1), "c");
+});
+
+Deno.test("Connection on a file tries one operation a deadline while 16 hang, and goes on when one ends", async () => {
+  using time = new VirtualTime();
+  const fixture = new Fixture("ab");
+  const hanging = Array.from({ length: 15 }, () => fixture.start("read"));
+  await time.advance(DEADLINE);
+  assertEquals(fixture.handlesOf("write", 1), "a");
+  await time.advance(DEADLINE);
+
+  for (let round = 0; round < 3; round++) {
+    await assertRejects(() => fixture.connection.read(hang), StoreUnavailable, "still hang");
+    await time.advance(DEADLINE - 1);
+    assertEquals(fixture.handlesOf("read", 3), "");
+    await time.advance(1);
+    assertEquals(fixture.handlesOf("read", 3), "b");
+    await time.advance(DEADLINE);
+  }
+
+  for (const { end } of hanging.slice(0, 4)) end();
+  await time.advance(0);
+  assertEquals(fixture.handlesOf("read", 3), "bbb");
+  assertEquals(fixture.closed, []);
+});
+
+Deno.test("Connection to a server refuses everything after a missed deadline, until new handles take over", async () => {
+  using time = new VirtualTime();
+  const fixture = Fixture.onServer();
+  const { connection } = fixture;
+  fixture.start("read");
+  fixture.start("write");
+  await time.advance(DEADLINE / 2);
+  const young = fixture.start("read");
+  await time.advance(DEADLINE / 2);
+
+  for (const kind of KINDS) {
+    await assertRejects(() => connection[kind](hang), StoreUnavailable, "does not answer");
+  }
+  await time.advance(10 * DEADLINE);
+  assertEquals(fixture.handlesOf("read", 2), "");
+  assertEquals([fixture.closed, fixture.signals.length], [[], 1]);
+
+  fixture.reopened.resolve(fixture.open("cd"));
+  await time.advance(0);
+  assertEquals(fixture.handlesOf("read", 2) + fixture.handlesOf("write", 1), "cdc");
+  assertEquals(fixture.closed, ["a", "b"]);
+  await assertRejects(() => young.ended, DeadlineExceeded);
+});
+
+/** Has an operation hang until the handles are replaced, so often; gives those operations. */
+async function lose(
+  fixture: Fixture,
+  time: VirtualTime,
+  generations: number,
+): Promise<{ end: () => void }[]> {
+  const lost: { end: () => void }[] = [];
+  for (let count = 0; count < generations; count++) {
+    lost.push(fixture.start("read"));
+    await time.advance(DEADLINE);
+    fixture.reopened.resolve(fixture.open("ab"));
+    await time.advance(0);
+  }
+  return lost;
+}
+
+Deno.test("Connection to a server opens no more handles while eight generations of them hang", async () => {
+  using time = new VirtualTime();
+  const fixture = Fixture.onServer();
+  const first = fixture.start("read");
+  await time.advance(DEADLINE - 1);
+  const second = fixture.start("read");
+  await time.advance(1);
+  first.end();
+  await time.advance(0);
+  fixture.reopened.resolve(fixture.open("ab"));
+  await time.advance(DEADLINE);
+  assertEquals(fixture.signals.length, 1, "What is given up late is no reason to replace new handles");
+  const lost = await lose(fixture, time, 7);
+  for (const [opened, { end }] of [[8, second], [9, lost[3] ?? first]] as const) {
+    fixture.start("read");
+    await time.advance(10_000);
+    assertEquals(fixture.signals.length, opened);
+
+    end();
+    await time.advance(500);
+    assertEquals(fixture.signals.length, opened + 1);
+    fixture.reopened.resolve(fixture.open("ab"));
+    await time.advance(0);
+  }
+});
+
+Deno.test("Connection.close() closes the handles, and looks for no others", async () => {
+  using time = new VirtualTime();
+  const idle = new Fixture("ab");
+  const waiting = Fixture.onServer();
+  waiting.start("read");
+  const crowded = Fixture.onServer();
+  await lose(crowded, time, 8);
+  crowded.start("read");
+  await time.advance(DEADLINE);
+
+  for (const fixture of [idle, waiting, crowded]) {
+    fixture.closed.length = 0;
+    await time.until(fixture.connection.close(), 0);
+
+    assertEquals(fixture.closed, ["a", "b"]);
+  }
+});

@@ -1,0 +1,110 @@
+import { assertEquals } from "@std/assert";
+import { type Change, GroupCommit, NO_CHANGE, type Row } from "../../src/kv/group_commit.ts";
+import { settled } from "../../src/kv/commit.ts";
+import { carryOut, hang } from "./disturbed_kv.ts";
+import { RoughStore } from "./rough_store.ts";
+
+const ALWAYS: Row = [["always"], new Uint8Array()];
+
+/** A group commit on a KV in memory that takes ten checks at a time. */
+class Fixture extends RoughStore {
+  readonly group: GroupCommit = new GroupCommit(this.store, [ALWAYS]);
+
+  static override async open(): Promise<Fixture> {
+    return new Fixture(await Deno.openKv(":memory:"));
+  }
+
+  /** How many of the changes, made at once, went into each commit. */
+  async sizes(changes: readonly Change[]): Promise<number[]> {
+    const results = await Promise.all(changes.map((change) => this.group.commit(change)));
+    const stamps = results.map((result) => result.ok ? result.versionstamp : "");
+    return [...new Set(stamps)].map((stamp) => stamps.filter((other) => other === stamp).length);
+  }
+
+  async has(key: Deno.KvKey): Promise<boolean> {
+    return (await this.kv.get(key)).versionstamp !== null;
+  }
+}
+
+/** A change that sets so many rows of its own, each of so many bytes. */
+function change(name: number, { rows = 1, bytes = 1 } = {}): Change {
+  const sets = upTo(rows).map((row): Row => [["rows", name, row], new Uint8Array(bytes)]);
+  return { checks: [], sets };
+}
+
+function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, number) => number);
+}
+
+const TWOS = [2, 2, 1];
+const check = (...key: Deno.KvKey) => ({ key, versionstamp: null });
+
+Deno.test.each([
+  ["few small ones", upTo(30).map((name) => change(name)), [30]],
+  ["many bytes", upTo(12).map((name) => change(name, { bytes: 59_900 })), [10, 2]],
+  ["many rows set", upTo(10).map((name) => change(name, { rows: 250 })), [3, 3, 3, 1]],
+  [
+    "many rows deleted",
+    upTo(4).map((name) => ({ ...change(name), deletes: upTo(449).map((row) => ["other", name, row]) })),
+    [2, 2],
+  ],
+  [
+    "many checks",
+    upTo(5).map((name) => ({ checks: upTo(4).map((row) => check(name, row)), sets: [] })),
+    TWOS,
+  ],
+  ["a row set twice", [0, 1, 0].map((name) => change(name)), [2, 1]],
+  ["a row set and deleted", [change(0), { ...NO_CHANGE, deletes: [["rows", 0, 0]] }, change(1)], [2, 1]],
+  ["a row set and checked", [{ checks: [check("rows", 0, 0)], sets: [] }, change(0)], [1, 1]],
+  ["one that is too much for others", [change(0, { rows: 950 }), change(1)], [1, 1]],
+])(
+  "GroupCommit.commit() joins what comes at once as far as a commit takes it: %s",
+  async (_, changes, expected) => {
+    using fixture = await Fixture.open();
+
+    assertEquals(await fixture.sizes(changes), [...expected]);
+  },
+);
+
+Deno.test("GroupCommit.commit() sets and deletes, and sets in each commit the rows that are always set", async () => {
+  using fixture = await Fixture.open();
+  await fixture.sizes([change(0)]);
+
+  const result = await fixture.group.commit({ ...change(1), deletes: [["rows", 0, 0]] });
+
+  const rows = await Array.fromAsync(fixture.kv.list({ prefix: [] }));
+  const kept = rows.filter(({ key: [table] }) => table !== "commits");
+  const versionstamp = result.ok ? result.versionstamp : "";
+  assertEquals(kept.map(({ key }) => key), [["always"], ["rows", 1, 0]]);
+  assertEquals(kept.map((row) => row.versionstamp), [versionstamp, versionstamp]);
+});
+
+Deno.test("GroupCommit.commit() refuses only the changes whose checks fail", async () => {
+  using fixture = await Fixture.open();
+  await fixture.sizes([change(3)]);
+  const changes = upTo(8).map((name) => ({ ...change(name), checks: [check("rows", name, 0)] }));
+
+  const results = await Promise.all(changes.map((change) => fixture.group.commit(change)));
+
+  assertEquals(results.map(({ ok }) => ok), upTo(8).map((name) => name !== 3));
+});
+
+const unanswered: typeof carryOut = async ({ apply }) => (await apply(), await hang());
+const conflict = { ...change(0), checks: [check("rows", 9, 0)] };
+
+Deno.test.each([
+  ["the commit before it", [change(0), { ...change(1), checks: [check("rows", 0, 0)] }], [unanswered]],
+  ["another it was refused with", [conflict, change(1)], [carryOut, hang, unanswered]],
+])("GroupCommit.commit() tells a change its own fate, not that of %s", async (_, changes, fates) => {
+  using fixture = await Fixture.open();
+  await fixture.sizes([change(9)]);
+  await Promise.all([1, 2].map(() => fixture.store.commit(() => {})));
+  const left = [...fates];
+  fixture.disturbance = { commit: (commit) => (left.shift() ?? carryOut)(commit) };
+
+  const told = await Promise.all(
+    changes.map((change) => settled(fixture.group.commit(change)).then(({ ok }) => ok, () => false)),
+  );
+
+  assertEquals(told, await Promise.all(upTo(2).map((name) => fixture.has(["rows", name, 0]))));
+});

@@ -1,0 +1,149 @@
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { OpenError, type OpenOptions, openStore } from "../../src/kv/open.ts";
+import { answering, reopener } from "../../src/kv/reopen.ts";
+import { ConnectServer } from "../support/connect_server.ts";
+
+const OPTIONS: OpenOptions = { clock: Date.now, create: true };
+const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+
+/** Lets timers run 20 times as fast. */
+function hastened(): Disposable {
+  const { setTimeout } = globalThis;
+  Object.assign(globalThis, {
+    setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms / 20),
+  });
+  return { [Symbol.dispose]: () => Object.assign(globalThis, { setTimeout }) };
+}
+
+/** A server that has a KV to open, though nothing in it; it counts who knocks and who opens. */
+class Door implements AsyncDisposable {
+  knocks = 0;
+  openings = 0;
+  /** Comes before the answer to a knock. */
+  onKnock: () => unknown = () => {};
+  /** What those who open are told. */
+  onOpen: () => Response | Promise<Response> = metadata;
+  readonly #server = Deno.serve(AT_ONCE, async ({ method }) => {
+    if (method === "POST") return await (this.openings++, this.onOpen());
+    await (this.knocks++, this.onKnock());
+    return new Response("Not a page", { status: 405 });
+  });
+
+  constructor() {
+    Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+function metadata(): Response {
+  return Response.json({
+    version: 3,
+    databaseId: crypto.randomUUID(),
+    endpoints: [{ url: "http://127.0.0.1:1/", consistency: "strong" }],
+    token: "token",
+    expiresAt: new Date(Date.now() + 3_600_000),
+  });
+}
+
+const { signal } = new AbortController();
+
+Deno.test("answering() knocks anew where a knock is not answered, and is content with any answer", async () => {
+  await using door = new Door();
+  const lost = Promise.withResolvers<void>();
+  door.onKnock = () => door.knocks === 1 ? lost.promise : lost.resolve();
+
+  await answering(door.url, signal);
+
+  assert(door.knocks > 1);
+});
+
+Deno.test("reopener() opens all handles or none, and tries again", async () => {
+  await using door = new Door();
+  door.onOpen = () => door.openings === 2 ? new Response("Not yet", { status: 503 }) : metadata();
+
+  const kvs = await reopener(door.url, 3)(signal);
+
+  assertEquals([kvs.length, door.openings], [3, 6]);
+  for (const kv of kvs) kv.close();
+});
+
+Deno.test("reopener() has no more than eight openings hang, and goes on when they end", async () => {
+  await using door = new Door();
+  const end = Promise.withResolvers<void>();
+  const twelve = Promise.withResolvers<void>();
+  door.onOpen = async () => (await end.promise, metadata());
+  door.onKnock = () => door.knocks > 12 && twelve.resolve();
+  using _ = hastened();
+
+  const reopening = reopener(door.url, 4)(signal);
+  await twelve.promise;
+  assertEquals(door.openings, 8);
+  end.resolve();
+
+  const kvs = await reopening;
+  assertEquals([kvs.length, door.openings], [4, 12]);
+  for (const kv of kvs) kv.close();
+});
+
+Deno.test("reopener() gives up when it is told to, whether it knocks or waits", async () => {
+  await using door = new Door();
+  const opened = Promise.withResolvers<void>();
+  door.onOpen = () => (opened.resolve(), new Response("No", { status: 403 }));
+  for (const url of [door.url, "http://127.0.0.1:1/"]) {
+    const stop = new AbortController();
+    const reopening = reopener(url, 1)(stop.signal);
+    if (url === door.url) await opened.promise;
+    stop.abort(new RangeError("enough"));
+
+    await assertRejects(() => reopening, RangeError, "enough");
+  }
+});
+
+Deno.test("openStore() says in one line, without secrets, why a server's KV cannot be used", async () => {
+  await using door = new Door();
+  door.onOpen = () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 });
+  const { host } = new URL(door.url);
+  const patience = { ms: 100, onWait: () => {} };
+  for (
+    const [url, options, reason] of [
+      [door.url, OPTIONS, "403"],
+      [`http://user:password@${host}/`, { ...OPTIONS, patience: { ...patience, ms: 5_000 } }, "403"],
+      ["http://user:password@127.0.0.1:1/", OPTIONS, ""],
+      ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not answer for 0.1 s"],
+    ] as const
+  ) {
+    const { message } = await assertRejects(() => openStore(url, options), OpenError, reason);
+
+    assertStringIncludes(message, `The KV ${new URL(url).host} cannot be used: `);
+    assertEquals(/\n|password|backtrace/.test(message), false, message);
+  }
+});
+
+Deno.test("openStore() does not wait for ever for a server that answers but does not open its KV", async () => {
+  await using door = new Door();
+  const end = Promise.withResolvers<void>();
+  door.onOpen = async () => (await end.promise, metadata());
+  using _ = hastened();
+
+  await assertRejects(() => openStore(door.url, OPTIONS), OpenError, "No answer within");
+  end.resolve();
+});
+
+Deno.test("openStore() opens the KV of a server, which takes as many checks as it says", async () => {
+  await using server = await ConnectServer.start();
+  const store = await openStore(server.url, OPTIONS);
+
+  const { ok } = await store.commit((operation) => {
+    for (let row = 0; row < store.maxChecks; row++) operation.check({ key: [row], versionstamp: null });
+  });
+
+  assertEquals([ok, store.maxChecks], [true, 9]);
+  await store.close();
+});

@@ -1,0 +1,164 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { Connection } from "../../src/kv/connection.ts";
+import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
+import { Store } from "../../src/kv/store.ts";
+import { raise, Versions, type Watched } from "../../src/kv/versions.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { fail } from "./disturbed_kv.ts";
+import { calmNetwork, FakeKv } from "./fake_kv.ts";
+
+/** Two watched rows, one of which somebody else changes, under virtual time. */
+class Fixture implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly kv: FakeKv = new FakeKv();
+  readonly versions: Versions;
+  readonly row: Watched;
+  readonly none: Watched;
+  /** How long a read takes, in ms. */
+  latency = 0;
+  isBroken = false;
+  reads = 0;
+  /** Reads on their way, now and at most. */
+  reading = 0;
+  mostReading = 0;
+
+  constructor(maxStalenessMs?: number) {
+    const read = async () => {
+      this.reads++;
+      this.mostReading = Math.max(this.mostReading, ++this.reading);
+      await pause(this.latency);
+      this.reading--;
+      if (this.isBroken) await fail();
+    };
+    const connection = new Connection([this.kv.connect({ ...calmNetwork(), read })]);
+    const store = new Store(connection, { maxChecks: 10, clock: () => 0 });
+    this.versions = new Versions(store, maxStalenessMs === undefined ? {} : { maxStalenessMs });
+    this.none = this.versions.watch(["none"]);
+    this.row = this.versions.watch(["row"]);
+  }
+
+  /** Somebody else's commit: gives the row's version. */
+  async change(): Promise<string> {
+    const result = await this.kv.connect(calmNetwork()).atomic().set(["row"], 1).commit();
+    return result.ok ? result.versionstamp : "";
+  }
+
+  /** Looks, and lets so much time pass for it at most. */
+  async look(ms: number): Promise<void> {
+    await this.time.until(Promise.resolve(this.versions.look()), ms);
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
+  }
+}
+
+Deno.test("Versions.look() shows every watched row as it is then, by one read for all who ask at once", async () => {
+  using fixture = new Fixture();
+  const { versions, row, none } = fixture;
+  for (let round = 1; round <= 3; round++) {
+    const version = await fixture.change();
+
+    await fixture.time.until(Promise.all(Array.from({ length: 50 }, () => versions.look())), 10);
+
+    assertEquals([row.version, none.version, fixture.reads], [version, "", round]);
+  }
+});
+
+Deno.test("Versions.look() is not content with a read that started before", async () => {
+  for (const latency of [0, 100]) {
+    using fixture = new Fixture();
+    fixture.latency = latency;
+    for (let count = 0; count < 8; count++) await fixture.look(500);
+    const reads = fixture.reads;
+    fixture.latency = 100;
+    const early = fixture.versions.look();
+    await fixture.time.advance(50);
+    const late = [fixture.versions.look(), fixture.versions.look()];
+    await fixture.time.until(Promise.resolve(early), 100);
+    const version = await fixture.change();
+    await fixture.time.until(Promise.all(late), 200);
+
+    assertEquals([fixture.row.version, fixture.reads - reads], [version, 2]);
+  }
+});
+
+Deno.test.each([[1, 1], [100, 3]])(
+  "Versions has reads of %i ms on their way up to %i at a time",
+  async (latency, most) => {
+    using fixture = new Fixture();
+    fixture.latency = latency;
+    for (let count = 0; count < 8; count++) await fixture.look(500);
+    fixture.mostReading = 0;
+
+    for (let count = 0; count < 100; count++) {
+      fixture.versions.look();
+      await fixture.time.advance(latency / 10);
+    }
+
+    assertEquals(fixture.mostReading, most);
+    await fixture.time.advance(500);
+  },
+);
+
+Deno.test("Versions.look() lowers no version that is known, and raise() neither", async () => {
+  using fixture = new Fixture();
+  const version = await fixture.change();
+  raise(fixture.row, `${version}1`);
+
+  await fixture.look(10);
+  raise(fixture.row, version);
+
+  assertEquals(fixture.row.version, `${version}1`);
+});
+
+Deno.test("Versions.look() fails for all who wait when the read does, and for nobody after", async () => {
+  using fixture = new Fixture();
+  fixture.isBroken = true;
+  const looks = [fixture.versions.look(), fixture.versions.look()].map((look) =>
+    assertRejects(() => Promise.resolve(look), StoreUnavailable)
+  );
+  await fixture.time.until(Promise.all(looks), 10);
+  fixture.isBroken = false;
+
+  const version = await fixture.change();
+  await fixture.look(10);
+
+  assertEquals(fixture.row.version, version);
+});
+
+Deno.test("Versions.look() waits for nothing while a look is young enough, and takes another in the background", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, row, time } = fixture;
+  fixture.latency = 200;
+  await fixture.look(300);
+  const version = await fixture.change();
+
+  await time.advance(300);
+  assertEquals([versions.look(), fixture.reads, row.version], [undefined, 1, ""]);
+  await time.advance(1);
+  assertEquals([versions.look(), versions.look()], [undefined, undefined]);
+  await time.advance(201);
+  assertEquals([fixture.reads, row.version], [2, version]);
+  await time.advance(799);
+  assertEquals(versions.look() === undefined, true);
+  await time.advance(1_500);
+  assertEquals(versions.look() instanceof Promise, true);
+  await time.advance(300);
+});
+
+Deno.test("Versions.look() fails only once no look is young enough, when reads fail in the background", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, time } = fixture;
+  await fixture.look(10);
+  fixture.isBroken = true;
+
+  await time.advance(600);
+  for (let count = 0; count < 3; count++) {
+    assertEquals(versions.look(), undefined);
+    await time.advance(100);
+  }
+  assertEquals(fixture.reads, 4);
+  await time.advance(200);
+  await assertRejects(() => fixture.look(10), StoreUnavailable);
+});

@@ -1,0 +1,241 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { createLog } from "../../src/http/log.ts";
+import { Harness, type HarnessRequest } from "../harness.ts";
+import { assertError } from "../http/assertions.ts";
+import { Operator } from "./operator.ts";
+
+const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const ADD = { key: TOKEN, json: { args: ["accounts", "create", "tests"] } };
+
+/** What becomes of a request with this body, which `send` sends on. */
+type Way = (send: () => Promise<Response>, body: string) => Response | Promise<Response>;
+
+/** A service that carries out an operator's commands from now on, and how often it was asked to. */
+class Remote implements AsyncDisposable {
+  requests: string[] = [];
+  way: Way = (send) => send();
+  readonly service: Harness;
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  private constructor(service: Harness) {
+    this.service = service;
+    this.#server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request, info) => {
+      const body = await request.clone().text();
+      this.requests.push(body);
+      return await this.way(() => service.app.fetch(request, info), body);
+    });
+  }
+
+  static async of(operator: Operator): Promise<Remote> {
+    const remote = new Remote(await operator.serve({ operatorToken: TOKEN }));
+    operator.environment.set("SERVICE_URL", `http://127.0.0.1:${remote.#server.addr.port}`);
+    operator.environment.set("OPERATOR_TOKEN", TOKEN);
+    return remote;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+    await this.service[Symbol.asyncDispose]();
+  }
+}
+
+/** The response, which breaks off after so many lines. */
+function cut(response: Response, lines: number): Response {
+  const source = response.body?.pipeThrough(new TextDecoderStream());
+  async function* begin(): AsyncGenerator<Uint8Array> {
+    let text = "";
+    for await (const part of source ?? []) {
+      text += part;
+      if (text.split("\n").length > lines) break;
+    }
+    yield new TextEncoder().encode(`${text.split("\n").slice(0, lines).join("\n")}\n{"o`);
+    throw new TypeError("The connection broke");
+  }
+  return new Response(ReadableStream.from(begin()), response);
+}
+
+async function addMessages(service: Harness, count: number): Promise<void> {
+  const { apiKey: key } = await service.createAccount();
+  for (let number = 1; number <= count; number++) {
+    await service.fetch("POST /v1/messages", { key, json: { message: `${number}` } });
+  }
+}
+
+function textsOf({ out }: Operator): string[] {
+  return out.map((line) => JSON.parse(line).message);
+}
+
+Deno.test("every command does over HTTP what it does on the KV", async () => {
+  const talk = async (operator: Operator, service: Harness) => {
+    const { id, key } = await operator.createAccount("--plan pro");
+    await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 7 } });
+    await service.fetch("POST /v1/messages", { key, json: { message: "Grüße\n🐶" } });
+    await service.app.settle();
+    operator.input = ["Zoë", "", "Tom"];
+    const said: unknown[] = [];
+    for (
+      const command of [
+        ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID", "close ID"],
+        ...[
+          "close ID",
+          "show acct_none",
+          "create -",
+          "create a --plan gold",
+          "list",
+          "list --json",
+          "--help",
+        ],
+      ].map((command) => `accounts ${command.replace("ID", id)}`).concat(
+        ...["pets list", "pets list --json", "pets set 1 --status sold --name", "pets delete 1"],
+        ...["pets delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
+      )
+    ) {
+      const code = await operator.run(command, ...(command.endsWith("--name") ? ["Rex Rex"] : []));
+      // Accounts are listed in the order of ids, which are random.
+      const out = operator.out.map((line) => line.replaceAll(/(as_test|acct|msg)_\w+/g, "$1")).sort();
+      said.push([
+        command.replace(id, "ID"),
+        code,
+        out,
+        operator.err.map((line) => line.replaceAll(id, "ID")),
+      ]);
+    }
+    return said;
+  };
+  await using local = await Operator.start();
+  await using service = await local.serve();
+  await using distant = await Operator.start();
+  await using remote = await Remote.of(distant);
+  distant.environment.set("KV_PATH", `${distant.folder}/no/such.kv`);
+
+  assertEquals(await talk(distant, remote.service), await talk(local, service));
+  assertEquals(remote.service.errors, []);
+});
+
+Deno.test("service has no /operator without a token, and answers it without CORS, a limit or a trace of the token", async () => {
+  await using closed = await Harness.open();
+  await assertError(await closed.fetch("POST /operator", ADD), 404, "not_found");
+  let written = "";
+  const output = {
+    write: (bytes: Uint8Array) => (written += new TextDecoder().decode(bytes), Promise.resolve(bytes.length)),
+  };
+  const log = createLog({ access: output, errors: output, secrets: [TOKEN], clock: () => 0 });
+  await using service = await Harness.open({ operatorToken: TOKEN, log });
+  const headers = { origin: "https://pets.example", "x-request-id": TOKEN };
+  const preflight = { ...headers, "access-control-request-method": "POST" };
+  const { key, json } = ADD;
+
+  for (
+    const [target, request, status] of [
+      ["POST /operator", { key, json, headers }, 200],
+      ["POST /operator", { json, headers }, 401],
+      ["POST /operator", { key: `${TOKEN}x`, json, headers }, 401],
+      ["POST /operator", { key, json: {}, headers }, 400],
+      ["GET /operator", { key, headers }, 405],
+      ["OPTIONS /operator", { headers: preflight }, 204],
+    ] satisfies [string, HarnessRequest, number][]
+  ) {
+    const response = await service.fetch(target, request);
+    const names = [...response.headers.keys()].filter((name) => /^access-control-|ratelimit/.test(name));
+    assertEquals([target, response.status, names], [target, status, []]);
+    assertEquals((await response.text()).includes("abcdef~"), false);
+  }
+  await log.flushed();
+  assertMatch(written, /"route":"\/operator","status":200/);
+  assertEquals(written.includes("abcdef~"), false);
+});
+
+Deno.test("service charges a wrong operator's token to the address, and refuses the 61st", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey } = await service.createAccount();
+
+  for (let count = 0; count < 60; count++) {
+    const key = [TOKEN.slice(1), apiKey, ""][count % 3];
+    const response = await service.fetch("POST /operator", { ...ADD, key: key ?? "" });
+    assertEquals(response.headers.get("www-authenticate"), 'Bearer realm="animal-store-operator"');
+    await assertError(response, 401, "invalid_operator_token");
+  }
+
+  await assertError(await service.fetch("POST /operator", { ...ADD, key: "x" }), 429, "rate_limit_minute");
+  assertMatch(await (await service.fetch("POST /operator", ADD)).text(), /\{"exit":0\}\n$/);
+});
+
+Deno.test.each<[string, object, number]>([
+  ["no args", {}, 400],
+  ["args that are text", { args: "accounts list" }, 400],
+  ["args that are no texts", { args: ["accounts", 1] }, 400],
+  ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, 400],
+  ["more than a MiB", { args: [], input: "x".repeat(1024 * 1024) }, 413],
+])("POST /operator refuses %s", async (_, json, status) => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+
+  const response = await service.fetch("POST /operator", { key: TOKEN, json });
+
+  await assertError(response, status, status === 413 ? "payload_too_large" : "invalid_request");
+});
+
+Deno.test("messages take over HTTP removes what was printed, and loses nothing when a reply breaks off", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  await addMessages(remote.service, 230);
+  const all = Array.from({ length: 230 }, (_, number) => `${number + 1}`);
+  remote.way = async (send, body) => body.includes("take") ? cut(await send(), 2) : await send();
+
+  assertEquals(await operator.run("messages take 5"), 1);
+  assertEquals(textsOf(operator), all.slice(0, 2));
+  assertEquals(operator.err, ["The answer broke off: it is not known how the command ended."]);
+
+  operator.reader = (line) => line.includes('"4"') ? Promise.reject(new Error("gone")) : Promise.resolve();
+  remote.way = (send) => send();
+  assertEquals(await operator.run("messages take 5"), 1);
+  assertEquals([textsOf(operator), operator.err], [all.slice(2, 3), ["Failed: gone"]]);
+
+  operator.reader = () => Promise.resolve();
+  remote.way = (send, body) => body.includes("remove") ? new Response("{}", { status: 503 }) : send();
+  assertEquals(await operator.run("messages take 5"), 1);
+  assertEquals([textsOf(operator), operator.err.length], [all.slice(3, 8), 1]);
+
+  remote.way = (send) => send();
+  assertEquals(await operator.run("messages take 227"), 0);
+  assertEquals([textsOf(operator), operator.err], [all.slice(3), ["Took 227 messages."]]);
+});
+
+Deno.test("main() says in one line, with exit code 1, why a service does not carry out a command", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const { service } = remote;
+  const fail = async (way: Way, token = TOKEN) => {
+    remote.way = way;
+    operator.environment.set("OPERATOR_TOKEN", token);
+    const code = await operator.run("accounts list");
+    assertEquals([code, operator.err.filter((line) => !line.startsWith("id\t")).length], [1, 1]);
+    return operator.err.at(-1);
+  };
+  const reply = (body: string, status = 200): Way => () => new Response(body, { status });
+  const brokeOff = "The answer broke off: it is not known how the command ended.";
+
+  assertEquals(await fail(async (send) => cut(await send(), 1)), brokeOff);
+  assertEquals(await fail(reply("")), brokeOff);
+  assertEquals(await fail(reply("<html>\n")), brokeOff);
+  assertEquals(await fail(reply("<html>", 502)), "The service answers 502.");
+  assertEquals(await fail(reply('{"code":"overloaded","message":"Too many."}', 503)), "Too many.");
+  const redirect = () => new Response(null, { status: 307, headers: { location: "http://127.0.0.1:9/" } });
+  assertMatch(await fail(redirect) ?? "", /^There is no answer from http:\/\/127\.0\.0\.1:\d+\.$/);
+  assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not the/);
+  await using closed = await Harness.open();
+  const none = await closed.fetch("POST /operator", ADD);
+  assertMatch(
+    await fail(() => none) ?? "",
+    /^This service takes no commands: it runs without OPERATOR_TOKEN/,
+  );
+  assertEquals(await fail((send) => send(), ""), "SERVICE_URL needs OPERATOR_TOKEN beside it.");
+  assertEquals(service.errors, []);
+
+  remote.requests = [];
+  for (
+    const [command, code] of [["accounts frobnicate", 2], ["messages take all", 2], ["pets -h", 0]] as const
+  ) {
+    assertEquals(await operator.run(command), code);
+  }
+  assertEquals(remote.requests, []);
+});

@@ -1,0 +1,73 @@
+import { assertEquals } from "@std/assert";
+import { assertConsistent } from "../pets/consistency.ts";
+import { Operator } from "./operator.ts";
+
+/** An operator on whose KV an account has added Rex, Tom and Kim, all available, of category 2^53 + 1. */
+async function withPets(): Promise<{ operator: Operator; id: string; key: string }> {
+  const operator = await Operator.start();
+  const account = await operator.createAccount();
+  await using service = await operator.serve();
+  for (const name of ["Rex", "Tom", "Kim"]) {
+    const body = `{"name":"${name}","categoryId":9007199254740993}`;
+    const headers = { "content-type": "application/json" };
+    await service.fetch("POST /v1/pets", { key: account.key, body, headers });
+  }
+  return { operator, ...account };
+}
+
+Deno.test("pets list prints every animal and the account that added it", async () => {
+  const { operator, id } = await withPets();
+  await using _ = operator;
+
+  const codes = [await operator.run("pets list")];
+  const [list, heading] = [operator.out, operator.err];
+  codes.push(await operator.run("pets list --json"));
+
+  assertEquals(codes, [0, 0]);
+  assertEquals(heading, ["id\tname\tcategoryId\tstatus\taccountId"]);
+  assertEquals(
+    list,
+    ["Rex", "Tom", "Kim"].map((name, n) => `${n + 1}\t${name}\t9007199254740993\tavailable\t${id}`),
+  );
+  const rex = { id: 1, name: "Rex", categoryId: "9007199254740993", status: "available", accountId: id };
+  assertEquals(JSON.parse(operator.out[0] ?? ""), rex);
+  assertEquals([operator.out.length, operator.err], [3, []]);
+});
+
+Deno.test("pets set changes an animal whoever added it, and it stays that account's; pets delete removes it", async () => {
+  const { operator, key } = await withPets();
+  await using _ = operator;
+  await using service = await operator.serve();
+  const list = async (query = "") => await (await service.fetch(`GET /v1/pets${query}`, { key })).text();
+  const [rex, tom, kim] = JSON.parse(await list()).map((pet: unknown) => JSON.stringify(pet));
+
+  const set = await operator.run(
+    "pets set 2 --status sold --category-id 9223372036854775807 --name",
+    "Tom Tom",
+  );
+  const said = [operator.out, operator.err];
+  const sold = await list("?status=sold");
+  const removed = await operator.run("pets delete 1");
+
+  const changed = '{"id":2,"name":"Tom Tom","categoryId":9223372036854775807,"status":"sold"}';
+  assertEquals([set, removed], [0, 0]);
+  assertEquals(said, [[changed], []]);
+  assertEquals([operator.out, operator.err], [[], ["Deleted: animal 1."]]);
+  assertEquals(sold, `[${changed}]`);
+  assertEquals(JSON.parse(await list("?status=available")).length, 1);
+  assertEquals([typeof rex, typeof tom, typeof kim], ["string", "string", "string"]);
+  assertEquals((await service.fetch("DELETE /v1/pets/2", { key })).status, 204);
+  await assertConsistent(service.kv);
+});
+
+Deno.test.each(["set 9 --status sold", "delete 9"])(
+  "pets %s says so and exits with 1 when there is no such animal",
+  async (command) => {
+    const { operator } = await withPets();
+    await using _ = operator;
+
+    const code = await operator.run(`pets ${command}`);
+
+    assertEquals([code, operator.out, operator.err], [1, [], ["There is no animal with the id 9."]]);
+  },
+);

@@ -1,0 +1,57 @@
+import { assertEquals } from "@std/assert";
+
+const DECODER = new TextDecoder("utf-8", { fatal: true });
+
+/** Asserts that rows of a KV which belong together are there together, and say the same. */
+export async function assertConsistent(kv: Deno.Kv): Promise<void> {
+  const rows = new Map<string, string>();
+  for await (const { key, value } of kv.list({ prefix: [] })) {
+    const count = value instanceof Deno.KvU64 ? `${value.value}` : "not bytes";
+    rows.set(key.join("/"), value instanceof Uint8Array ? DECODER.decode(value) : count);
+  }
+  assertEquals([...rows].flatMap(([name, text]) => faultsOf(name, text, rows)), []);
+}
+
+function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>): string[] {
+  const [kind, ...key] = name.split("/");
+  const needs = (other: string, holds: string | undefined = rows.get(other) ?? "anything") =>
+    rows.get(other) === holds ? [] : [`${name} has no ${other} to go with it`];
+  switch (kind) {
+    case "pets": {
+      const [json = "", ownerId] = text.split("\n");
+      const { id, status } = JSON.parse(json);
+      const { next } = JSON.parse(rows.get("ids") ?? '{"next":0}');
+      return [
+        ...needs(`pets_by_status/${status}/${id}`, text),
+        ...needs(`accounts/${ownerId}`),
+        ...(`${id}` === key[0] && id < next ? [] : [`${name} has the id ${id}, the next one is ${next}`]),
+      ];
+    }
+    case "pets_by_status":
+      return [
+        ...needs(`pets/${key[1]}`, text),
+        ...(JSON.parse(text.split("\n")[0] ?? "").status === key[0] ? [] : [`${name} has another status`]),
+      ];
+    case "accounts":
+      return [
+        ...needs(`api_keys/${JSON.parse(text).keyHash}`, JSON.stringify(key[0])),
+        ...needs(`usage/${key[0]}`),
+      ];
+    case "api_keys":
+      return needs(`accounts/${JSON.parse(text)}`);
+    case "idempotency":
+      return needs(
+        `idempotency_by_expiry/${JSON.parse(text.split("\n")[0] ?? "").expiresAt}/${key.join("/")}`,
+      );
+    case "idempotency_by_expiry":
+      return needs(`idempotency/${key.slice(1).join("/")}`);
+    case "messages_waiting": {
+      const messages = [...rows].filter(([name, text]) =>
+        name.startsWith("messages/") && [undefined, JSON.parse(text).accountId].includes(key[0])
+      );
+      return messages.length === Number(text) ? [] : [`${name} is ${text} and not ${messages.length}`];
+    }
+    default:
+      return text === "not bytes" ? [`${name} does not hold bytes`] : [];
+  }
+}

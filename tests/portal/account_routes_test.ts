@@ -1,0 +1,108 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { call, callAtOnce } from "../access/replies.ts";
+import { Harness, NOON } from "../harness.ts";
+import { assertError } from "../http/assertions.ts";
+
+const DAY = 86_400_000;
+const JSON_TYPE = { "content-type": "application/json" };
+
+Deno.test("getAccount() and getUsage() tell an account of itself, and nobody keeps what they say", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 3, day: 9 });
+  await callAtOnce(4, [service], key);
+  service.now = NOON + DAY;
+
+  const account = await service.fetch("GET /v1/account", { key });
+  const usage = await service.fetch("GET /v1/account/usage?days=3", { key });
+  const month = await service.fetch("GET /v1/account/usage", { key });
+
+  for (const { headers } of [account, usage]) assertEquals(headers.get("cache-control"), "no-store");
+  assertEquals(await account.json(), {
+    id,
+    name: "tests",
+    plan: "enterprise",
+    limits: { minute: 3, day: 9 },
+    usage: {
+      minute: { used: 1, reset: "2027-01-16T12:01:00.000Z" },
+      day: { used: 1, reset: "2027-01-17T00:00:00.000Z" },
+    },
+    bannedUntil: null,
+    createdAt: "2027-01-15T12:00:00.000Z",
+    previousKeyExpiresAt: null,
+  });
+  const days = [["2027-01-16", 2, 0], ["2027-01-15", 3, 1], ["2027-01-14", 0, 0]];
+  assertEquals(await usage.json(), days.map(([date, admitted, refused]) => ({ date, admitted, refused })));
+  assertEquals((await month.json()).length, 30);
+  for (const wrong of ["0", "91", "a"]) {
+    service.now += 60_000;
+    await assertError(
+      await service.fetch(`GET /v1/account/usage?days=${wrong}`, { key }),
+      400,
+      "invalid_request",
+    );
+  }
+});
+
+Deno.test("rotateKey() gives a new key, and ends the one before at once or after a grace", async () => {
+  await using service = await Harness.open();
+  const { apiKey: first } = await service.createAccount();
+  const rotate = async (key: string, request: RequestInit) => {
+    const response = await service.fetch("POST /v1/account/key", { key, ...request });
+    assertEquals([response.status, response.headers.get("cache-control")], [201, "no-store"]);
+    return await response.json();
+  };
+
+  const second = await rotate(first, {});
+  const third = await rotate(second.apiKey, { body: '{"graceSeconds":60}', headers: JSON_TYPE });
+
+  assertMatch(third.apiKey, /^as_test_\w{38}$/);
+  const expiry = "2027-01-15T12:01:00.000Z";
+  assertEquals([second.previousKeyExpiresAt, third.previousKeyExpiresAt], [null, expiry]);
+  const keys = [first, second.apiKey, third.apiKey];
+  const statuses = () => Promise.all(keys.map(async (key) => (await call(service, key)).status));
+  assertEquals(await statuses(), [401, 200, 200]);
+  service.now += 60_000;
+  assertEquals(await statuses(), [401, 401, 200]);
+  for (const graceSeconds of [-1, 1.5, 604_801, "60", null]) {
+    const response = await service.fetch("POST /v1/account/key", {
+      key: third.apiKey,
+      json: { graceSeconds },
+    });
+    await assertError(response, 400, "invalid_request", /graceSeconds/);
+  }
+});
+
+Deno.test("closeAccount() ends the account and its key, once", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount();
+
+  const statuses = [];
+  for (let count = 0; count < 2; count++) {
+    statuses.push((await call(service, key, "DELETE /v1/account")).status);
+  }
+
+  assertEquals(statuses, [204, 401]);
+  assertEquals((await service.accounts.find(id))?.account.closedAt, NOON);
+});
+
+Deno.test("service answers what machines ask of any, and a 404 leads to its description", async () => {
+  const contact = "mailto:security@pets.example";
+  await using service = await Harness.open({
+    securityContact: contact,
+    publicUrl: "https://pets.example/shop",
+  });
+  await using silent = await Harness.open();
+
+  const missing = await service.fetch("GET /v1/nowhere");
+  const document = await (await service.fetch("GET /v1/openapi.json")).json();
+  const security = await service.fetch("GET /.well-known/security.txt");
+  const robots = await service.fetch("GET /robots.txt");
+
+  const link = '<https://pets.example/shop/v1/openapi.json>; rel="service-desc"';
+  assertEquals(missing.headers.get("link"), link);
+  assertMatch(document.openapi, /^3\./);
+  assertEquals(document.servers[0].url.startsWith("https://pets.example/shop"), true);
+  assertEquals(await security.text(), `Contact: ${contact}\nExpires: 2028-01-15T12:00:00.000Z\n`);
+  assertMatch(await robots.text(), /^Disallow: \/v1\/$/m);
+  await assertError(await silent.fetch("GET /.well-known/security.txt"), 404, "not_found");
+});

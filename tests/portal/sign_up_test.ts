@@ -1,0 +1,208 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { AccountState } from "../../src/access/account_store.ts";
+import { call, OtherProcess } from "../access/replies.ts";
+import { Harness, type HarnessRequest, NOON } from "../harness.ts";
+import { sweepCounts, sweepSignUps } from "../../src/portal/sign_up.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const ONE = "POST /v1/accounts";
+
+/** Signs up; gives the response with its body. */
+async function signUp(
+  service: Harness,
+  request: HarnessRequest = { json: { name: "Zoë" } },
+): Promise<{ status: number; headers: Headers; body: Record<string, string> }> {
+  const response = await service.fetch(ONE, request);
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** Rows below a table. */
+async function countRows(service: Harness, table: string): Promise<number> {
+  return (await Array.fromAsync(service.kv.list({ prefix: [table] }))).length;
+}
+
+Deno.test("createAccount() makes an account of the Free plan and shows its key, this once", async () => {
+  await using service = await Harness.open();
+
+  const { status, headers, body } = await signUp(service);
+
+  assertEquals(status, 201);
+  assertEquals(headers.get("cache-control"), "no-store");
+  const { id = "", apiKey = "", ...rest } = body;
+  assertMatch(id, /^acct_[0-9A-Za-z]{16}$/);
+  assertEquals(rest, { name: "Zoë", plan: "free" });
+  const { limit, remaining } = await call(service, apiKey);
+  assertEquals([limit, remaining], [60, 59]);
+  const account = (await service.accounts.find(id))?.account;
+  assertEquals([account?.environment, account?.signedUp, account?.createdAt], ["staging", true, NOON]);
+});
+
+Deno.test("createAccount() lets an address make five accounts an hour, and says what is left of them", async () => {
+  await using service = await Harness.open();
+  service.now = NOON + 1_000;
+
+  for (const remaining of [4, 3, 2, 1, 0]) {
+    const { status, headers } = await signUp(service);
+    assertEquals([status, headers.get("x-ratelimit-limit")], [201, "5"]);
+    assertEquals(headers.get("x-ratelimit-remaining"), `${remaining}`);
+    assertEquals(headers.get("x-ratelimit-reset"), `${(NOON + HOUR) / 1_000}`);
+    assertEquals(headers.get("ratelimit-policy"), '"hour";q=5;w=3600');
+    assertEquals(headers.get("ratelimit"), `"hour";r=${remaining};t=3599`);
+  }
+
+  const { status, headers, body } = await signUp(service);
+  const message = "No more than 5 accounts an hour from one address. Try again in 3599 s.";
+  assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
+  assertEquals([headers.get("retry-after"), headers.get("x-ratelimit-remaining")], ["3599", "0"]);
+  assertEquals(await countRows(service, "accounts"), 5);
+
+  service.address = "198.51.100.7";
+  assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
+  service.address = "192.0.2.1";
+  service.now = NOON + HOUR - 1;
+  assertEquals((await signUp(service)).headers.get("retry-after"), "1");
+  service.now = NOON + HOUR;
+  assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
+});
+
+Deno.test("createAccount() makes exactly five accounts when 30 are asked for at once, of two processes", async () => {
+  await using one = await Harness.open();
+  await using other = new OtherProcess(one.kv);
+
+  const replies = await Promise.all(
+    Array.from({ length: 30 }, (_, index) => signUp(index % 2 ? one : other)),
+  );
+
+  const made = replies.filter(({ status }) => status === 201);
+  assertEquals(made.map(({ headers }) => headers.get("x-ratelimit-remaining")).sort(), [
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+  ]);
+  assertEquals(replies.filter(({ body }) => body.code === "sign_up_limit").length, 25);
+  assertEquals(await countRows(one, "accounts"), 5);
+});
+
+Deno.test("createAccount() makes no more than a thousand accounts a day in all", async () => {
+  await using service = await Harness.open();
+  const midnight = NOON + DAY / 2;
+  const day = ["sign_ups_by_day", NOON / DAY - 0.5];
+  await signUp(service);
+  assert((await service.kv.get(day)).versionstamp);
+  await service.kv.set(day, new TextEncoder().encode("999"));
+
+  assertEquals((await signUp(service)).status, 201);
+  const { status, headers, body } = await signUp(service);
+
+  const message = "No more than 1000 accounts a day. Try again in 43200 s.";
+  assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
+  assertEquals([headers.get("retry-after"), headers.get("x-ratelimit-remaining")], ["43200", "3"]);
+  service.now = midnight;
+  assertEquals((await signUp(service)).status, 201);
+});
+
+Deno.test("createAccount() counts no account that it does not make, but each attempt as a request of the address", async () => {
+  await using service = await Harness.open();
+
+  for (let count = 0; count < 59; count++) {
+    const { status, headers } = await signUp(service, { json: {} });
+    assertEquals([status, headers.get("x-ratelimit-remaining")], [400, `${59 - count}`]);
+  }
+
+  assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
+  const { status, body } = await signUp(service);
+  assertEquals([status, body.code], [429, "rate_limit_minute"]);
+});
+
+for (
+  const [what, request, code] of [
+    ["no name", { json: {} }, "invalid_request"],
+    ["an empty name", { json: { name: "" } }, "invalid_request"],
+    ["a name of 101 characters", { json: { name: "x".repeat(101) } }, "invalid_request"],
+    ["a name that is no string", { json: { name: 1 } }, "invalid_request"],
+    ["an Idempotency-Key", { json: { name: "a" }, headers: { "idempotency-key": "1" } }, "invalid_request"],
+    ["no JSON", { body: "{", headers: { "content-type": "application/json" } }, "invalid_json"],
+  ] as const
+) {
+  Deno.test(`createAccount() refuses ${what}`, async () => {
+    await using service = await Harness.open();
+
+    const { status, body } = await signUp(service, request);
+
+    assertEquals([status, body.code], [400, code]);
+    assertEquals(await countRows(service, "accounts"), 0);
+  });
+}
+
+Deno.test("createAccount() makes no account where only the operator does", async () => {
+  await using service = await Harness.open({ signUpIsOpen: false });
+
+  const { status, headers, body } = await signUp(service);
+
+  assertEquals([status, body.code], [403, "sign_up_closed"]);
+  assertEquals(headers.get("x-ratelimit-remaining"), "59");
+  assertEquals(await countRows(service, "accounts"), 0);
+});
+
+Deno.test("sweepSignUps() removes accounts that signed up more than 30 days ago and never called", async () => {
+  await using service = await Harness.open();
+  const [idle, used] = [(await signUp(service)).body, (await signUp(service)).body];
+  await call(service, used.apiKey);
+  const { account: made } = await service.createAccount();
+  service.now = NOON + 1;
+  const late = (await signUp(service)).body;
+  const sweep = (now: number) => sweepSignUps(service.store, service.accounts, now);
+  const left = async () => (await Array.fromAsync(service.accounts.list())).map(({ account }) => account.id);
+
+  assertEquals(await sweep(NOON + 30 * DAY), false);
+  assertEquals((await left()).length, 4);
+  assertEquals(await sweep(NOON + 30 * DAY + 1), false);
+
+  assertEquals(await left(), [used.id, made.id, late.id].sort());
+  assertEquals((await call(service, idle.apiKey)).code, "invalid_api_key");
+  assertEquals(await countRows(service, "sign_ups"), 1);
+});
+
+Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls meanwhile", async () => {
+  await using service = await Harness.open();
+  const made = [];
+  for (let number = 0; number < 45; number++) {
+    service.address = `${number}`;
+    made.push((await signUp(service)).body);
+  }
+  // Those of one time come in the order of ids.
+  const last = made.toSorted((a, b) => (a.id ?? "") < (b.id ?? "") ? -1 : 1).at(-1);
+  const busy = Object.assign(Object.create(service.accounts), {
+    async remove(id: string, condition: (state: AccountState) => boolean) {
+      if (id === last?.id) await call(service, last.apiKey);
+      return await service.accounts.remove(id, condition);
+    },
+  });
+  const sweep = () => sweepSignUps(service.store, busy, NOON + 30 * DAY + 1);
+
+  const steps: unknown[] = [];
+  for (let step = 0; step < 3; step++) steps.push([await sweep(), await countRows(service, "accounts")]);
+
+  assertEquals(steps, [[true, 25], [true, 5], [false, 1]]);
+  assertEquals((await call(service, last?.apiKey)).status, 200);
+});
+
+Deno.test("sweepCounts() removes the counts of hours and days that are over", async () => {
+  await using service = await Harness.open();
+  for (const now of [NOON, NOON + HOUR, NOON + DAY]) {
+    service.now = now;
+    assertEquals((await signUp(service)).status, 201);
+  }
+  const counts =
+    async () => [await countRows(service, "sign_ups_by_hour"), await countRows(service, "sign_ups_by_day")];
+
+  assertEquals(await sweepCounts(service.store, NOON + HOUR - 1), false);
+  assertEquals(await counts(), [3, 2]);
+  assertEquals(await sweepCounts(service.store, NOON + HOUR), false);
+  assertEquals(await counts(), [2, 2]);
+  await sweepCounts(service.store, NOON + DAY);
+  assertEquals(await counts(), [1, 1]);
+});

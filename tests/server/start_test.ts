@@ -1,0 +1,65 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { START_HELP } from "../../src/config.ts";
+import { call } from "./client.ts";
+import type { Variables } from "../support/deno_process.ts";
+import { runServer } from "./server_process.ts";
+import { TemporaryStore } from "./temporary_store.ts";
+
+Deno.test("server explains its variables when it is asked for help, and takes no arguments that it does not know", async () => {
+  const help = await runServer({ KV_PATH: ":memory:" }, "--help");
+  const refusal = await runServer({ KV_PATH: ":memory:" }, "--port", "80");
+
+  assertEquals(help, { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
+  const errorLines = ["The service takes no arguments. See: deno task start --help"];
+  assertEquals(refusal, { code: 2, stdout: "", errorLines });
+});
+
+Deno.test("server refuses to start with one line when it cannot run as its variables say", async () => {
+  await using store = await TemporaryStore.empty();
+  await Deno.writeTextFile(store.kvPath, "This is a letter to the editor.\n".repeat(1_000));
+  using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = other.addr;
+
+  for (
+    const [variables, line] of [
+      [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
+      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: .+\.$/],
+      [{ PORT: `${port}` }, new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\.$`)],
+      [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
+    ] as const
+  ) {
+    const { code, stdout, errorLines } = await runServer({ KV_PATH: ":memory:", ...variables });
+    assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
+    assertMatch(errorLines.join(), line);
+  }
+});
+
+Deno.test("server prints where it listens, and the first steps while there is no account", async () => {
+  await using store = await TemporaryStore.create();
+
+  const first = await linesOfOneRun(store);
+  const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" });
+  await store.createAccount();
+  const later = await linesOfOneRun(store);
+
+  assertEquals(first.lines[0], `Listening on http://localhost:${first.port}/`);
+  assertEquals(first.lines.slice(2), [
+    `  KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
+    `  curl -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
+  ]);
+  for (const { lines, port } of [inProduction, later]) {
+    assertEquals(lines, [`Listening on http://localhost:${port}/`]);
+  }
+});
+
+/** What a server says on standard error from its start to its end. */
+async function linesOfOneRun(
+  store: TemporaryStore,
+  variables: Variables = {},
+): Promise<{ port: number; lines: readonly string[] }> {
+  await using server = await store.serve(variables);
+  await call(server, "GET /ready");
+  const { code, errorLines, stdout } = await server.stop();
+  assertEquals([code, stdout], [0, ""]);
+  return { port: server.port, lines: errorLines };
+}

@@ -1,0 +1,74 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { call, outcome } from "./client.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
+import type { ServerProcess } from "./server_process.ts";
+import { ServedStore } from "./temporary_store.ts";
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  Deno.test(`server answers what is in flight and exits 0 when it gets ${signal}`, async () => {
+    await using served = await ServedStore.start();
+    const { server, key } = served;
+    using connection = await RawConnection.open(server.port);
+    const body = '{"name":"Rex","categoryId":1}';
+    const headers = { ...jsonHeaders(key), "content-length": `${body.length}`, expect: "100-continue" };
+    await connection.send(rawRequest("POST /v1/pets", headers));
+    assertEquals((await connection.receive())?.status, 100);
+
+    server.signal(signal);
+    await untilStopping(server);
+    await connection.send(body);
+    const answer = await connection.receive();
+    const { code, errorLines } = await server.ended();
+
+    assertEquals(answer?.status, 201);
+    assertMatch(answer?.body ?? "", /"name":"Rex"/);
+    assertEquals(code, 0);
+    assertEquals(errorLines, [`Listening on http://localhost:${server.port}/`]);
+  });
+}
+
+Deno.test("server exits 0 when it gets both signals and a connection stays idle", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await connection.send(rawRequest("GET /health"));
+  assertEquals((await connection.receive())?.status, 200);
+
+  server.signal("SIGTERM");
+  server.signal("SIGINT");
+
+  assertEquals((await server.ended()).code, 0);
+  assertEquals(await connection.receiveRest(), "");
+});
+
+Deno.test("server gives back what it leased and removes its marks when it is stopped", async () => {
+  await using served = await ServedStore.start();
+  const { server, store, account } = served;
+  await Promise.all(Array.from({ length: 8 }, async () => {
+    for (let count = 0; count < 25; count++) {
+      assertEquals(outcome(await call(server, "GET /v1/pets", account)), "200");
+    }
+  }));
+
+  await server.stop();
+
+  const { used, leased, leasedToday } = await store.usageOf(account);
+  assertEquals([leased, leasedToday], [0, 0]);
+  assertEquals(used % 200, 0);
+  using kv = await Deno.openKv(store.kvPath);
+  assertEquals(await Array.fromAsync(kv.list({ prefix: ["commits"] })), []);
+});
+
+/** Waits until the server takes nothing new: it refuses connections, or answers 503 on them. */
+async function untilStopping(server: ServerProcess): Promise<void> {
+  while (true) {
+    try {
+      using connection = await RawConnection.open(server.port);
+      await connection.send(rawRequest("GET /health"));
+      if ((await connection.receive())?.status === 503) return;
+    } catch (error) {
+      if (error instanceof Deno.errors.ConnectionRefused) return;
+      throw error;
+    }
+  }
+}

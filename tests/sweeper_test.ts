@@ -1,0 +1,74 @@
+import { assertEquals } from "@std/assert";
+import type { ErrorRecord, Log } from "../src/http/log.ts";
+import { type Sweep, sweepAll, Sweeper } from "../src/sweeper.ts";
+import { NOON } from "./harness.ts";
+import { VirtualTime } from "./virtual_time.ts";
+
+function logTo(errors: ErrorRecord[]): Log {
+  return { error: (record) => errors.push(record), flushed: () => Promise.resolve() };
+}
+
+Deno.test("sweepAll() takes as many steps as there is more, within bounds, and goes on after a failure", async () => {
+  const steps: unknown[] = [];
+  const errors: ErrorRecord[] = [];
+  const sweeps: Sweep[] = [
+    (now) => Promise.resolve(steps.push(["one", now]) < 3),
+    () => Promise.reject(new TypeError("database is on fire")),
+    () => Promise.resolve(steps.push("endless") > 0),
+  ];
+
+  await sweepAll(sweeps, NOON, logTo(errors));
+
+  assertEquals(steps, [...new Array(3).fill(["one", NOON]), ...new Array(1_000).fill("endless")]);
+  assertEquals(errors.map(({ at: _, ...record }) => record), [
+    { time: "2027-01-15T12:00:00.000Z", id: "", route: "sweep", error: "TypeError" },
+  ]);
+});
+
+Deno.test("Sweeper sweeps once a minute, by its clock, and after a request where it is due", async () => {
+  using time = new VirtualTime();
+  const swept: number[] = [];
+  const sweep = async (now: number) => {
+    swept.push(now - NOON);
+    if (swept.length === 1) throw new TypeError("database is on fire");
+    await new Promise<void>((resolve) => setTimeout(resolve, 5_000));
+    return false;
+  };
+  const sweeper = new Sweeper([sweep], () => NOON + time.now, logTo([]));
+
+  await time.advance(59_999);
+  sweeper.sweepIfDue();
+  assertEquals(swept, []);
+  await time.advance(125_001);
+  assertEquals(swept, [60_000, 120_000]);
+  sweeper.sweepIfDue();
+  sweeper.sweepIfDue();
+  assertEquals(swept, [60_000, 120_000, 185_000]);
+  await time.advance(5_000);
+  await sweeper.stop();
+  sweeper.sweepIfDue();
+  await time.advance(600_000);
+  assertEquals(swept.length, 3);
+});
+
+Deno.test("Sweeper stops once the step that runs is over, and takes no other", async () => {
+  using time = new VirtualTime();
+  const step = Promise.withResolvers<boolean>();
+  const taken: string[] = [];
+  const sweeps: Sweep[] = [
+    () => (taken.push("first"), step.promise),
+    () => Promise.resolve(taken.push("second") < 0),
+  ];
+  const sweeper = new Sweeper(sweeps, () => NOON, logTo([]));
+  await time.advance(60_000);
+
+  let isStopped = false;
+  const stopped = sweeper.stop().then(() => isStopped = true);
+  await time.advance(600_000);
+  assertEquals([taken, isStopped], [["first"], false]);
+  step.resolve(true);
+  await time.until(stopped, 0);
+  await time.advance(600_000);
+
+  assertEquals(taken, ["first"]);
+});
