@@ -40,24 +40,25 @@ export class LeaseCommits {
     return leaseTimes(this.roundTrip.ms, quota.isShared);
   }
 
-  /** Never rejects. Resolves to quotas that were left aside, for other processes had changed their rows. */
-  async commit(quotas: readonly Quota[]): Promise<readonly Quota[]> {
+  /**
+   * Never rejects. Those whose rows other processes have changed meanwhile are told to `leaveAside`, unless they
+   * are alone: they do not hold up the others.
+   */
+  async commit(quotas: readonly Quota[], leaveAside: (quota: Quota) => void): Promise<void> {
     let together = quotas;
-    const aside: Quota[] = [];
     try {
       await retried(async () => {
         const outcome = await this.#attempt(together);
         if (outcome.ok) return;
-        if (together.length > 1) {
-          aside.push(...outcome.conflicting);
-          together = together.filter((quota) => !outcome.conflicting.includes(quota));
-        }
+        const { conflicting } = outcome;
+        if (together.length === 1) return AGAIN;
+        together = together.filter((quota) => !conflicting.includes(quota));
+        conflicting.forEach(leaveAside);
         return AGAIN;
       });
     } catch (error) {
       for (const quota of together) quota.fail(error);
     }
-    return aside;
   }
 
   async #attempt(quotas: readonly Quota[]): Promise<Outcome> {

@@ -110,18 +110,14 @@ export class Leases {
     }
   }
 
+  /** Commits quotas together; those that get into a conflict go on alone. */
   async #commit(quotas: readonly Quota[]): Promise<void> {
-    const conflicting = await this.#commits.commit(quotas);
-    for (const quota of quotas) {
-      if (conflicting.includes(quota)) this.#commitAlone(quota);
-      else this.#release(quota);
-    }
-  }
-
-  /** An account in conflict does not hold up others. */
-  async #commitAlone(quota: Quota): Promise<void> {
-    await this.#commits.commit([quota]);
-    this.#release(quota);
+    const aside = new Set<Quota>();
+    await this.#commits.commit(quotas, (quota) => {
+      aside.add(quota);
+      this.#commit([quota]);
+    });
+    for (const quota of quotas) if (!aside.has(quota)) this.#release(quota);
   }
 
   /** Puts a quota back in the queue, or leaves it alone until it is due. */

@@ -125,7 +125,7 @@ export class Quota {
     const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
     this.leases.replace(wish.settled, lease);
     const until = this.#rate * renewal;
-    this.#low = lease ? until + 2.5 * Math.sqrt(until) : 0;
+    this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;
     this.#strikes -= wish.strikes;
     this.#served = granted;
     this.#plannedAt = takenAt;
@@ -135,6 +135,8 @@ export class Quota {
       refusals,
       (refusal, left) => this.#decision(refusal, left, now),
     );
+    // Those who came since the plan may find a place now.
+    if (this.leases.hasPlace(this.usage, limits, now)) this.waiting.turnAway();
     if (this.waiting.count === 0) this.#others.stopHoping();
   }
 

@@ -1,7 +1,7 @@
 import type { Decision } from "./limit_headers.ts";
 import type { Refusal } from "./usage.ts";
 
-/** What a request is told whose account has changed since it was looked up: to look it up again. */
+/** What a request is told that is to be decided on anew: its account, or what is leased of it, has changed. */
 export const STALE: unique symbol = Symbol("stale");
 
 /** Requests that wait for what a commit decides, first come, first served. */
@@ -33,7 +33,7 @@ export class WaitingRequests {
     );
   }
 
-  /** Sends them to look the account up again. */
+  /** Has them decided on anew. */
   turnAway(): void {
     for (const { resolve } of this.#waiting.splice(0)) resolve(STALE);
   }

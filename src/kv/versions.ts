@@ -15,7 +15,7 @@ export interface VersionsOptions {
   readonly maxStalenessMs?: number;
 }
 
-const MAX_READS = 3;
+const MAX_READS = 6;
 
 /**
  * Looks at a few rows that change whenever something does that is kept in memory. By one shared look all who

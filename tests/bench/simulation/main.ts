@@ -1,10 +1,11 @@
 import { parseArgs } from "node:util";
 import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { figure, table } from "../report.ts";
 import { CHECKOUT, type Server, startServer } from "../server.ts";
 import { Failure, interrupted, note, print } from "../terminal.ts";
 import { type Customer, sendClosedLoop, sendOpenLoop } from "./load.ts";
-import { openNetwork } from "./network.ts";
+import type { NetworkOptions } from "./network.ts";
 import { startStore, STORE_TOKEN } from "./store.ts";
 
 const HELP = `Simulates processes of the service on a KV Connect server that is far away.
@@ -132,8 +133,23 @@ async function simulate(options: Options): Promise<boolean> {
   return limit === 0 || customers.every(({ admitted }) => admitted <= limit);
 }
 
+async function openNetwork(
+  cleanup: AsyncDisposableStack,
+  target: number,
+  options: NetworkOptions,
+): Promise<number> {
+  const worker = new Worker(new URL("./network_worker.ts", import.meta.url), {
+    workerData: { target, options },
+  });
+  cleanup.defer(async () => void await worker.terminate());
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  worker.once("message", resolve);
+  worker.once("error", reject);
+  return await promise;
+}
+
 async function startProcess(cleanup: AsyncDisposableStack, port: number, options: Options): Promise<Server> {
-  const near = openNetwork(cleanup, port, options.network);
+  const near = await openNetwork(cleanup, port, options.network);
   return await startServer(cleanup, CHECKOUT, {
     KV_PATH: `http://127.0.0.1:${near}`,
     DENO_KV_ACCESS_TOKEN: STORE_TOKEN,

@@ -11,23 +11,14 @@ export interface NetworkOptions {
 const BUFFER = 65_536;
 
 /** Leads to a port of this machine by way of such a network; returns the port to connect to. */
-export function openNetwork(
-  cleanup: AsyncDisposableStack,
-  target: number,
-  options: NetworkOptions,
-): number {
+export function openNetwork(target: number, options: NetworkOptions): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  cleanup.defer(() => listener.close());
   accept(listener, target, options);
   return listener.addr.port;
 }
 
 async function accept(listener: Deno.TcpListener, target: number, options: NetworkOptions): Promise<void> {
-  try {
-    for await (const near of listener) connect(near, target, options);
-  } catch {
-    // Closed.
-  }
+  for await (const near of listener) connect(near, target, options);
 }
 
 async function connect(near: Deno.TcpConn, target: number, options: NetworkOptions): Promise<void> {
