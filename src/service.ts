@@ -6,6 +6,7 @@ import { sweepDayTotals } from "./access/day_totals.ts";
 import { operatorTokenCheck } from "./access/operator_token.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { healthRoutes } from "./health.ts";
+import type { Route } from "./http/router.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";
 import type { Store } from "./kv/store.ts";
 import { Versions } from "./kv/versions.ts";
@@ -16,6 +17,7 @@ import { operatorRoutes } from "./operator/operator_routes.ts";
 import { petRoutes } from "./pets/pet_routes.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { accountRoutes } from "./portal/account_routes.ts";
+import { pageRoute } from "./portal/page/page_route.ts";
 import { serviceRoutes } from "./portal/service_routes.ts";
 import { signUpRoute, sweepCounts, sweepSignUps } from "./portal/sign_up.ts";
 import type { Sweep } from "./sweeper.ts";
@@ -37,6 +39,8 @@ export interface ServiceOptions extends Omit<AppOptions, "routes" | "gate" | "is
 
 /** The service. */
 export interface Service {
+  /** What it answers. */
+  readonly routes: readonly Route[];
   /** Answers a request. */
   readonly fetch: App;
   /** Writes what is not in the store yet. */
@@ -69,10 +73,12 @@ export function createService(options: ServiceOptions): Service {
     ...accountRoutes(store, accounts),
     signUpRoute({ store, accounts, environment, isOpen: signUpIsOpen }),
     ...serviceRoutes(options),
+    pageRoute(options),
     ...healthRoutes(store),
     ...(operatorToken === undefined ? [] : [...operatorRoutes({ ...options, stores }), metrics]),
   ];
   return {
+    routes,
     fetch: createApp({ ...options, routes, gate, isOperator: operatorTokenCheck(operatorToken ?? "") }),
     settle: () => gate.settle(),
     sweeps: [

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { ifNoneMatch } from "@std/http/etag";
 
 /** What a response has beside its body. */
@@ -46,37 +47,70 @@ export function etagOf(text: string): string {
 export interface RepresentationOptions {
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether it is worth to send it compressed to those who take that. */
+  readonly compress?: boolean;
 }
 
-/**
- * A content that clients may keep, but have to revalidate before each use. Its two responses are made when they
- * are first needed, and sent to many.
- */
-export class Representation {
-  readonly #text: string;
-  readonly #type: string;
+/** One encoding of a representation; its two responses are made when they are first needed, and sent to many. */
+class Variant {
+  readonly #body: BodyInit;
   readonly #etag: string;
-  readonly #headers: Readonly<Record<string, string>>;
-  #full: Response | undefined;
+  readonly #full: Readonly<Record<string, string>>;
+  readonly #common: Readonly<Record<string, string>>;
+  #response: Response | undefined;
   #notModified: Response | undefined;
 
-  constructor(text: string, { type = "application/json", headers = {} }: RepresentationOptions = {}) {
-    this.#text = text;
-    this.#type = type;
-    this.#etag = etagOf(text);
-    this.#headers = { etag: this.#etag, "cache-control": "private, no-cache", ...headers };
+  constructor(
+    body: BodyInit,
+    etag: string,
+    full: Readonly<Record<string, string>>,
+    common: Readonly<Record<string, string>>,
+  ) {
+    this.#body = body;
+    this.#etag = etag;
+    this.#full = full;
+    this.#common = { etag, ...common };
+  }
+
+  respondTo(request: Request): Response {
+    const known = request.headers.get("if-none-match");
+    if (known === null || ifNoneMatch(known, this.#etag)) {
+      this.#response ??= createResponse(this.#body, { headers: { ...this.#full, ...this.#common } });
+      return this.#response.clone();
+    }
+    this.#notModified ??= createResponse(null, { status: 304, headers: this.#common });
+    return this.#notModified.clone();
+  }
+}
+
+/** A content that clients may keep, but have to revalidate before each use. */
+export class Representation {
+  readonly #plain: Variant;
+  readonly #compress: (() => Variant) | undefined;
+  #gzipped: Variant | undefined;
+
+  constructor(
+    text: string,
+    { type = "application/json", headers = {}, compress = false }: RepresentationOptions = {},
+  ) {
+    const vary = compress ? { vary: "Origin, Accept-Encoding" } : {};
+    const common = { "cache-control": "private, no-cache", ...headers, ...vary };
+    const etag = etagOf(text);
+    this.#plain = new Variant(text, etag, { "content-type": type }, common);
+    if (!compress) return;
+    // Another encoding is another content, with an ETag of its own (RFC 9110 section 8.8.3.3).
+    const full = { "content-type": type, "content-encoding": "gzip" };
+    this.#compress = () =>
+      new Variant(Uint8Array.from(gzipSync(text)), etag.replace(/"$/, '-gzip"'), full, common);
   }
 
   /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2). */
   respondTo(request: Request): Response {
-    const known = request.headers.get("if-none-match");
-    if (known === null || ifNoneMatch(known, this.#etag)) {
-      this.#full ??= createResponse(this.#text, {
-        headers: { "content-type": this.#type, ...this.#headers },
-      });
-      return this.#full.clone();
+    if (this.#compress && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
+      return (this.#gzipped ??= this.#compress()).respondTo(request);
     }
-    this.#notModified ??= createResponse(null, { status: 304, headers: this.#headers });
-    return this.#notModified.clone();
+    return this.#plain.respondTo(request);
   }
 }
+
+const ACCEPTS_GZIP = /(?:^|,)[ \t]*gzip[ \t]*(?:,|$|;[ \t]*q=(?!0(?:\.0*)?[ \t]*(?:,|$)))/i;

@@ -2,6 +2,7 @@ import { ApiError } from "../http/error.ts";
 import { createResponse, Representation } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
 import { openApiDocument } from "./openapi/document.ts";
+import { ICON } from "./page/icon.ts";
 
 /** What the service tells of itself. */
 export interface ServiceOptions {
@@ -15,11 +16,17 @@ export interface ServiceOptions {
 
 const YEAR = 365 * 86_400_000;
 const PUBLIC = { "cache-control": "no-cache" };
+const DAY = { "cache-control": "max-age=86400" };
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
 export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceOptions): Route[] {
-  const document = new Representation(JSON.stringify(openApiDocument(publicUrl ?? "")), { headers: PUBLIC });
+  const document = new Representation(JSON.stringify(openApiDocument(publicUrl ?? "")), {
+    headers: PUBLIC,
+    compress: true,
+  });
+
+  const icon = new Representation(ICON, { type: "image/svg+xml", headers: DAY });
 
   /** RFC 9116. */
   function securityText(): Response {
@@ -42,5 +49,8 @@ export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceOpti
     },
     { method: "GET", path: "/.well-known/security.txt", access: "public", handler: securityText },
     { method: "GET", path: "/robots.txt", access: "public", handler: robots },
+    ...["/favicon.svg", "/favicon.ico"].map((path): Route => (
+      { method: "GET", path, access: "public", handler: (request) => icon.respondTo(request) }
+    )),
   ];
 }

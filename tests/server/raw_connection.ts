@@ -47,7 +47,7 @@ export class RawConnection implements Disposable {
     }
     const [head = ""] = this.#received.split(END_OF_HEAD, 1);
     const [statusLine = "", ...lines] = head.split("\r\n");
-    const headers = new Headers(lines.map((line) => {
+    const headers = new Headers(lines.map((line): [string, string] => {
       const [name = "", value = ""] = line.split(/: ?(.*)/s);
       return [name, value];
     }));

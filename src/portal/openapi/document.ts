@@ -94,7 +94,7 @@ function operationObject(operation: Operation): object {
 }
 
 /** Every error that an operation may answer with. */
-function errorsOf({ charged, body, errors = [] }: Operation): readonly ErrorCode[] {
+export function errorsOf({ charged, body, errors = [] }: Operation): readonly ErrorCode[] {
   return [...new Set([...ANY, ...BY_CHARGE[charged], ...(body ? WITH_BODY : []), ...errors])];
 }
 

@@ -1,5 +1,16 @@
 import type { ErrorCode } from "../../http/error.ts";
 import type { Success } from "./responses.ts";
+import type { Schema } from "./schemas.ts";
+
+/** What an operation is told in its URL or in a header. */
+export interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required?: true;
+  readonly description: string;
+  readonly schema: Schema;
+  readonly example?: number;
+}
 
 /** An operation as it is described. Paths below the base path are written without it. */
 export interface Operation {
@@ -16,7 +27,7 @@ export interface Operation {
   readonly charged: "key" | "address" | "nobody";
   /** Lies beside the base path. */
   readonly beside?: true;
-  readonly parameters?: readonly object[];
+  readonly parameters?: readonly Parameter[];
   /** Name of the schema of its body. */
   readonly body?: string;
   /** Another type that the body may have. */
@@ -27,7 +38,7 @@ export interface Operation {
 }
 
 /** The condition that lets a client keep what it has (RFC 9110 section 13.1.2). */
-export const IF_NONE_MATCH: object = {
+export const IF_NONE_MATCH: Parameter = {
   name: "If-None-Match",
   in: "header",
   description: "An ETag; 304 if the content still has it.",

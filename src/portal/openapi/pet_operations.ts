@@ -1,7 +1,7 @@
 import { PET_STATUSES } from "../../pets/pet.ts";
-import { IF_NONE_MATCH, NOT_MODIFIED, type Operation } from "./operation.ts";
+import { IF_NONE_MATCH, NOT_MODIFIED, type Operation, type Parameter } from "./operation.ts";
 
-const PET_ID = {
+const PET_ID: Parameter = {
   name: "petId",
   in: "path",
   required: true,
@@ -9,14 +9,14 @@ const PET_ID = {
   schema: { type: "integer", format: "int64" },
   example: 1,
 };
-const IDEMPOTENCY_KEY = {
+const IDEMPOTENCY_KEY: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   description: "1 to 255 visible characters, bare or in double quotes. Whoever repeats the request with it " +
     "within 24 hours gets the first reply again, and nothing is made twice.",
   schema: { type: "string", maxLength: 257 },
 };
-const IF_MATCH = {
+const IF_MATCH: Parameter = {
   name: "If-Match",
   in: "header",
   description:

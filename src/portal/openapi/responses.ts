@@ -4,24 +4,28 @@ import { ERROR_HELP } from "../error_help.ts";
 const INTEGER = { type: "integer" };
 const TEXT = { type: "string" };
 
-/** Headers of responses. */
+/** Headers of responses. Those that are required come wherever a response names them. */
 export const HEADERS: Readonly<Record<string, object>> = {
-  "X-RateLimit-Limit": { description: "The limit currently applying to the caller", schema: INTEGER },
-  "X-RateLimit-Remaining": { description: "Requests remaining", schema: INTEGER },
-  "X-RateLimit-Reset": { description: "Unix timestamp at which the limit resets", schema: INTEGER },
-  "RateLimit-Policy": { description: "Each limit: q requests in w seconds", schema: TEXT },
-  "RateLimit": { description: "What is left of each limit: r requests, for t seconds", schema: TEXT },
-  "X-Request-Id": { description: "The client's own, if it is 1 to 64 visible characters", schema: TEXT },
-  "Retry-After": { description: "Seconds to wait", schema: { ...INTEGER, minimum: 1 } },
-  "WWW-Authenticate": { description: "The challenge (RFC 6750)", schema: TEXT },
-  "Cache-Control": { description: "Whether the response may be kept (RFC 9111)", schema: TEXT },
-  "ETag": { description: "A hash of the content (RFC 9110)", schema: TEXT },
+  "X-RateLimit-Limit": required("The limit currently applying to the caller", INTEGER),
+  "X-RateLimit-Remaining": required("Requests remaining", INTEGER),
+  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", INTEGER),
+  "RateLimit-Policy": required("Each limit: q requests in w seconds"),
+  "RateLimit": required("What is left of each limit: r requests, for t seconds"),
+  "X-Request-Id": required("The client's own, if it is 1 to 64 visible characters"),
+  "Retry-After": required("Seconds to wait", { ...INTEGER, minimum: 1 }),
+  "WWW-Authenticate": required("The challenge (RFC 6750)"),
+  "Cache-Control": required("Whether the response may be kept (RFC 9111)"),
+  "ETag": required("A hash of the content (RFC 9110)"),
   "Link": { description: "Related URLs (RFC 8288)", schema: TEXT },
-  "Location": { description: "URL of what was made", schema: { ...TEXT, format: "uri" } },
+  "Location": required("URL of what was made", { ...TEXT, format: "uri" }),
   "Idempotency-Replayed": { description: "`true`: this is the first reply again", schema: TEXT },
-  "Deprecation": { description: "Since when the operation is deprecated (RFC 9745)", schema: TEXT },
-  "Sunset": { description: "When the operation ends (RFC 8594)", schema: TEXT },
+  "Deprecation": required("Since when the operation is deprecated (RFC 9745)"),
+  "Sunset": required("When the operation ends (RFC 8594)"),
 };
+
+function required(description: string, schema: object = TEXT): object {
+  return { description, required: true, schema };
+}
 
 const ALWAYS: readonly string[] = ["X-Request-Id"];
 const LIMITED: readonly string[] = [
@@ -88,7 +92,10 @@ export function errorResponse({ codes, isLimited }: ErrorResponse): object {
     content: {
       "application/json": {
         schema: {
-          allOf: [{ $ref: "#/components/schemas/Error" }, { properties: { code: { enum: codes } } }],
+          allOf: [{ $ref: "#/components/schemas/Error" }, {
+            type: "object",
+            properties: { code: { enum: codes } },
+          }],
         },
         examples: Object.fromEntries(examples),
       },

@@ -2,6 +2,27 @@ import { PLANS } from "../../access/plans.ts";
 import { ERROR_CODES } from "../../http/error.ts";
 import { PET_STATUSES } from "../../pets/pet.ts";
 
+/** The part of JSON Schema (draft 2020-12) that the document is written in. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly const?: string;
+  readonly default?: string | number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly items?: Schema;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: boolean;
+  readonly examples?: readonly unknown[];
+}
+
 const INT64 = { type: "integer", format: "int64" };
 const COUNT = { type: "integer", minimum: 0 };
 const TIME = { type: "string", format: "date-time" };
@@ -28,7 +49,7 @@ const petFields = {
 const usageWindow = object({ used: COUNT, reset: TIME });
 
 /** The schemas of the document. Requests may have members that they do not name; responses have not. */
-export const SCHEMAS: Readonly<Record<string, object>> = {
+export const SCHEMAS: Readonly<Record<string, Schema>> = {
   PetStatus: { type: "string", enum: PET_STATUSES, description: "Availability status" },
   NewPet: {
     type: "object",
@@ -141,6 +162,6 @@ export const SCHEMAS: Readonly<Record<string, object>> = {
 };
 
 /** An object with these members, all of them and no others. */
-function object(properties: Readonly<Record<string, object>>): object {
+function object(properties: Readonly<Record<string, Schema>>): Schema {
   return { type: "object", required: Object.keys(properties), properties, additionalProperties: false };
 }

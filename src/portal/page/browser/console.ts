@@ -1,0 +1,120 @@
+// deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
+/// <reference lib="dom" />
+import { nextCursor, readLimits } from "./answer.ts";
+import { showAnswer } from "./answer_view.ts";
+import { byId, say, startCopyButton, startForm } from "./dom.ts";
+import { type Exchange, exchange } from "./exchange.ts";
+import { type Key, startKey } from "./key.ts";
+import { startMeters, startPause } from "./meters.ts";
+import { buildRequest, type ConsoleRequest } from "./request.ts";
+import { maskKey, sample } from "./samples.ts";
+
+/** Lets the visitor compose a request, send it and read the answer. */
+export function startConsole(base: string): void {
+  const form = byId("console", HTMLFormElement);
+  const select = byId("operation", HTMLSelectElement);
+  const send = byId("send", HTMLButtonElement);
+  const next = byId("next-page", HTMLButtonElement);
+  const meters = startMeters();
+  const pause = startPause(send);
+  const key: Key = startKey(base, () => {
+    pause.end();
+    meters.show([]);
+    draw();
+  });
+  /** Who is charged for what has to wait. */
+  let paused = "";
+
+  function charged(): string {
+    return fieldsetOf(select.value).dataset.charged ?? "";
+  }
+
+  function compose(placeholder: string): ConsoleRequest {
+    const { method = "", path = "", bodyType = "" } = fieldsetOf(select.value).dataset;
+    const bearer = charged() === "key" ? key.current() || placeholder : "";
+    return buildRequest({ base, method, path, bodyType, key: bearer }, readFields(select.value));
+  }
+
+  function language(): string {
+    return new FormData(form).get("language")?.toString() ?? "";
+  }
+
+  /** A program names a key that is not there yet; what is sent does not. */
+  function shown(): string {
+    return sample(language(), compose(language() === "http" ? "" : "API_KEY"));
+  }
+
+  function draw(): void {
+    if (charged() !== paused) pause.end();
+    for (const { value } of select.options) {
+      fieldsetOf(value).hidden = fieldsetOf(value).disabled = value !== select.value;
+    }
+    byId("sample", HTMLElement).textContent = maskKey(shown(), key.current());
+    byId("no-key", HTMLElement).hidden = key.current() !== "" || charged() !== "key";
+  }
+
+  async function call(): Promise<void> {
+    if (!pause.isOver()) return say(`${send.textContent} before sending again.`);
+    paused = charged();
+    show(await exchange(compose("")));
+  }
+
+  function show(answer: Exchange): void {
+    const { status = "No answer", headers, body, time, message, wait } = answer;
+    showAnswer(answer);
+    byId("answer", HTMLElement).hidden = false;
+    byId("answer", HTMLElement).scrollIntoView({ block: "nearest" });
+    const limits = readLimits(headers);
+    if (limits.some(({ name }) => name === "minute")) meters.show(limits);
+    if (wait > 0) pause.begin(wait);
+    say(`${status}, in ${Math.round(time)} milliseconds. ${message}`);
+    next.hidden = nextCursor(headers.get("link")) === "";
+    next.value = nextCursor(headers.get("link"));
+    const made = /"apiKey":"(\w+)"/.exec(body)?.[1];
+    if (made !== undefined) key.adopt(made);
+  }
+
+  form.addEventListener("input", draw);
+  startForm(form, call);
+  next.addEventListener("click", () => {
+    byId("listPets-cursor", HTMLInputElement).value = next.value;
+    draw();
+    form.requestSubmit();
+  });
+  startCopyButton(byId("sample-copy", HTMLElement), shown);
+  startTryLinks(select, draw);
+  draw();
+}
+
+/** The fields of an operation. */
+export function fieldsetOf(operation: string): HTMLFieldSetElement {
+  return byId(`fields-${operation}`, HTMLFieldSetElement);
+}
+
+/** The fields of an operation, as they are filled in. */
+export function readFields(
+  operation: string,
+): { name: string; place: string; type: string; value: string }[] {
+  const inputs = fieldsetOf(operation).querySelectorAll<HTMLInputElement | HTMLSelectElement>("[data-place]");
+  return [...inputs].map(({ name, value, dataset: { place = "", type = "" } }) => ({
+    name,
+    place,
+    type,
+    value,
+  }));
+}
+
+/** Lets the links beside the operations take them to the console. */
+export function startTryLinks(select: HTMLSelectElement, draw: () => void): void {
+  const form = byId("console", HTMLFormElement);
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-try]") : null;
+    if (link === null) return;
+    event.preventDefault();
+    select.value = link.dataset.try ?? "";
+    draw();
+    const { top, bottom } = form.getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight + form.offsetHeight / 2) form.scrollIntoView();
+    select.focus({ preventScroll: true });
+  });
+}

@@ -1,0 +1,55 @@
+// deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
+/// <reference lib="dom" />
+import { readProblem } from "./answer.ts";
+import type { ConsoleRequest } from "./request.ts";
+
+/** What came of a request. */
+export interface Exchange {
+  /** Such as `200 OK`; undefined where no answer came. */
+  readonly status: string | undefined;
+  readonly headers: Headers;
+  readonly body: string;
+  /** How long it took, in ms. */
+  readonly time: number;
+  /** The `code` of an error; empty where there is none. */
+  readonly code: string;
+  /** What to tell the visitor where it failed. */
+  readonly message: string;
+  /** For how many seconds nothing more should be sent. */
+  readonly wait: number;
+}
+
+/** Sends the request and reads all of the answer. */
+export async function exchange({ method, url, headers, body }: ConsoleRequest): Promise<Exchange> {
+  const begun = performance.now();
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: headers.map(([name, value]): [string, string] => [name, value]),
+      body: body ?? null,
+      // The browser's own cache would answer in the service's place.
+      cache: "no-store",
+      credentials: "omit",
+    });
+    const text = await response.text();
+    const isRefused = response.status === 429 || response.status === 503;
+    return {
+      status: `${response.status} ${response.statusText}`.trim(),
+      headers: response.headers,
+      body: text,
+      time: performance.now() - begun,
+      ...readProblem(response.ok ? "" : text),
+      wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
+    };
+  } catch {
+    return {
+      status: undefined,
+      headers: new Headers(),
+      body: "",
+      time: performance.now() - begun,
+      code: "",
+      message: "No answer came. See whether you are online and the service runs, then send it again.",
+      wait: 0,
+    };
+  }
+}

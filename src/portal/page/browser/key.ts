@@ -1,0 +1,62 @@
+// deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
+/// <reference lib="dom" />
+import { exchange } from "./exchange.ts";
+import { byId, say, startCopyButton, startForm } from "./dom.ts";
+import { buildRequest } from "./request.ts";
+
+/** The API key that calls are made with: in this page's memory, nowhere else. */
+export interface Key {
+  /** The key; empty where there is none yet. */
+  readonly current: () => string;
+  /** Takes over a key that was just made. */
+  readonly adopt: (key: string) => void;
+}
+
+/** Lets the visitor paste a key, or sign up for one; `onChange` hears of every other key. */
+export function startKey(base: string, onChange: () => void): Key {
+  const input = byId("key-input", HTMLInputElement);
+  const copy = byId("key-copy", HTMLElement);
+  const note = byId("key-note", HTMLElement);
+  let uncopied = "";
+
+  function adopt(key: string): void {
+    input.value = uncopied = key;
+    note.hidden = copy.hidden = false;
+    onChange();
+  }
+
+  input.addEventListener("input", () => {
+    note.hidden = true;
+    onChange();
+  });
+  input.addEventListener("copy", () => uncopied = "");
+  startCopyButton(copy, () => input.value, () => uncopied = "");
+  addEventListener("beforeunload", (event) => {
+    if (uncopied === "") return;
+    uncopied = "";
+    event.preventDefault();
+  });
+  const key = { current: () => input.value.trim(), adopt };
+  startSignUp(base, key);
+  return key;
+}
+
+/** Lets the visitor sign up, where that is open. */
+export function startSignUp(base: string, key: Key): void {
+  const form = document.getElementById("sign-up");
+  if (!(form instanceof HTMLFormElement)) return;
+  const name = byId("sign-up-name", HTMLInputElement);
+  const problem = byId("sign-up-problem", HTMLElement);
+  startForm(form, async () => {
+    const { body, message } = await exchange(buildRequest(
+      { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" },
+      [{ name: "name", place: "body", type: "string", value: name.value }],
+    ));
+    const made = /"apiKey":"(\w+)"/.exec(body)?.[1];
+    problem.textContent = made === undefined ? message : "";
+    if (made === undefined) return;
+    key.adopt(made);
+    byId("key-input", HTMLInputElement).select();
+    say("Your key is made. Copy it now: it is shown only this once.");
+  });
+}

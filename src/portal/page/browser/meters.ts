@@ -1,0 +1,93 @@
+// deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
+/// <reference lib="dom" />
+import type { LimitWindow } from "./answer.ts";
+import { byId, say } from "./dom.ts";
+
+/** Shows the limits and counts the seconds down. */
+export interface Meters {
+  /** Shows what a response told. */
+  readonly show: (windows: readonly LimitWindow[]) => void;
+}
+
+/** The two meters, which know nothing yet. */
+export function startMeters(): Meters {
+  const ends = new Map<string, { readonly window: LimitWindow; readonly at: number }>();
+
+  function draw(): void {
+    for (const name of ["minute", "day"]) {
+      const meter = byId(`meter-${name}`, HTMLElement);
+      const known = ends.get(name);
+      const seconds = known ? Math.ceil((known.at - Date.now()) / 1_000) : 0;
+      const { limit, remaining } = known?.window ?? { limit: 0, remaining: 0 };
+      // Once its time has passed, all of the window is there again.
+      const left = seconds > 0 ? remaining : limit;
+      meter.dataset.state = known === undefined ? "unknown" : left === 0 ? "empty" : "known";
+      byId(`meter-${name}-bar`, HTMLElement).style.transform = `scaleX(${limit === 0 ? 0 : left / limit})`;
+      byId(`meter-${name}-left`, HTMLElement).textContent = known === undefined
+        ? "known after a call"
+        : `${left.toLocaleString("en")} of ${limit.toLocaleString("en")} left`;
+      byId(`meter-${name}-reset`, HTMLElement).textContent = seconds > 0
+        ? `resets in ${duration(seconds)}`
+        : "";
+    }
+  }
+
+  function show(windows: readonly LimitWindow[]): void {
+    ends.clear();
+    for (const window of windows) ends.set(window.name, { window, at: Date.now() + window.seconds * 1_000 });
+    draw();
+  }
+
+  setInterval(draw, 500);
+  draw();
+  return { show };
+}
+
+/** Seconds as people say them. */
+export function duration(seconds: number): string {
+  if (seconds < 100) return `${seconds} s`;
+  if (seconds < 6_000) return `${Math.round(seconds / 60)} min`;
+  return `${Math.round(seconds / 3_600)} h`;
+}
+
+/** Keeps a button from sending for some time, and shows how long. */
+export interface Pause {
+  readonly isOver: () => boolean;
+  readonly begin: (seconds: number) => void;
+  readonly end: () => void;
+}
+
+/** The pause of the console's button. */
+export function startPause(button: HTMLElement): Pause {
+  const label = button.textContent;
+  let [begun, until] = [0, 0];
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  function draw(): void {
+    const left = until - Date.now();
+    if (left <= 0) return end();
+    button.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
+    button.style.setProperty("--waited", `${1 - left / (until - begun)}`);
+  }
+
+  function begin(seconds: number): void {
+    begun = Date.now();
+    until = begun + seconds * 1_000;
+    // A disabled button would lose the focus.
+    button.setAttribute("aria-disabled", "true");
+    clearInterval(timer);
+    timer = setInterval(draw, 250);
+    draw();
+  }
+
+  function end(): void {
+    if (until === 0) return;
+    until = 0;
+    clearInterval(timer);
+    button.removeAttribute("aria-disabled");
+    button.textContent = label;
+    say("You can send again.");
+  }
+
+  return { isOver: () => until === 0, begin, end };
+}

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { Representation } from "../../http/response.ts";
+import type { Call, Route } from "../../http/router.ts";
+import { BoundedMap } from "../../kv/bounded_map.ts";
+import { html } from "./html.ts";
+import { type PageOptions, renderPage } from "./page.ts";
+import { SCRIPT } from "./script.ts";
+import { STYLE } from "./style.ts";
+
+const MAX_HOSTS = 100;
+/** Stands in the page for what URLs begin with, so that one page more costs next to nothing. */
+const PLACEHOLDER = "http://base.invalid";
+
+/** The page for people. */
+export function pageRoute(options: PageOptions): Route {
+  const pages = new BoundedMap<string, Representation>(MAX_HOSTS);
+  const headers = pageHeaders(options.publicUrl);
+  let template: string | undefined;
+
+  /** Each host has a page of its own: the commands in it name the host. */
+  function getPage(request: Request, { base }: Call): Response {
+    const known = pages.get(base);
+    if (known) return known.respondTo(request);
+    template ??= renderPage(PLACEHOLDER, options);
+    const text = template.replaceAll(PLACEHOLDER, () => String(html`${base}`));
+    const page = new Representation(text, { type: "text/html; charset=utf-8", headers, compress: true });
+    pages.set(base, page);
+    return page.respondTo(request);
+  }
+
+  return { method: "GET", path: "/", access: "public", handler: getPage };
+}
+
+/** The page may do what it does, and nothing that anybody might bring into it (CSP 3). */
+function pageHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hashOf(SCRIPT)}'`,
+    `style-src '${hashOf(STYLE)}'`,
+    `connect-src 'self'${publicUrl === undefined ? "" : ` ${new URL(publicUrl).origin}`}`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ];
+  return {
+    "cache-control": "no-cache",
+    "content-security-policy": policy.join("; "),
+    "referrer-policy": "no-referrer",
+    "link": `<${publicUrl ?? ""}/v1/openapi.json>; rel="service-desc"`, // RFC 8631
+  };
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash("sha256").update(text).digest("base64")}`;
+}

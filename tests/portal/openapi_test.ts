@@ -1,0 +1,160 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { ERROR_CODES, type ErrorCode, STATUS } from "../../src/http/error.ts";
+import { ERROR_HELP } from "../../src/portal/error_help.ts";
+import { errorsOf, OPERATIONS } from "../../src/portal/openapi/document.ts";
+import { SCHEMAS } from "../../src/portal/openapi/schemas.ts";
+import { Harness } from "../harness.ts";
+import { PROVOCATIONS, provoke } from "./provocations.ts";
+import { BESIDE_THE_API, checkResponse, DESCRIBED, DOCUMENT, schemaProblems } from "./response_check.ts";
+
+/** What the service answers when it fails itself, or after ten seconds: not provoked here. */
+const NOT_PROVOKED: readonly ErrorCode[] = ["internal_error", "request_timeout"];
+/** Errors of paths and methods that are in no document, and those that operators meet. */
+const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed", "invalid_operator_token"];
+
+Deno.test("openApiDocument() describes every route of the API, and no other", async () => {
+  await using service = await Harness.open({
+    operatorToken: "x".repeat(32),
+    securityContact: "mailto:a@b.c",
+  });
+  const routes = service.app.routes.filter(({ path }) => !BESIDE_THE_API.includes(path));
+
+  const answered = routes.map(({ method, path, access }) => [
+    `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`,
+    access === "key" ? "with a key" : "without",
+  ]);
+  const described = DESCRIBED.map(({ method, path, operation }) => [
+    `${method} ${path}`,
+    operation.security === undefined ? "with a key" : "without",
+  ]);
+
+  assertEquals(answered.sort(), described.sort());
+  assertEquals(
+    BESIDE_THE_API.filter((path) => !service.app.routes.some((route) => route.path === path)),
+    [],
+  );
+});
+
+for (const { id, body, ...operation } of OPERATIONS) {
+  Deno.test(`openApiDocument() gives ${id} the errors that it answers with`, async () => {
+    const described = DESCRIBED.find(({ operation }) => operation.operationId === id);
+    assert(described);
+    const example = body && SCHEMAS[body]?.examples?.[0];
+
+    for (const code of errorsOf({ id, ...operation, ...(body ? { body } : {}) })) {
+      if (NOT_PROVOKED.includes(code)) continue;
+      const provocation = PROVOCATIONS[code];
+      assert(provocation, `${code} cannot be provoked`);
+      const response = await provoke(provocation, described, example);
+      const problem = await response.clone().json();
+      assertEquals([problem.code, response.status], [code, STATUS[code]]);
+      await checkResponse(described.method, described.path.replace("{petId}", "1"), response);
+    }
+  });
+}
+
+Deno.test("openApiDocument() has every error code that a client can meet", () => {
+  const described = new Set([...OPERATIONS.flatMap(errorsOf), ...OF_NO_OPERATION]);
+
+  assertEquals([...described].sort(), [...ERROR_CODES].sort());
+  assertEquals(Object.keys(ERROR_HELP).sort(), [...ERROR_CODES].sort());
+});
+
+Deno.test("openApiDocument() has examples that are as their schemas want them", () => {
+  const seen = examples(DOCUMENT);
+
+  assert(seen.length > 30);
+  for (const { schema, example } of seen) {
+    assertEquals([example, schemaProblems(schema, example)], [example, []]);
+  }
+});
+
+Deno.test("openApiDocument() gives every operation the answers that it succeeds with", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const replies = new Set<string>();
+  const check = async (target: string, request: Parameters<Harness["fetch"]>[1] = {}) => {
+    const [method = "", path = ""] = target.split(" ");
+    const response = await service.fetch(target, { key, ...request });
+    await checkResponse(method, path, response);
+    replies.add(`${target.split("?")[0]} ${response.status}`);
+    return response;
+  };
+  const pet = { name: "Rex", categoryId: 1 };
+
+  await check("POST /v1/pets", { json: pet, headers: { "idempotency-key": "1" } });
+  await check("POST /v1/pets", { json: pet, headers: { "idempotency-key": "1" } });
+  await check("POST /v1/pets", { json: pet });
+  const list = await check("GET /v1/pets?limit=1");
+  await check("HEAD /v1/pets?limit=1");
+  await check("GET /v1/pets?limit=1", { headers: { "if-none-match": list.headers.get("etag") ?? "" } });
+  const one = await check("GET /v1/pets/1");
+  await check("GET /v1/pets/1", { headers: { "if-none-match": one.headers.get("etag") ?? "" } });
+  await check("PATCH /v1/pets/1", { json: { status: "sold" } });
+  await check("DELETE /v1/pets/1");
+  await check("POST /v1/messages", { json: { message: "Hello" } });
+  await check("POST /v1/accounts", { json: { name: "me" } });
+  await check("GET /v1/account");
+  await check("GET /v1/account/usage");
+  const rotated = await check("POST /v1/account/key", { json: { graceSeconds: 60 } });
+  assert(rotated.ok);
+  const document = await check("GET /v1/openapi.json");
+  const known = { "if-none-match": document.headers.get("etag") ?? "" };
+  await check("GET /v1/openapi.json", { headers: known });
+  await check("GET /health");
+  await check("GET /ready");
+  await check("GET /docs/deprecations");
+  await check("OPTIONS /v1/pets");
+  await check("GET /v1/nothing");
+  await check("PUT /v1/pets");
+  await check("DELETE /v1/account");
+
+  const successes = OPERATIONS.flatMap(({ method, path, beside, successes }) =>
+    successes.map(({ status }) =>
+      `${method.toUpperCase()} ${beside ? "" : "/v1"}${path.replace("{petId}", "1")} ${status}`
+    )
+  );
+  assertEquals(successes.filter((success) => !replies.has(success)), []);
+});
+
+Deno.test("checkResponse() notices a status, a header, a type and a body that the document does not have", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const good = await service.fetch("GET /v1/pets", { key });
+  const { headers } = good;
+  const without = new Headers(headers);
+  without.delete("X-RateLimit-Reset");
+  const check = (response: Response, path = "/v1/pets") => checkResponse("GET", path, response);
+
+  await check(good);
+  await check(good, "/v1/pets?limit=1");
+  await assertRejects(() => check(new Response("[]", { status: 202, headers })), Error, "no such status");
+  await assertRejects(
+    () => check(new Response("[]", { headers: without })),
+    Error,
+    "X-RateLimit-Reset is missing",
+  );
+  await assertRejects(
+    () =>
+      check(new Response("[]", { headers: { ...Object.fromEntries(headers), "content-type": "text/html" } })),
+    Error,
+    "Content-Type is text/html",
+  );
+  await assertRejects(() => check(new Response('[{"id":0}]', { headers })), Error, "/0/id must be >= 1");
+  await assertRejects(() => check(new Response("[", { headers })), Error, "SyntaxError");
+  await assertRejects(() => check(good, "/v1/other"), Error, "not in the document");
+});
+
+/** Every example below a part of the document, with the schema that it stands beside. */
+function examples(part: unknown): { schema: object; example: unknown }[] {
+  if (typeof part !== "object" || part === null) return [];
+  const own: { schema?: object; example?: unknown; examples?: unknown } = part;
+  const { schema = part, example, examples: several } = own;
+  const values = Array.isArray(several)
+    ? several
+    : Object.values(several ?? {}).map((named) => Object(named).value);
+  return [
+    ...[...(example === undefined ? [] : [example]), ...values].map((example) => ({ schema, example })),
+    ...Object.entries(part).flatMap(([name, value]) => /^examples?$/.test(name) ? [] : examples(value)),
+  ];
+}

@@ -1,0 +1,172 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { ERROR_CODES } from "../../src/http/error.ts";
+import { OPERATIONS } from "../../src/portal/openapi/document.ts";
+import { Harness, type HarnessOptions } from "../harness.ts";
+
+const BROWSER = `${import.meta.dirname}/../../src/portal/page/browser`;
+const MAX_BYTES = 40 * 1024;
+
+/** The page as a service answers with it. */
+async function getPage(
+  options: HarnessOptions = {},
+  host = "localhost:8000",
+): Promise<{ response: Response; html: string }> {
+  await using service = await Harness.open(options);
+  const request = new Request(`http://${host}/`, { headers: { host } });
+  const response = await service.app.fetch(request, {
+    remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
+  });
+  return { response, html: await response.text() };
+}
+
+/** Bytes of the text when it is compressed. */
+async function compressedLength(text: string): Promise<number> {
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
+  return (await new Response(stream).bytes()).length;
+}
+
+async function hashOf(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return `'sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}'`;
+}
+
+Deno.test("getPage() answers with a page that charges nobody and has to be revalidated", async () => {
+  const { response } = await getPage();
+  const { headers } = response;
+
+  assertEquals(response.status, 200);
+  assertEquals(headers.get("content-type"), "text/html; charset=utf-8");
+  assertEquals(headers.get("cache-control"), "no-cache");
+  assertEquals(headers.get("referrer-policy"), "no-referrer");
+  assertEquals(headers.get("x-content-type-options"), "nosniff");
+  assertEquals(headers.get("link"), '</v1/openapi.json>; rel="service-desc"');
+  assertEquals(headers.get("x-ratelimit-limit"), null);
+});
+
+Deno.test("getPage() answers 304 to whoever has the page, and HEAD", async () => {
+  await using service = await Harness.open();
+  const etag = (await service.fetch("GET /")).headers.get("etag") ?? "";
+
+  const known = await service.fetch("GET /", { headers: { "if-none-match": etag } });
+  const head = await service.fetch("HEAD /");
+
+  assertMatch(etag, /^"[\w-]{22}"$/);
+  assertEquals([known.status, await known.text(), known.headers.get("etag")], [304, "", etag]);
+  assertEquals([head.status, head.headers.get("etag")], [200, etag]);
+});
+
+Deno.test("getPage() allows its own style and script, and no other", async () => {
+  const { response, html } = await getPage();
+  const policy = response.headers.get("content-security-policy") ?? "";
+  const [style, script] = ["style", "script"].map((name) =>
+    [...html.matchAll(new RegExp(`<${name}\\b[^>]*>(.*?)</${name}>`, "gs"))].map(([, text = ""]) => text)
+  );
+
+  assertEquals([style?.length, script?.length], [1, 1]);
+  assertStringIncludes(policy, `style-src ${await hashOf(style?.[0] ?? "")};`);
+  assertStringIncludes(policy, `script-src ${await hashOf(script?.[0] ?? "")};`);
+  assertStringIncludes(policy, "default-src 'none'; ");
+  assertStringIncludes(policy, "connect-src 'self';");
+  for (const rule of ["base-uri", "form-action", "frame-ancestors"]) {
+    assertStringIncludes(policy, `${rule} 'none'`);
+  }
+  assertEquals(html.match(/ style=| on\w+=|javascript:/g), null);
+});
+
+Deno.test("getPage() names the host that it was asked for, and where that is known, the public URL", async () => {
+  const local = await getPage();
+  const other = await getPage({}, "animals.example");
+  const { response, html } = await getPage({ publicUrl: "https://shop.example/animals" });
+
+  assertStringIncludes(local.html, "http://localhost:8000/v1/pets");
+  assertStringIncludes(other.html, "http://animals.example/v1/pets");
+  assert(!other.html.includes("//localhost"));
+  assertStringIncludes(html, "https://shop.example/animals/v1/pets");
+  assertStringIncludes(html, 'data-base="https://shop.example/animals"');
+  assert(!html.includes("//localhost"));
+  const policy = response.headers.get("content-security-policy") ?? "";
+  assertStringIncludes(policy, "connect-src 'self' https://shop.example;");
+  assertEquals(
+    response.headers.get("link"),
+    '<https://shop.example/animals/v1/openapi.json>; rel="service-desc"',
+  );
+});
+
+Deno.test("getPage() refuses a Host that is none", async () => {
+  await using service = await Harness.open();
+
+  for (const host of ["a/b", '"><script>alert(1)</script>', "a b"]) {
+    assertEquals((await service.fetch("GET /", { headers: { host } })).status, 400);
+  }
+});
+
+Deno.test("getPage() lets visitors sign up only where they may", async () => {
+  const open = await getPage();
+  const closed = await getPage({ signUpIsOpen: false, environment: "production" });
+
+  assertStringIncludes(open.html, 'id="sign-up"');
+  assertStringIncludes(open.html, "as_test_");
+  assert(!closed.html.includes('id="sign-up"'));
+  assertStringIncludes(closed.html, "ask the operator of this service for a key");
+  assertStringIncludes(closed.html, "as_live_");
+});
+
+Deno.test("getPage() has every operation, every error and every plan", async () => {
+  const { html } = await getPage();
+
+  for (const { id } of OPERATIONS) {
+    for (const part of [`id="${id}"`, `id="fields-${id}"`, `value="${id}"`, `id="curl-${id}"`]) {
+      assertStringIncludes(html, part);
+    }
+  }
+  for (const code of ERROR_CODES.filter((code) => code !== "invalid_operator_token")) {
+    assertStringIncludes(html, `id="error-${code}"`);
+  }
+  assertMatch(html, /business<\/th>\s*<td class="number">1,000<\/td>\s*<td class="number">100,000<\/td>/);
+  assertMatch(html, /<time datetime="2030-12-05">5 December 2030<\/time>/);
+});
+
+Deno.test("getPage() has no two elements of one id, no link to nowhere and nothing from elsewhere", async () => {
+  const { html } = await getPage();
+  const page = html.replace(/<script>.*<\/script>/s, "");
+  const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+  const links = [...page.matchAll(/ (?:href="#|for="|data-copy=")([^"]*)"/g)].map(([, id]) => id);
+
+  assertEquals(page.match(/undefined|\[object|NaN/g), null);
+  assertEquals(ids.length, new Set(ids).size);
+  assertEquals(links.filter((id) => !ids.includes(id)), []);
+  const addresses = [...page.matchAll(/ (?:src|href)="([^"#]*)"/g)].map(([, address = ""]) => address);
+  assertEquals(addresses.filter((address) => !/^data:|^http:\/\/localhost:8000\//.test(address)), []);
+});
+
+Deno.test("getPage() weighs less than 40 kB on the wire", async () => {
+  const length = await compressedLength((await getPage()).html);
+
+  assert(length < MAX_BYTES, `${length} bytes`);
+});
+
+Deno.test("getPage() has the script of every module, each of which is exported functions alone", async () => {
+  const { html } = await getPage();
+  const script = /<script>(.*)<\/script>/s.exec(html)?.[1] ?? "";
+
+  new Function(script);
+  for await (const { name } of Deno.readDir(BROWSER)) {
+    const source = await Deno.readTextFile(`${BROWSER}/${name}`);
+    const starts = source.match(/^(?:export )?(?:async )?(?:const|let|class|function|enum|var)\b.*$/gm) ?? [];
+    assertEquals(starts.filter((line) => !/^export (?:async )?function /.test(line)), [], name);
+    for (const [, declared] of source.matchAll(/^export ((?:async )?function \w+)/gm)) {
+      assertStringIncludes(script, `${declared}(`);
+    }
+    assert(!source.includes("import(") && !/^import (?!type |\{)/m.test(source), name);
+  }
+});
+
+Deno.test("the icon is an SVG, under both its names", async () => {
+  await using service = await Harness.open();
+
+  for (const path of ["/favicon.svg", "/favicon.ico"]) {
+    const response = await service.fetch(`GET ${path}`);
+    assertEquals(response.headers.get("content-type"), "image/svg+xml");
+    assertMatch(await response.text(), /^<svg .*<\/svg>$/);
+  }
+});
