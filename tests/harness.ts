@@ -7,6 +7,7 @@ import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { Versions } from "../src/kv/versions.ts";
+import { checkResponse } from "./portal/response_check.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
@@ -31,6 +32,8 @@ export class Harness implements AsyncDisposable {
   /** Address of the client. */
   address: string = "192.0.2.1";
   readonly app: Service;
+  /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
+  readonly #checks: Promise<unknown>[] = [];
 
   constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000, ...services }: HarnessOptions = {}) {
     this.kv = kv;
@@ -91,12 +94,20 @@ export class Harness implements AsyncDisposable {
       headers,
       body,
     });
-    return this.app.fetch(request, { remoteAddr: { transport: "tcp", hostname: this.address, port: 1 } });
+    const response = this.app.fetch(request, {
+      remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
+    });
+    const checked = response.then((response) =>
+      checkResponse(request.method, new URL(request.url).pathname, response)
+    );
+    this.#checks.push(checked.then(() => undefined, (error) => error));
+    return response;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.app.settle();
     this.kv.close();
+    for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
   }
 }
 

@@ -1,4 +1,4 @@
-import { problemResponse } from "../http/error.ts";
+import { type Problem, problemResponse } from "../http/error.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Versions } from "../kv/versions.ts";
 import type { Account } from "./account.ts";
@@ -112,13 +112,15 @@ const MISSING = problemResponse({
   message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
   headers: { "www-authenticate": CHALLENGE },
 });
-const INVALID = problemResponse({
+/** For a key that opens no account; it does not say why. */
+export const INVALID_API_KEY: Problem = {
   code: "invalid_api_key",
   message: "The API key is not valid.",
   headers: { "www-authenticate": `${CHALLENGE}, error="invalid_token"` },
-});
+};
+const INVALID = problemResponse(INVALID_API_KEY);
 
-/** The 401 with its challenge (RFC 6750 section 3); it does not say what is wrong with a bad key. */
+/** The 401 with its challenge (RFC 6750 section 3). */
 export function unauthorized(authorization: string | null): Response {
   return (authorization === null || !BEARER.test(authorization) ? MISSING : INVALID).clone();
 }

@@ -1,5 +1,6 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
+import { INVALID_API_KEY } from "../access/admission.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
 import type { JsonObject } from "../http/body.ts";
@@ -99,7 +100,7 @@ function previousKeyExpiry({ previousKey }: Account, now: number): string | null
 
 /** The account was closed while the request was on its way. */
 function closed(): ApiError {
-  return new ApiError("invalid_api_key", "The API key is not valid.");
+  return new ApiError(INVALID_API_KEY.code, INVALID_API_KEY.message, INVALID_API_KEY.headers);
 }
 
 function noStore(value: object, status = 200): Response {

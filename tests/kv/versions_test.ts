@@ -83,7 +83,7 @@ Deno.test("Versions.look() is not content with a read that started before", asyn
   }
 });
 
-Deno.test.each([[1, 1], [100, 3]])(
+Deno.test.each([[1, 1], [100, 6]])(
   "Versions has reads of %i ms on their way up to %i at a time",
   async (latency, most) => {
     using fixture = new Fixture();

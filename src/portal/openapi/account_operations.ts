@@ -54,6 +54,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     beyond: true,
     charged: "key",
     body: "KeyRotation",
+    bodyIsOptional: true,
     successes: [{
       status: 201,
       description: "The new key",

@@ -88,7 +88,7 @@ function operationObject(operation: Operation): object {
     ...(deprecated && { deprecated }),
     ...(charged === "key" ? {} : { security: [] }),
     ...(parameters && { parameters }),
-    ...(body && { requestBody: requestBody(body, operation.bodyType) }),
+    ...(body && { requestBody: requestBody(body, operation) }),
     responses: responses(operation.successes, errorsOf(operation), !beside),
   };
 }
@@ -106,10 +106,10 @@ function errorResponses(): object {
   return Object.fromEntries(all.map((response) => [errorName(response), errorResponse(response)]));
 }
 
-function requestBody(schema: string, otherType: string | undefined): object {
+function requestBody(schema: string, { bodyType: otherType, bodyIsOptional }: Operation): object {
   const content = { schema: { $ref: `#/components/schemas/${schema}` } };
   return {
-    required: true,
+    required: !bodyIsOptional,
     content: { "application/json": content, ...(otherType && { [otherType]: content }) },
   };
 }

@@ -30,6 +30,8 @@ export interface Operation {
   readonly parameters?: readonly Parameter[];
   /** Name of the schema of its body. */
   readonly body?: string;
+  /** Whether it may be left out. */
+  readonly bodyIsOptional?: true;
   /** Another type that the body may have. */
   readonly bodyType?: string;
   readonly successes: readonly Success[];

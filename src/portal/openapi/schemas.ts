@@ -54,7 +54,11 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   NewPet: {
     type: "object",
     required: ["name", "categoryId"],
-    properties: { ...petFields, status: { ...petFields.status, default: "available" } },
+    // No `default` in bodies: generators of clients take a member that has one for required.
+    properties: {
+      ...petFields,
+      status: { ...petFields.status, description: "Availability status; available where it is left out" },
+    },
     examples: [{ name: "Rex", categoryId: 1 }],
   },
   PetPatch: {
@@ -128,8 +132,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
         type: "integer",
         minimum: 0,
         maximum: 604_800,
-        default: 0,
-        description: "How long the key until now stays valid.",
+        description: "How long the key until now stays valid; 0 where it is left out.",
       },
     },
     examples: [{ graceSeconds: 3_600 }],

@@ -1,0 +1,31 @@
+import { assertEquals } from "@std/assert";
+import openapiTS, { astToString } from "openapi-typescript";
+import { openApiDocument } from "../../src/portal/openapi/document.ts";
+import { ServerProcess } from "../server/server_process.ts";
+
+const FOLDER = import.meta.dirname ?? "";
+
+async function deno(...args: readonly string[]): Promise<{ code: number; output: string }> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd: FOLDER })
+    .output();
+  return { code, output: new TextDecoder().decode(code === 0 ? stdout : stderr) };
+}
+
+Deno.test("a client generated from the OpenAPI document signs up, adds, lists and changes animals", async () => {
+  const types = astToString(await openapiTS(JSON.stringify(openApiDocument(""))));
+  await Deno.writeTextFile(`${FOLDER}/schema.d.ts`, types);
+  await using server = await ServerProcess.start({ KV_PATH: ":memory:" });
+
+  const checked = await deno("check", "--quiet", "walk.ts");
+  const walked = await deno(
+    "run",
+    "--quiet",
+    "--no-check",
+    "-A",
+    "walk.ts",
+    `http://localhost:${server.port}/v1`,
+  );
+
+  assertEquals(checked, { code: 0, output: "" });
+  assertEquals(walked, { code: 0, output: '[{"id":1,"name":"Rex","categoryId":1,"status":"sold"}]\n' });
+});
