@@ -10,10 +10,12 @@ export interface Waiting<Item, Result> {
 /** How a batcher forms its rounds. */
 export interface BatcherOptions {
   /**
-   * Whether a round waits a few turns of the event loop while each brings further calls. Worth it where a
-   * round costs far more than a call: a commit does, a read does not.
+   * Resolves when a round has enough calls, as `count` tells. Worth it where a round costs far more than a call:
+   * a commit does, a read does not.
    */
-  readonly patient?: boolean;
+  readonly gather?: (count: () => number) => Promise<void>;
+  /** How many rounds may run at a time; one, unless told otherwise. */
+  readonly lanes?: () => number;
 }
 
 const MAX_TURNS = 8;
@@ -39,16 +41,19 @@ const MAX_TURNS = 8;
  */
 export function batched<Item, Result>(
   run: (round: readonly Waiting<Item, Result>[]) => Promise<void>,
-  { patient = false }: BatcherOptions = {},
+  { gather, lanes = () => 1 }: BatcherOptions = {},
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = [];
-  let running = false;
+  let running = 0;
+  let isGathering = false;
 
   async function drain(): Promise<void> {
-    running = true;
-    await Promise.resolve();
-    while (waiting.length > 0) {
-      if (patient) await noMoreArrive(() => waiting.length);
+    running++;
+    while (waiting.length > 0 && !isGathering) {
+      isGathering = true;
+      await Promise.resolve();
+      await gather?.(() => waiting.length);
+      isGathering = false;
       const round = waiting;
       waiting = [];
       try {
@@ -57,13 +62,13 @@ export function batched<Item, Result>(
         for (const { reject } of round) reject(error);
       }
     }
-    running = false;
+    running--;
   }
 
   return function call(item: Item): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     waiting.push({ item, resolve, reject });
-    if (!running) drain();
+    if (!isGathering && running < lanes()) drain();
     return promise;
   };
 }

@@ -1,6 +1,7 @@
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { CommitResult } from "./commit.ts";
+import { RoundTrip } from "./round_trip.ts";
 import type { Store } from "./store.ts";
 
 /** A key and the value to store under it. */
@@ -23,6 +24,8 @@ export type Along<Item> = (item: Item) => Change;
 
 type WaitingChange = Waiting<Change, CommitResult>;
 
+/** Commits at a time to a KV that is far away. */
+const LANES = 3;
 /** What one atomic operation takes, with some room for what is not counted here. */
 const MAX_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
@@ -41,11 +44,15 @@ export class GroupCommit {
   readonly commit: (change: Change) => Promise<CommitResult>;
   readonly #store: Store;
   readonly #always: readonly Row[];
+  readonly #roundTrip: RoundTrip = new RoundTrip();
 
   constructor(store: Store, always: readonly Row[]) {
     this.#store = store;
     this.#always = always;
-    this.commit = batched((round) => this.#commitRound(round), { patient: true });
+    this.commit = batched((round) => this.#commitRound(round), {
+      gather: (count) => this.#roundTrip.gather(count),
+      lanes: () => this.#roundTrip.isFar ? LANES : 1,
+    });
   }
 
   async #commitRound(round: readonly WaitingChange[]): Promise<void> {
@@ -60,9 +67,11 @@ export class GroupCommit {
   /** Tells each change what became of the commit that it was in, and of no other. */
   async #commitGroup(group: readonly WaitingChange[]): Promise<void> {
     ROUND_SIZE.observe(group.length, "changes");
+    const started = performance.now();
     let result: CommitResult;
     try {
       result = await this.#commitAll(group);
+      this.#roundTrip.measure(started);
     } catch (error) {
       for (const { reject } of group) reject(error);
       return;

@@ -1,6 +1,7 @@
 import { type Change, NO_CHANGE } from "./group_commit.ts";
 import type { CommitResult } from "./commit.ts";
 import { decodeJson, encodeJson, versionstampOf } from "./row.ts";
+import { RoundTrip } from "./round_trip.ts";
 import type { Store } from "./store.ts";
 
 /** Commits something about a number, together with a change that belongs to it. */
@@ -11,18 +12,34 @@ interface Head {
   readonly versionstamp: string | null;
 }
 
+/** Numbers that belong to this process: from `next` on, before `end`. */
+interface Range {
+  next: number;
+  readonly end: number;
+}
+
 const MAX_RANGE = 1_000;
+const EMPTY: Range = { next: 1, end: 1 };
+/** A range that lasts longer than this, in ms, is not followed by another ahead of need. */
+const BUSY = 5_000;
 
 /**
  * Ascending numbers from 1 that several processes draw from one row. A process takes a range of them in the
  * commit that uses the first: as many as were wanted while it took the last, so one alone where they are
- * wanted one by one. What it does not use is lost with it.
+ * wanted one by one. From a KV that is far away it takes the next range while numbers of the last are left.
+ * What it does not use is lost with it.
  */
 export class Sequence {
   readonly #store: Store;
   readonly #key: Deno.KvKey;
-  #next = 1;
-  #end = 1;
+  readonly #roundTrip: RoundTrip = new RoundTrip();
+  #range: Range = EMPTY;
+  #size = 1;
+  #takenAt = 0;
+  /** The range that comes next, taken ahead of need. */
+  #spare: Range | undefined;
+  /** Settles when that is there, or is not. */
+  #refilling: Promise<void> | undefined;
   /** What the row holds, as long as nobody else has drawn. */
   #head: Head | undefined;
   /** Settles when the range that is being taken is there, or is not. */
@@ -41,33 +58,75 @@ export class Sequence {
    * @throws {StoreUnavailable}
    */
   async draw(use: UseNumber): Promise<number | null> {
-    while (this.#next === this.#end && this.#taking) {
+    while (this.#isEmpty && (this.#taking ?? this.#refilling)) {
       this.#waited++;
-      await this.#taking;
+      await (this.#taking ?? this.#refilling);
     }
-    if (this.#next === this.#end) {
+    if (this.#isEmpty) {
       const taken = this.#takeRange(use);
       this.#taking = taken.then(() => {}, () => {}).finally(() => this.#taking = undefined);
       return await taken;
     }
-    const number = this.#next++;
+    const number = this.#range.next++;
+    this.#refill();
     return (await use(number, NO_CHANGE)).ok ? number : null;
+  }
+
+  /** Whether the range is used up, and there is no other. */
+  get #isEmpty(): boolean {
+    if (this.#range.next === this.#range.end && this.#spare) {
+      this.#range = this.#spare;
+      this.#spare = undefined;
+    }
+    return this.#range.next === this.#range.end;
   }
 
   async #takeRange(use: UseNumber): Promise<number | null> {
     const size = Math.min(1 + 2 * this.#waited, MAX_RANGE);
     this.#waited = 0;
-    const { next, versionstamp } = this.#head ?? await this.#readHead();
+    const head = this.#head ?? await this.#readHead();
     this.#head = undefined;
-    const result = await use(next, {
+    const started = performance.now();
+    const result = await use(head.next, this.#taken(head, size));
+    this.#roundTrip.measure(started);
+    if (!result.ok) return null;
+    this.#range = this.#rangeAt(head, size, result.versionstamp);
+    return this.#range.next++;
+  }
+
+  /** Takes the next range in the background, where the one in use is half gone before long. */
+  #refill(): void {
+    const { next, end } = this.#range;
+    const isBusy = this.#size > 1 && performance.now() - this.#takenAt < BUSY;
+    const isLow = end - next < this.#size / 2;
+    if (!this.#roundTrip.isFar || !isBusy || !isLow || this.#spare || this.#refilling) return;
+    this.#refilling = this.#takeSpare(this.#size).catch(() => {}).finally(() => this.#refilling = undefined);
+  }
+
+  async #takeSpare(size: number): Promise<void> {
+    const head = await this.#readHead();
+    const { checks, sets } = this.#taken(head, size);
+    const result = await this.#store.commit((operation) => {
+      operation.check(...checks);
+      for (const [key, value] of sets) operation.set(key, value);
+    });
+    if (result.ok) this.#spare = this.#rangeAt(head, size, result.versionstamp);
+  }
+
+  /** The change that takes a range. */
+  #taken({ next, versionstamp }: Head, size: number): Change {
+    return {
       checks: [{ key: this.#key, versionstamp }],
       sets: [[this.#key, encodeJson({ next: next + size })]],
-    });
-    if (!result.ok) return null;
-    this.#head = { next: next + size, versionstamp: result.versionstamp };
-    this.#next = next + 1;
-    this.#end = next + size;
-    return next;
+    };
+  }
+
+  #rangeAt({ next }: Head, size: number, versionstamp: string): Range {
+    const end = next + size;
+    this.#size = size;
+    this.#head = { next: end, versionstamp };
+    this.#takenAt = performance.now();
+    return { next, end };
   }
 
   async #readHead(): Promise<Head> {

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { batched, type BatcherOptions } from "../../src/kv/batcher.ts";
+import { batched, type BatcherOptions, noMoreArrive } from "../../src/kv/batcher.ts";
 
 /** Doubles numbers in rounds, of which each waits until it is let go. */
 class Doubler {
@@ -71,7 +71,7 @@ Deno.test.each([
 ])(
   "batched() that is patient (%j) takes of one call a turn, %i in all, so many into the first round",
   async (patient, calls, sizes) => {
-    const doubler = new Doubler({ patient });
+    const doubler = new Doubler(patient ? { gather: noMoreArrive } : {});
     for (let call = 0; call < calls; call++) {
       doubler.double(call);
       await setImmediate();
@@ -81,3 +81,19 @@ Deno.test.each([
     assertEquals(doubler.rounds.map((round) => round.length), [...sizes]);
   },
 );
+
+Deno.test("batched() runs as many rounds at a time as it has lanes", async () => {
+  const doubler = new Doubler({ lanes: () => 2 });
+  const doubled: Promise<number>[] = [];
+  for (const number of [1, 2, 3, 4]) {
+    doubled.push(doubler.double(number));
+    await setImmediate();
+  }
+  assertEquals([doubler.rounds, doubler.running], [[[1], [2]], 2]);
+
+  doubler.letGo();
+  await setImmediate();
+  assertEquals(doubler.rounds, [[1], [2], [3, 4]]);
+  doubler.letGo();
+  assertEquals(await Promise.all(doubled), [2, 4, 6, 8]);
+});
