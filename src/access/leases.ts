@@ -6,10 +6,12 @@ import type { STALE } from "./waiting_requests.ts";
 /** How often it is looked what is due, in ms. */
 const TICK = 50;
 /** Commits at a time to a KV that is far away. */
-const LANES = 6;
-/** Checks that a local KV takes and no other; elsewhere a commit of more than this many quotas would stall. */
+const LANES = 12;
+/** Checks that a local KV takes and no other; elsewhere a commit of more than so many quotas would stall. */
 const LOCAL_CHECKS = 11;
 const SMALL_COMMIT = 5;
+/** Far away, fewer still: a conflict over one of them costs all of them a round trip. */
+const FAR_COMMIT = 2;
 
 /**
  * Admits requests, exactly: places are counted in an account's row before they are used. A process takes some
@@ -20,7 +22,7 @@ const SMALL_COMMIT = 5;
 export class Leases {
   readonly #commits: LeaseCommits;
   readonly #clock: () => number;
-  readonly #perCommit: number;
+  readonly #maxChecks: number;
   #queue: Quota[] = [];
   /** Quotas in the queue or in a commit. */
   readonly #busy: Set<Quota> = new Set();
@@ -38,8 +40,7 @@ export class Leases {
   constructor(options: LeasesOptions) {
     this.#commits = new LeaseCommits(options);
     this.#clock = options.clock;
-    const { maxChecks } = options.store;
-    this.#perCommit = maxChecks >= LOCAL_CHECKS ? maxChecks - 1 : SMALL_COMMIT;
+    this.#maxChecks = options.store.maxChecks;
   }
 
   /**
@@ -82,6 +83,12 @@ export class Leases {
       this.#enqueue(quota);
     }
     if (this.#active.size > 0) await this.#idle.promise;
+  }
+
+  /** How many quotas share a commit. */
+  get #perCommit(): number {
+    if (this.#maxChecks >= LOCAL_CHECKS) return this.#maxChecks - 1;
+    return this.#commits.roundTrip.isFar ? FAR_COMMIT : SMALL_COMMIT;
   }
 
   #enqueue(quota: Quota): void {

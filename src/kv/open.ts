@@ -25,7 +25,7 @@ export const MEMORY = ":memory:";
 
 const PORTABLE_CHECKS = 10;
 const LOCAL_CHECKS = 100;
-const SERVER_HANDLES = 8;
+const SERVER_HANDLES = 12;
 const WAIT_NOTICE = 1_000;
 
 /**

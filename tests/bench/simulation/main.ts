@@ -149,7 +149,8 @@ async function openNetwork(
 }
 
 async function startProcess(cleanup: AsyncDisposableStack, port: number, options: Options): Promise<Server> {
-  const near = await openNetwork(cleanup, port, options.network);
+  const isFar = Object.values(options.network).some((value) => value > 0);
+  const near = isFar ? await openNetwork(cleanup, port, options.network) : port;
   return await startServer(cleanup, CHECKOUT, {
     KV_PATH: `http://127.0.0.1:${near}`,
     DENO_KV_ACCESS_TOKEN: STORE_TOKEN,
