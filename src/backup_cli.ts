@@ -29,7 +29,7 @@ export interface Surroundings extends Pick<Terminal, "out" | "err"> {
  */
 export async function main(
   args: readonly string[],
-  env: (name: "KV_PATH") => string | undefined,
+  env: (name: "KV_PATH" | "SERVICE_URL") => string | undefined,
   { out, err, signal }: Surroundings,
 ): Promise<number> {
   const command = args[0] === "restore" ? "restore" : "backup";
@@ -58,14 +58,17 @@ export async function main(
 }
 
 /** The path of the store's file. */
-function readFilePath(env: (name: "KV_PATH") => string | undefined): string {
+function readFilePath(env: (name: "KV_PATH" | "SERVICE_URL") => string | undefined): string {
+  if (env("SERVICE_URL")) {
+    throw new ConfigError("A backup is made where the store's file is: unset SERVICE_URL, and set KV_PATH.");
+  }
   const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
   if (kvPath === MEMORY) {
     throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
   }
   if (isUrl(kvPath)) {
     throw new ConfigError(
-      "KV_PATH is the URL of a KV Connect server: use that server's own tools, beside its file.",
+      "KV_PATH is the URL of a KV Connect server: run this on its machine, with KV_PATH at its SQLite file.",
     );
   }
   return kvPath;

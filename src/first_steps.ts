@@ -4,20 +4,21 @@ import { MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./terminal.ts";
 
-/** On a store without any account, outside production: prints the commands that make one and use it. */
+/** On a store without any account: prints the commands that make one and use it. */
 export async function printFirstSteps(
   store: Store,
   { kvPath, environment }: Config,
   port: number,
 ): Promise<void> {
-  if (environment === "production" || kvPath === undefined || kvPath === MEMORY) return;
+  if (kvPath === undefined || kvPath === MEMORY) return;
   const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
   if (account) return;
-  const variable = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH='${kvPath}' `;
+  const variables = (kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH='${kvPath}' `) +
+    (environment === "production" ? "ENVIRONMENT=production " : "");
   print(`
 There is no account yet. In another terminal, make one and list the animals:
 
-  KEY=$(${variable}deno task accounts create me)
+  KEY=$(${variables}deno task accounts create me)
   curl -H "Authorization: Bearer $KEY" http://localhost:${port}/v1/pets
 `);
 }

@@ -70,7 +70,7 @@ export function createService(options: ServiceOptions): Service {
   const routes = [
     ...petRoutes({ pets, catalogue, replies, publicUrl }),
     ...messageRoutes(messages, replies),
-    ...accountRoutes(store, accounts),
+    ...accountRoutes(store, accounts, gate),
     signUpRoute({ store, accounts, environment, isOpen: signUpIsOpen }),
     ...serviceRoutes(options),
     pageRoute(options),

@@ -1,7 +1,7 @@
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { type Along, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
 import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
-import { decodeJson, encodeJson } from "../kv/row.ts";
+import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, type Watched } from "../kv/versions.ts";
 import { type Account, accountKey, apiKeyKey } from "./account.ts";
@@ -18,6 +18,8 @@ export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "environment
 export interface AccountState {
   readonly account: Account;
   readonly usage: Usage;
+  /** Of the row of usage. */
+  readonly versionstamp: string;
 }
 
 /** The version of its row is all that matters. */
@@ -70,7 +72,7 @@ export class AccountStore {
   /** The account with this id and what it has used; null where there is none. */
   async find(id: string): Promise<AccountState | null> {
     const [account, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
-    return account && usage ? { account: decodeJson(account), usage: decodeUsage(usage) } : null;
+    return account && usage ? stateIn(account, usage) : null;
   }
 
   /** Every account, in the order of ids. */
@@ -78,13 +80,14 @@ export class AccountStore {
     let after = "";
     for (let more = true; more;) {
       const range = { start: accountKey(`${after}\0`), end: accountKey("~") };
-      const accounts = (await this.#store.list(range, LIST_PAGE)).map((entry) => decodeJson<Account>(entry));
-      const usages = await this.#store.getMany(accounts.map(({ id }) => usageKey(id)));
+      const accounts = await this.#store.list(range, LIST_PAGE);
+      const ids = accounts.map(({ key }) => String(key.at(-1)));
+      const usages = await this.#store.getMany(ids.map(usageKey));
       for (const [index, account] of accounts.entries()) {
         const usage = usages[index];
-        if (usage) yield { account, usage: decodeUsage(usage) };
+        if (usage) yield stateIn(account, usage);
       }
-      after = accounts.at(-1)?.id ?? "";
+      after = ids.at(-1) ?? "";
       more = accounts.length === LIST_PAGE;
     }
   }
@@ -139,7 +142,7 @@ export class AccountStore {
       const { ok } = await this.#commit((operation) => {
         operation.check(open.check, entry).set(entry.key, encodeUsage(change(usage)));
       });
-      return ok ? { account: open.account, usage } : AGAIN;
+      return ok ? { account: open.account, usage, versionstamp: entry.versionstamp } : AGAIN;
     });
   }
 
@@ -151,9 +154,9 @@ export class AccountStore {
     return retried(async () => {
       const [entry, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
       if (!entry || !usage) return false;
-      const account = decodeJson<Account>(entry);
-      const state = { account, usage: decodeUsage(usage) };
+      const state = stateIn(entry, usage);
       if (!condition(state)) return false;
+      const { account } = state;
       const hashes = [account.keyHash, ...account.previousKey ? [account.previousKey.hash] : []];
       const day = dayOf(state.usage.minute);
       const { ok } = await this.#commit((operation) => {
@@ -180,6 +183,10 @@ export class AccountStore {
     if (result.ok) raise(this.#access, result.versionstamp);
     return result;
   }
+}
+
+function stateIn(account: Entry, usage: Entry): AccountState {
+  return { account: decodeJson(account), usage: decodeUsage(usage), versionstamp: usage.versionstamp };
 }
 
 /** What is issued once its commit has applied; null if it was refused. */

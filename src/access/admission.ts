@@ -2,12 +2,14 @@ import { type Problem, problemResponse } from "../http/error.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Versions } from "../kv/versions.ts";
 import type { Account } from "./account.ts";
+import type { AccountState } from "./account_store.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
 import { BEARER, Directory, type DirectoryOptions } from "./directory.ts";
 import type { LeasesOptions } from "./lease_commits.ts";
 import { Leases } from "./leases.ts";
 import type { Decision } from "./limit_headers.ts";
 import type { Quota } from "./quota.ts";
+import type { Usage } from "./usage.ts";
 import { STALE } from "./waiting_requests.ts";
 
 /** Who called, and what the limits say of it. */
@@ -67,6 +69,12 @@ export class Gate {
   /** What the address has left without a key; charges nothing. */
   peek(address: string, now: number): Decision {
     return this.#anonymous.peek(address, now);
+  }
+
+  /** What an account has used, without places that this process has leased and not handed out. */
+  usedBy({ account, usage, versionstamp }: AccountState): Usage {
+    const quota = this.#directory.quotaOf(account.id);
+    return quota?.versionstamp === versionstamp ? quota.leases.giveBackTo(usage) : usage;
   }
 
   /** How many leases are held, and how many places are left in them. */

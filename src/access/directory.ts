@@ -79,6 +79,11 @@ export class Directory {
     return key !== undefined && isApiKey(key, this.#environment) ? key : undefined;
   }
 
+  /** What is known of an account, if anything is. */
+  quotaOf(accountId: string): Quota | undefined {
+    return this.#quotas.get(accountId);
+  }
+
   async #lookUp(authorization: string, now: number): Promise<Quota | null> {
     const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
     const quota = claim && await this.#load(claim.accountId);

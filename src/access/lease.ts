@@ -1,5 +1,5 @@
 import type { Limits } from "./plans.ts";
-import { dayOf, type Lease, roll, type Usage } from "./usage.ts";
+import { dayOf, type Lease, roll, settle, type Usage } from "./usage.ts";
 
 /** How leases are sized and kept, in ms. */
 export interface LeaseTimes {
@@ -86,6 +86,11 @@ export class HeldLeases {
   replace(settled: readonly Lease[], taken: HeldLease | undefined): void {
     this.#ending = this.#ending.filter((lease) => !settled.includes(lease));
     if (taken) this.#current.push(taken);
+  }
+
+  /** The usage as it would be if every lease were given back. */
+  giveBackTo(usage: Usage): Usage {
+    return [...this.#current, ...this.#ending].reduce(settle, usage);
   }
 
   /** How many places the usage counts as leased by this process, in its minute and its day. */

@@ -111,7 +111,7 @@ export function accountsCommand(args: Arguments, environment: Environment, termi
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) throw new CommandError(`${waiting} messages of it still wait; take them first`);
         if (!await accounts.remove(id, ({ account }) => account.closedAt !== null)) {
-          throw new CommandError(`There is no closed account with the id ${id}`);
+          throw new CommandError(`There is no closed account with the id ${id}; close it first`);
         }
         await messages.forget(id);
         err(`Deleted: account ${id}.`);

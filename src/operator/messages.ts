@@ -27,7 +27,9 @@ export function messagesCommand(args: Arguments, terminal: Terminal): Command {
       const [text = ""] = expect(args, command, ["- and ids on standard input"]);
       if (text !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
       return async ({ messages }) => {
-        await messages.remove((await Array.fromAsync(terminal.input())).filter((id) => id !== ""));
+        const ids = (await Array.fromAsync(terminal.input())).filter((id) => id !== "");
+        await messages.remove(ids);
+        if (!terminal.isRemote) terminal.err(`Removed those that waited of ${ids.length}.`);
       };
     }
     default:

@@ -17,7 +17,7 @@ export const PETS_HELP = `Usage: deno task pets COMMAND
 const COLUMNS: Columns<OwnedPet> = {
   id: ({ pet }) => pet.id,
   name: ({ pet }) => pet.name,
-  categoryId: ({ pet }) => `${pet.categoryId}`,
+  categoryId: ({ pet }) => pet.categoryId,
   status: ({ pet }) => pet.status,
   accountId: ({ ownerId }) => ownerId,
 };

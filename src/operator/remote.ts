@@ -93,7 +93,9 @@ async function reasonOf(response: Response): Promise<string> {
   const problem: unknown = await response.json().catch(() => undefined);
   if (!isJsonObject(problem)) return `The service answers ${response.status}`;
   if (problem.code === "invalid_operator_token") return "OPERATOR_TOKEN is not the token of this service";
-  if (problem.code === "not_found") return "This service takes no commands: it runs without OPERATOR_TOKEN";
+  if (problem.code === "not_found") {
+    return "It runs without OPERATOR_TOKEN, or SERVICE_URL is not its address";
+  }
   return `${problem.message}`.replace(/\.$/, "");
 }
 

@@ -1,7 +1,7 @@
 import type { Terminal } from "./terminal.ts";
 
 /** Columns of a table by name, each with what it tells of a thing. */
-export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => string | number | null>>;
+export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => string | number | bigint | null>>;
 
 /** A list of things: a line each with tabs in between, below a header for people, or a JSON object each. */
 export class Table<Thing> {
@@ -21,8 +21,13 @@ export class Table<Thing> {
     const cells = Object.entries(this.#columns).map(([name, tell]) => [name, tell(thing)] as const);
     await this.#out(
       this.#asJson
-        ? JSON.stringify(Object.fromEntries(cells))
+        ? `{${cells.map(([name, cell]) => `"${name}":${toJson(cell)}`).join()}}`
         : cells.map(([, cell]) => cell ?? "-").join("\t"),
     );
   }
+}
+
+/** The JSON of a cell; an int64 digit for digit. */
+function toJson(cell: string | number | bigint | null): string {
+  return typeof cell === "bigint" ? `${cell}` : JSON.stringify(cell);
 }

@@ -1,6 +1,6 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
-import { INVALID_API_KEY } from "../access/admission.ts";
+import { type Gate, INVALID_API_KEY } from "../access/admission.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
 import type { JsonObject } from "../http/body.ts";
@@ -16,7 +16,7 @@ const DAYS = { min: 1, max: 90, otherwise: 30 };
 const DAY = 86_400_000;
 
 /** What an account can see and do about itself, by its key. */
-export function accountRoutes(store: Store, accounts: AccountStore): Route[] {
+export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate): Route[] {
   async function getAccount(_request: Request, call: Call): Promise<Response> {
     return noStore(describe(await find(call), call.now));
   }
@@ -51,7 +51,7 @@ export function accountRoutes(store: Store, accounts: AccountStore): Route[] {
   async function find({ accountId }: Call): Promise<AccountState> {
     const state = await accounts.find(accountId);
     if (state === null) throw closed();
-    return state;
+    return { ...state, usage: gate.usedBy(state) };
   }
 
   return [
