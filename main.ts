@@ -81,7 +81,7 @@ async function main(): Promise<void> {
     return service.fetch(request, info);
   });
   print(`Listening on http://localhost:${server.port}/`);
-  await printFirstSteps(store, config, server.port);
+  await printFirstSteps(store, config, server.port).catch(() => {}); // The store may not answer; that is no reason to end.
 
   await stopped;
   await Promise.all([sweeper.stop(), inFlight.stop()]);

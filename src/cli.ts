@@ -63,6 +63,13 @@ async function runHere(command: Command, { kvPath }: Config, { clock }: Terminal
 }
 
 if (import.meta.main) {
-  const terminal = { clock: Date.now, input: readLines, out: printOutput, err: print, isRemote: false };
+  const terminal = {
+    clock: Date.now,
+    input: readLines,
+    out: printOutput,
+    err: print,
+    isStopping: () => false,
+    isRemote: false,
+  };
   Deno.exit(await main(Deno.args, (name) => Deno.env.get(name), terminal));
 }

@@ -1,6 +1,6 @@
 import { accountKey } from "./access/account.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
-import { MEMORY } from "./kv/open.ts";
+import { isUrl, MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./terminal.ts";
 
@@ -10,7 +10,7 @@ export async function printFirstSteps(
   { kvPath, environment }: Config,
   port: number,
 ): Promise<void> {
-  if (kvPath === undefined || kvPath === MEMORY) return;
+  if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;
   const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
   if (account) return;
   const variables = (kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH='${kvPath}' `) +

@@ -75,7 +75,9 @@ export function createService(options: ServiceOptions): Service {
     ...serviceRoutes(options),
     pageRoute(options),
     ...healthRoutes(store),
-    ...(operatorToken === undefined ? [] : [...operatorRoutes({ ...options, stores }), metrics]),
+    ...(operatorToken === undefined
+      ? []
+      : [...operatorRoutes({ ...options, stores, isStopping: () => options.inFlight.isStopping }), metrics]),
   ];
   return {
     routes,

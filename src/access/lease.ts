@@ -13,6 +13,9 @@ export interface LeaseTimes {
   readonly life: number;
 }
 
+/** No process keeps a lease for longer, in ms, wherever its KV is. */
+export const LONGEST_LIFE = 2_000;
+
 /**
  * How leases are sized and kept where KV takes `roundTrip` ms to answer. Where other processes write the same
  * row, each commit may come to nothing because of one of theirs: leases last longer, and there are fewer.
@@ -20,10 +23,10 @@ export interface LeaseTimes {
 export function leaseTimes(roundTrip: number, isShared: boolean): LeaseTimes {
   const unchanged = roundTrip / 2;
   if (isShared) {
-    const life = Math.max(1_000, 20 * roundTrip);
+    const life = Math.min(Math.max(1_000, 20 * roundTrip), LONGEST_LIFE);
     return { span: life, renewal: 3 * roundTrip, unchanged, life };
   }
-  const life = Math.max(250, 8 * roundTrip);
+  const life = Math.min(Math.max(250, 8 * roundTrip), LONGEST_LIFE);
   return { span: Math.max(50, 2 * roundTrip), renewal: 2 * roundTrip, unchanged, life };
 }
 
@@ -110,9 +113,9 @@ export class HeldLeases {
 }
 
 /** Whether places may be handed out: nothing has changed since the lease was taken. */
-function isTrue({ epoch, minute, limits }: HeldLease, usage: Usage, now: Limits, time: number): boolean {
-  return epoch === usage.epoch && minute === usage.minute && roll(usage, time) === usage &&
-    limits.minute === now.minute && limits.day === now.day;
+function isTrue({ epoch, minute, limits }: HeldLease, usage: Usage, current: Limits, now: number): boolean {
+  return epoch === usage.epoch && minute === usage.minute && roll(usage, now) === usage &&
+    limits.minute === current.minute && limits.day === current.day;
 }
 
 function isOver(lease: HeldLease, usage: Usage, limits: Limits, now: number, life: number): boolean {

@@ -80,7 +80,9 @@ export class LeaseCommits {
     if (!outcome.ok) return outcome;
     for (const { quota, plan } of plans) {
       quota.apply(plan, plan.isChange ? outcome.versionstamp : undefined, now, this.timesOf(quota));
-      if (plan.overcount) await lowerDayTotal(this.#store, quota.account.id, plan.overcount);
+    }
+    for (const { quota, plan: { overcount } } of plans) {
+      if (overcount) await lowerDayTotal(this.#store, quota.account.id, overcount);
     }
     return outcome;
   }

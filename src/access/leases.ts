@@ -131,7 +131,7 @@ export class Leases {
   #release(quota: Quota): void {
     this.#busy.delete(quota);
     if (!quota.isActive) this.#active.delete(quota);
-    else if (!quota.isHoping && quota.isDue(this.#clock(), this.#commits.timesOf(quota))) {
+    else if (quota.isKnown && !quota.isHoping && quota.isDue(this.#clock(), this.#commits.timesOf(quota))) {
       this.#enqueue(quota);
     } else this.#keepActive(quota);
     if (this.#active.size === 0) {

@@ -1,5 +1,7 @@
-/** For how long others that hold leases are given the benefit of the doubt beyond a lease's life, in ms. */
-const BENEFIT = 1_000;
+import { LONGEST_LIFE } from "./lease.ts";
+
+/** After so long, in ms, others have given back what they held, or never will. */
+const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long after another process wrote it a row counts as shared, in ms. */
 const SHARED = 10_000;
 
@@ -44,10 +46,10 @@ export class Others {
     return now >= this.#lostUntil;
   }
 
-  /** Whether to wait on for what they hold in a window that ends at `windowEnd`, leases having a life of `life` ms. */
-  hope(windowEnd: number, life: number): boolean {
+  /** Whether to wait on for what they hold in a window that ends at `windowEnd`. */
+  hope(windowEnd: number): boolean {
     const time = performance.now();
-    this.#waitsUntil ||= time + life + BENEFIT;
+    this.#waitsUntil ||= time + PATIENCE;
     if (time < this.#waitsUntil) return true;
     this.#lostUntil = windowEnd;
     return false;

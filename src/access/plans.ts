@@ -1,7 +1,6 @@
 /** Requests allowed in each window. */
 export interface Limits {
   readonly minute: number;
-  /** Infinity where there is no daily limit. */
   readonly day: number;
 }
 

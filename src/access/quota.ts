@@ -3,7 +3,7 @@ import type { Account } from "./account.ts";
 import { HeldLeases, type LeaseTimes } from "./lease.ts";
 import { decide, type Decision } from "./limit_headers.ts";
 import { Others } from "./others.ts";
-import { type Plan, planFor } from "./plan.ts";
+import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
@@ -94,7 +94,7 @@ export class Quota {
   }
 
   /** What a commit should make of the usage now. */
-  plan(now: number, { span, life }: LeaseTimes): Plan {
+  plan(now: number, { span, life }: LeaseTimes): UsagePlan {
     const { leases, usage, account: { limits } } = this;
     const waiting = this.waiting.count;
     this.#rate = this.#served / Math.max(1, performance.now() - this.#plannedAt);
@@ -106,21 +106,21 @@ export class Quota {
       strikes: this.#strikes,
       waiting,
       ahead: Math.max(0, Math.floor(this.#rate * span) - leases.left),
-      mayHope: (usage, window) => this.#mayHope(usage, window, now, life),
+      mayHope: (usage, window) => this.#mayHope(usage, window, now),
     }, now);
   }
 
   /** Takes over the plan, and the version of the row if that was changed; answers those who waited. */
-  apply(plan: Plan, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
-    const { wish, usage, granted, refusals, ahead } = plan;
-    if (versionstamp !== undefined) {
+  apply(plan: UsagePlan, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
+    const { wish, usage, limits, granted, refusals, ahead } = plan;
+    // A later version may have been seen while this one was on its way.
+    if (versionstamp !== undefined && versionstamp > this.versionstamp) {
       if (usage.bans > this.usage.bans) BANS.add(1);
       this.usage = usage;
       this.versionstamp = versionstamp;
       this.#others.seeRow();
     }
     const { epoch, minute } = usage;
-    const { limits } = this.account;
     const takenAt = performance.now();
     const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
     this.leases.replace(wish.settled, lease);
@@ -136,12 +136,13 @@ export class Quota {
       (refusal, left) => this.#decision(refusal, left, now),
     );
     // Those who came since the plan may find a place now.
-    if (this.leases.hasPlace(this.usage, limits, now)) this.waiting.turnAway();
+    if (this.leases.hasPlace(this.usage, this.account.limits, now)) this.waiting.turnAway();
     if (this.waiting.count === 0) this.#others.stopHoping();
   }
 
   /** Takes note of the row, which another process has written. */
   see(usage: Usage, versionstamp: string): void {
+    if (versionstamp <= this.versionstamp) return;
     if (this.isKnown) this.#others.seeWrite();
     else this.#others.seeRow();
     if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes = 0;
@@ -198,9 +199,9 @@ export class Quota {
   }
 
   /** Whether those who wait go on, for others will give back what they hold before long. */
-  #mayHope(usage: Usage, window: "minute" | "day", now: number, life: number): boolean {
+  #mayHope(usage: Usage, window: "minute" | "day", now: number): boolean {
     const windowEnd = window === "day" ? dayEnd(usage) : minuteEnd(usage);
-    return this.#mayComeBack(usage, window, now) && this.#others.hope(windowEnd, life);
+    return this.#mayComeBack(usage, window, now) && this.#others.hope(windowEnd);
   }
 
   #decision(refusal: Refusal | undefined, left: number, now: number): Decision {

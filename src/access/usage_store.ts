@@ -2,7 +2,7 @@ import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, type Watched } from "../kv/versions.ts";
 import { dayTotalKey } from "./day_totals.ts";
-import type { Plan } from "./plan.ts";
+import type { UsagePlan } from "./usage_plan.ts";
 import type { Quota } from "./quota.ts";
 import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 
@@ -10,7 +10,7 @@ import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 export interface Change {
   readonly quota: Quota;
   readonly basis: string;
-  readonly plan: Plan;
+  readonly plan: UsagePlan;
 }
 
 /** What became of changes: they were made, or they were not, for the rows of some quotas had changed before. */

@@ -1,5 +1,5 @@
 import type { Row } from "../kv/group_commit.ts";
-import { decodeText, encodeText, type Entry } from "../kv/row.ts";
+import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 
 /** What was answered to the first request with an idempotency key. */
@@ -48,7 +48,7 @@ export class ReplyStore {
       for (const { key } of expired) operation.delete(key);
       // A key that was used again after its reply expired has a newer reply, and a later expiry row.
       for (const reply of replies) {
-        if (reply !== null && decode(reply).expiresAt <= now) operation.check(reply).delete(reply.key);
+        if (reply !== null && hasExpired(reply, now)) operation.check(reply).delete(reply.key);
       }
     });
     return !ok || expired.length === limit;
@@ -68,6 +68,16 @@ export function replyRows(name: ReplyName, reply: StoredReply): Row[] {
 /** JSON of all but the body, a newline, and the body. */
 function encode({ body, ...rest }: StoredReply): Uint8Array<ArrayBuffer> {
   return encodeText(`${JSON.stringify(rest)}\n${body}`);
+}
+
+/** Whether a row holds no later reply; a corrupt one holds none at all. */
+function hasExpired(entry: Entry, now: number): boolean {
+  try {
+    return decode(entry).expiresAt <= now;
+  } catch (error) {
+    if (error instanceof CorruptRow || error instanceof SyntaxError) return true;
+    throw error;
+  }
 }
 
 function decode(entry: Entry): StoredReply {

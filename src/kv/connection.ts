@@ -100,7 +100,7 @@ export class Connection {
     handle: Handle,
     operate: (kv: Deno.Kv) => Promise<T>,
   ): Promise<T> {
-    this.#requireHope();
+    this.#requireHope(kind);
     const started = performance.now();
     const generation = this.#generation;
     const operation = operate(handle.kv);
@@ -117,11 +117,20 @@ export class Connection {
     }
   }
 
-  #requireHope(): void {
-    if (this.#replacing) throw new StoreUnavailable("The server does not answer");
-    if (this.#generation.hanging < MAX_HANGING) return;
-    if (performance.now() < this.#nextTry) throw new StoreUnavailable("Earlier operations still hang");
+  #requireHope(kind: OperationKind): void {
+    const reason = this.#hopelessness();
+    if (reason === undefined) return;
+    KV_FAILURES.add(1, kind);
+    throw new StoreUnavailable(reason);
+  }
+
+  /** Why no operation may be started now; undefined where one may. */
+  #hopelessness(): string | undefined {
+    if (this.#replacing) return "The server does not answer";
+    if (this.#generation.hanging < MAX_HANGING) return undefined;
+    if (performance.now() < this.#nextTry) return "Earlier operations still hang";
     this.#nextTry = performance.now() + this.#deadline;
+    return undefined;
   }
 
   #giveUp(operation: Promise<unknown>, generation: Generation): void {

@@ -58,9 +58,12 @@ export class GroupCommit {
   async #commitRound(round: readonly WaitingChange[]): Promise<void> {
     let waiting = round;
     while (waiting.length > 0) {
-      const { group, rest } = firstGroup(waiting, this.#store.maxChecks);
+      const { group, rest, rows } = firstGroup(waiting, this.#store.maxChecks);
       await this.#commitGroup(group);
-      waiting = rest;
+      // Whoever checks a row that was changed before it, decided on what is no longer so.
+      const stale = rest.filter(({ item }) => item.checks.some(({ key }) => rows.has(nameOf(key))));
+      for (const { resolve } of stale) resolve({ ok: false, rows: [] });
+      waiting = rest.filter((call) => !stale.includes(call));
     }
   }
 
@@ -101,7 +104,7 @@ export class GroupCommit {
 function firstGroup(
   waiting: readonly WaitingChange[],
   maxChecks: number,
-): Record<"group" | "rest", WaitingChange[]> {
+): { group: WaitingChange[]; rest: WaitingChange[]; rows: ReadonlySet<string> } {
   const group: WaitingChange[] = [];
   const rest: WaitingChange[] = [];
   const rows = new Set<string>();
@@ -121,7 +124,7 @@ function firstGroup(
     mutations += sets.length + deletes.length + increments.length;
     checks += change.checks.length;
   }
-  return { group, rest };
+  return { group, rest, rows };
 }
 
 function nameOf(key: Deno.KvKey): string {

@@ -159,7 +159,8 @@ export class Marks {
     const { slot, commit } = doubt;
     const fence = await this.#send(slot, ++this.#commits, () => {});
     const [mark] = fence.ok ? [] : await this.#connection.read((kv) => getRows(kv, [slot.key]));
-    this.#doubts.splice(this.#doubts.indexOf(doubt), 1);
+    const index = this.#doubts.indexOf(doubt);
+    if (index !== -1) this.#doubts.splice(index, 1);
     if (fence.ok) return this.#freed(slot, fence.versionstamp, { ok: false, rows: [] });
     if (!mark) throw new StoreUnavailable("A mark is missing");
     const { versionstamp } = mark;

@@ -1,7 +1,7 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState } from "../access/account_store.ts";
 import { dayEnd, minuteEnd, roll, type Usage } from "../access/usage.ts";
-import type { Columns } from "./table.ts";
+import { type Columns, printable } from "./table.ts";
 
 /** An account as it is shown at `now` (ms since the epoch). */
 export interface Shown extends AccountState {
@@ -50,7 +50,9 @@ export function detailsOf(shown: Shown): object {
 
 /** An account in one line. */
 export function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
-  return `${id}, ${name}, ${environment}, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
+  return `${id}, ${
+    printable(name)
+  }, ${environment}, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
 }
 
 function stateOf({ account, usage, now }: Shown): string {

@@ -140,7 +140,7 @@ function found<Found>(found: Found | null, id: string): Found {
 async function createMany(
   store: AccountStore,
   plan: Omit<NewAccount, "name">,
-  { input, out, err, clock }: Terminal,
+  { input, out, err, clock, isStopping }: Terminal,
 ): Promise<void> {
   const names = (await Array.fromAsync(input())).filter((name) => name !== "");
   const wrong = names.findIndex((name) => !NAME.test(name));
@@ -148,6 +148,7 @@ async function createMany(
   const print = ({ account, apiKey }: Issued) => out(`${account.name}\t${apiKey}`);
   let made = 0;
   for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
+    if (isStopping()) throw new CommandError("The service is stopping; try the others again");
     const some = names.slice(start, start + CREATIONS_AT_ONCE);
     const results = await Promise.allSettled(some.map((name) => store.create({ ...plan, name }, clock())));
     for (const result of results) {

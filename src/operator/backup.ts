@@ -97,6 +97,7 @@ async function copy(job: CopyJob, { err, signal }: CopyOptions): Promise<void> {
   signal.addEventListener("abort", giveUp);
   const worker = new Worker(new URL("./store_copy_worker.ts", import.meta.url), { workerData: job });
   worker.on("error", reject);
+  worker.on("exit", () => reject(new CommandError("the copying ended early")));
   worker.on("message", ({ notice, failure }: CopyReport) => {
     if (notice !== undefined) err(notice);
     else if (failure !== undefined) reject(new CommandError(failure));

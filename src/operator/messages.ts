@@ -29,7 +29,7 @@ export function messagesCommand(args: Arguments, terminal: Terminal): Command {
       return async ({ messages }) => {
         const ids = (await Array.fromAsync(terminal.input())).filter((id) => id !== "");
         await messages.remove(ids);
-        if (!terminal.isRemote) terminal.err(`Removed those that waited of ${ids.length}.`);
+        terminal.err(`Removed what waited of ${ids.length} ${ids.length === 1 ? "message" : "messages"}.`);
       };
     }
     default:

@@ -13,6 +13,8 @@ export interface OperatorOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly log: Log;
+  /** Whether the process is about to end. */
+  readonly isStopping: () => boolean;
 }
 
 /** Where operators' commands are sent to. */
@@ -30,7 +32,7 @@ class HungUp extends Error {
 }
 
 /** Carries out commands for operators who cannot reach the store. */
-export function operatorRoutes({ stores, environment, clock, log }: OperatorOptions): Route[] {
+export function operatorRoutes({ stores, environment, clock, log, isStopping }: OperatorOptions): Route[] {
   async function operate(_request: Request, { now, readBody }: Call): Promise<Response> {
     const { object: { args, input = "" } } = await readBody({ maxBytes: MAX_BYTES });
     if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
@@ -48,6 +50,7 @@ export function operatorRoutes({ stores, environment, clock, log }: OperatorOpti
       },
       out: (line) => write({ out: line }),
       err: (line) => void write({ err: line }).catch(() => {}),
+      isStopping,
       isRemote: true,
     };
     const run = async () => {

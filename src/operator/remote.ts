@@ -56,10 +56,14 @@ async function takeMessages(count: number, service: RemoteService, terminal: Ter
       if (exit !== 0) return exit;
     } finally {
       if (ids.length > 0) {
-        removal = await send({ args: ["messages", "remove", "-"], input: ids.join("\n") }, service, terminal);
+        const order = { args: ["messages", "remove", "-"], input: ids.join("\n") };
+        removal = await send(order, service, { ...terminal, err: () => {} });
       }
     }
-    if (removal !== 0) return removal;
+    if (removal !== 0) {
+      terminal.err("What was printed could not be removed; the next time it is printed again.");
+      return removal;
+    }
     taken += ids.length;
     more = ids.length === some;
   }

@@ -22,9 +22,14 @@ export class Table<Thing> {
     await this.#out(
       this.#asJson
         ? `{${cells.map(([name, cell]) => `"${name}":${toJson(cell)}`).join()}}`
-        : cells.map(([, cell]) => cell ?? "-").join("\t"),
+        : cells.map(([, cell]) => printable(`${cell ?? "-"}`)).join("\t"),
     );
   }
+}
+
+/** The text without characters that a terminal might obey. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, "\u{fffd}");
 }
 
 /** The JSON of a cell; an int64 digit for digit. */

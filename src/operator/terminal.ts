@@ -22,6 +22,8 @@ export interface Terminal {
   readonly out: (line: string) => Promise<void>;
   /** Writes a line for people. */
   readonly err: (line: string) => void;
+  /** Whether the process is about to end, so that nothing more is to be begun. */
+  readonly isStopping: () => boolean;
   /** Whether a line that was written may still be lost. */
   readonly isRemote: boolean;
 }

@@ -46,9 +46,13 @@ export class PetStore {
     this.#group = new GroupCommit(store, [[catalogue.key, encodeJson({})]]);
     this.find = batched(async (round) => {
       const entries = await store.getMany(round.map(({ item }) => petKey(item)));
-      round.forEach(({ resolve }, index) => {
+      round.forEach(({ resolve, reject }, index) => {
         const entry = entries[index];
-        resolve(entry ? jsonIn(entry) : null);
+        try {
+          resolve(entry ? jsonIn(entry) : null);
+        } catch (error) {
+          reject(error); // A corrupt row fails those alone who asked for it.
+        }
       });
     });
   }

@@ -59,7 +59,7 @@ const HELP = {
   },
   queue_full: {
     means: "Too many messages of the account wait to be sent.",
-    todo: "Try again after Retry-After; nothing is lost or counted against the account.",
+    todo: "Try again after Retry-After; the request itself has counted.",
   },
   sign_up_limit: { means: "Too many accounts were made.", todo: AGAIN },
   internal_error: { means: "Something went wrong in the service.", todo: "Report the X-Request-Id." },

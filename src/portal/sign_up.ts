@@ -43,6 +43,7 @@ export function signUpRoute({ store, accounts, environment, isOpen }: SignUpOpti
     refuseIdempotencyKey(request);
     const { object } = await call.readBody();
     const name = stringField(object, "name", { min: 1, max: 100 });
+    if (/\p{Cc}/u.test(name)) throw new ApiError("invalid_request", "name must have no control characters.");
     const { issued, left } = await retried(() => signUp(name, call.address(), call.now));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {

@@ -101,7 +101,7 @@ Deno.test("createApp() refuses before long who waits for places of a silent proc
   const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
   await service.accounts.changeUsage(id, (usage) => ({ ...usage, ...full }));
 
-  const replies = await time.until(callAtOnce(3, [service], apiKey), 2_000);
+  const replies = await time.until(callAtOnce(3, [service], apiKey), 4_000);
   assertEquals(tally(replies), { "429 rate_limit_minute": 3 });
   assertGreater(time.now, 1_000);
 

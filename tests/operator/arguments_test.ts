@@ -75,6 +75,7 @@ async function tell(line: string): Promise<{ code: number; out: string[]; err: s
         input: unused,
         out: (line) => Promise.resolve(void out.push(line)),
         err: (line) => err.push(line),
+        isStopping: () => false,
         isRemote: false,
       },
       run: unused,

@@ -39,7 +39,7 @@ class Keeper implements AsyncDisposable {
   run(command: string, kvPath: string = this.store, signal: AbortSignal = NEVER): Promise<number> {
     [this.out, this.err] = [[], []];
     const inFolder = (text: string) => text.replaceAll(/\b[A-Z_]{2,}\b/g, (name) => `${this.folder}/${name}`);
-    return main(inFolder(command).split(" "), () => inFolder(kvPath), {
+    return main(inFolder(command).split(" "), (name) => name === "KV_PATH" ? inFolder(kvPath) : undefined, {
       out: (line) => Promise.resolve(void this.out.push(line)),
       err: (line) => this.err.push(line.replaceAll(`${this.folder}/`, "")),
       signal,

@@ -226,7 +226,7 @@ Deno.test("main() says in one line, with exit code 1, why a service does not car
   const none = await closed.fetch("POST /operator", ADD);
   assertMatch(
     await fail(() => none) ?? "",
-    /^This service takes no commands: it runs without OPERATOR_TOKEN/,
+    /^It runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
   );
   assertEquals(await fail((send) => send(), ""), "SERVICE_URL needs OPERATOR_TOKEN beside it.");
   assertEquals(service.errors, []);

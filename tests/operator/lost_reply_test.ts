@@ -70,6 +70,7 @@ async function run(kv: FakeKv, { applies, recovers }: Fault, command: string, na
       input: () => ReadableStream.from(names),
       out: (line) => Promise.resolve(void out?.push(line)),
       err: (line) => err?.push(line),
+      isStopping: () => false,
       isRemote: false,
     });
     return { code: await time.until(done, 60_000), out: out ?? [], err: err?.join("\n") ?? "" };

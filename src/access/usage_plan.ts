@@ -17,9 +17,11 @@ export interface Wish {
 }
 
 /** What a commit makes of an account's usage, and of those who wait. */
-export interface Plan {
+export interface UsagePlan {
   readonly wish: Wish;
   readonly usage: Usage;
+  /** Limits that it was made under. */
+  readonly limits: Limits;
   /** Whether that differs from what the row says. */
   readonly isChange: boolean;
   /** How many of those who wait get a place. */
@@ -35,7 +37,7 @@ export interface Plan {
 }
 
 /** Plans what a commit at `now` (ms since the epoch) makes of the usage. */
-export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): Plan {
+export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): UsagePlan {
   const { settled, strikes, waiting, mayHope } = wish;
   const given = settled.reduce(settle, usage);
   const before = strikes > 0 ? strike(given, limits, strikes, now) : given;
@@ -50,6 +52,7 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
   return {
     wish,
     usage: after,
+    limits,
     // That time has passed is no change: whoever reads the row knows it too.
     isChange: !isSame(after, roll(usage, now)) || !isSame(before, usage),
     granted: taken.granted,
@@ -72,13 +75,13 @@ function refusalsOf(
   return [...Array(plain).fill(refusal), ...Array(count - plain).fill("ban")];
 }
 
-function pastDay(before: Usage, after: Usage): Plan["pastDay"] {
+function pastDay(before: Usage, after: Usage): UsagePlan["pastDay"] {
   const day = dayOf(before.minute);
   if (before.minute === 0 || day >= dayOf(after.minute)) return undefined;
   return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
 }
 
-function overcount(settled: readonly Lease[], { epoch, minute }: Usage): Plan["overcount"] {
+function overcount(settled: readonly Lease[], { epoch, minute }: Usage): UsagePlan["overcount"] {
   const late = settled.filter((lease) =>
     lease.left > 0 && lease.epoch === epoch && dayOf(lease.minute) < dayOf(minute)
   );
