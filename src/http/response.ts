@@ -88,6 +88,7 @@ export class Representation {
   readonly #plain: Variant;
   readonly #compress: (() => Variant) | undefined;
   #gzipped: Variant | undefined;
+  #isAskedAgain = false;
 
   constructor(
     text: string,
@@ -106,7 +107,10 @@ export class Representation {
 
   /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2). */
   respondTo(request: Request): Response {
-    if (this.#compress && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
+    // Compressing costs more than all the rest: what is asked for just once is not worth it.
+    const isWorthIt = this.#isAskedAgain;
+    this.#isAskedAgain = true;
+    if (this.#compress && isWorthIt && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
       return (this.#gzipped ??= this.#compress()).respondTo(request);
     }
     return this.#plain.respondTo(request);
