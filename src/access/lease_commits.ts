@@ -22,7 +22,7 @@ const NO_CHANGE: Outcome = { ok: true, versionstamp: "" };
 /** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
 export class LeaseCommits {
   /** How long a commit takes. */
-  readonly roundTrip: RoundTrip = new RoundTrip();
+  readonly roundTrip: RoundTrip;
   readonly #store: Store;
   readonly #usages: UsageStore;
   readonly #access: Watched;
@@ -30,6 +30,7 @@ export class LeaseCommits {
 
   constructor({ store, access, clock }: LeasesOptions) {
     this.#store = store;
+    this.roundTrip = new RoundTrip(store);
     this.#usages = new UsageStore(store, access);
     this.#access = access;
     this.#clock = clock;

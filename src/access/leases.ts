@@ -1,3 +1,4 @@
+import type { Store } from "../kv/store.ts";
 import type { Decision } from "./limit_headers.ts";
 import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
 import type { Quota } from "./quota.ts";
@@ -7,8 +8,7 @@ import type { STALE } from "./waiting_requests.ts";
 const TICK = 50;
 /** Commits at a time to a KV that is far away. */
 const LANES = 12;
-/** Checks that a local KV takes and no other; elsewhere a commit of more than so many quotas would stall. */
-const LOCAL_CHECKS = 11;
+/** Quotas that share a commit where KV is on another machine: with more of them it would stall. */
 const SMALL_COMMIT = 5;
 /** Far away, fewer still: a conflict over one of them costs all of them a round trip. */
 const FAR_COMMIT = 2;
@@ -22,7 +22,7 @@ const FAR_COMMIT = 2;
 export class Leases {
   readonly #commits: LeaseCommits;
   readonly #clock: () => number;
-  readonly #maxChecks: number;
+  readonly #store: Store;
   #queue: Quota[] = [];
   /** Quotas in the queue or in a commit. */
   readonly #busy: Set<Quota> = new Set();
@@ -40,7 +40,7 @@ export class Leases {
   constructor(options: LeasesOptions) {
     this.#commits = new LeaseCommits(options);
     this.#clock = options.clock;
-    this.#maxChecks = options.store.maxChecks;
+    this.#store = options.store;
   }
 
   /**
@@ -87,7 +87,7 @@ export class Leases {
 
   /** How many quotas share a commit. */
   get #perCommit(): number {
-    if (this.#maxChecks >= LOCAL_CHECKS) return this.#maxChecks - 1;
+    if (this.#store.isLocal) return this.#store.maxChecks - 1;
     return this.#commits.roundTrip.isFar ? FAR_COMMIT : SMALL_COMMIT;
   }
 

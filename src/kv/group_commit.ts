@@ -44,10 +44,11 @@ export class GroupCommit {
   readonly commit: (change: Change) => Promise<CommitResult>;
   readonly #store: Store;
   readonly #always: readonly Row[];
-  readonly #roundTrip: RoundTrip = new RoundTrip();
+  readonly #roundTrip: RoundTrip;
 
   constructor(store: Store, always: readonly Row[]) {
     this.#store = store;
+    this.#roundTrip = new RoundTrip(store);
     this.#always = always;
     this.commit = batched((round) => this.#commitRound(round), {
       gather: (count) => this.#roundTrip.gather(count),

@@ -3,7 +3,7 @@ import { KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline
 import { againIfLocked } from "./marks.ts";
 import { answering, reopener } from "./reopen.ts";
 import { requireSchema } from "./schema.ts";
-import { Store } from "./store.ts";
+import { PORTABLE_CHECKS, Store } from "./store.ts";
 
 /** The KV could not be opened; the message says why, for the operator. */
 export class OpenError extends Error {
@@ -23,7 +23,6 @@ export interface OpenOptions {
 /** The path of a KV that lives in this process's memory and is gone with it. */
 export const MEMORY = ":memory:";
 
-const PORTABLE_CHECKS = 10;
 const LOCAL_CHECKS = 100;
 const SERVER_HANDLES = 12;
 const WAIT_NOTICE = 1_000;

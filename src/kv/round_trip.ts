@@ -7,16 +7,21 @@ const GATHERING = 1;
 
 /** How long KV takes to answer. */
 export class RoundTrip {
+  readonly #isLocal: boolean;
   #ms = 0;
+
+  constructor({ isLocal }: { readonly isLocal: boolean }) {
+    this.#isLocal = isLocal;
+  }
 
   /** The mean of late, in ms. */
   get ms(): number {
     return this.#ms;
   }
 
-  /** Whether several operations at a time are worth it. */
+  /** Whether several operations at a time are worth it. A KV on this machine may be slow, but is never far. */
   get isFar(): boolean {
-    return this.#ms > FAR;
+    return !this.#isLocal && this.#ms > FAR;
   }
 
   /** Takes note of an operation that started at `started`, by `performance.now()`. */

@@ -32,7 +32,7 @@ const BUSY = 5_000;
 export class Sequence {
   readonly #store: Store;
   readonly #key: Deno.KvKey;
-  readonly #roundTrip: RoundTrip = new RoundTrip();
+  readonly #roundTrip: RoundTrip;
   #range: Range = EMPTY;
   #size = 1;
   #takenAt = 0;
@@ -48,6 +48,7 @@ export class Sequence {
 
   constructor(store: Store, key: Deno.KvKey) {
     this.#store = store;
+    this.#roundTrip = new RoundTrip(store);
     this.#key = key;
   }
 

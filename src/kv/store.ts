@@ -4,9 +4,12 @@ import { StoreUnavailable } from "./deadline.ts";
 import { Marks } from "./marks.ts";
 import { type Entry, getRows } from "./row.ts";
 
+/** Checks that every KV takes in one commit; only one on this machine takes more. */
+export const PORTABLE_CHECKS = 10;
+
 /** What differs between the KVs that a store can stand on. */
 export interface StoreOptions {
-  /** Checks that KV takes in one commit. */
+  /** Checks that KV takes in one commit: more than PORTABLE_CHECKS if it is on this machine. */
   readonly maxChecks: number;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
@@ -24,6 +27,8 @@ const REMOVED_AT_ONCE = 200;
 export class Store {
   /** Checks that one commit may carry. */
   readonly maxChecks: number;
+  /** Whether KV is on this machine, so that nothing is gained by several operations at a time. */
+  readonly isLocal: boolean;
   readonly #connection: Connection;
   readonly #marks: Marks;
 
@@ -31,6 +36,7 @@ export class Store {
     this.#connection = connection;
     this.#marks = new Marks(connection, clock);
     this.maxChecks = maxChecks - 1; // One is the mark's.
+    this.isLocal = maxChecks > PORTABLE_CHECKS;
   }
 
   /** One row, or null. */

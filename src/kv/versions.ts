@@ -48,12 +48,13 @@ export class Versions {
   #reads: Promise<void>[] = [];
   /** When the newest look that ended had started, by `performance.now()`. */
   #lookedAt = -Infinity;
-  readonly #roundTrip: RoundTrip = new RoundTrip();
+  readonly #roundTrip: RoundTrip;
   /** How often a look was asked for. */
   #asked = 0;
 
   constructor(store: Store, { maxStalenessMs = 0 }: VersionsOptions = {}) {
     this.#store = store;
+    this.#roundTrip = new RoundTrip(store);
     this.#maxStaleness = maxStalenessMs;
   }
 
