@@ -24,7 +24,7 @@ export interface OpenOptions {
 export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
-const SERVER_HANDLES = 12;
+const SERVER_HANDLES = 8;
 const WAIT_NOTICE = 1_000;
 
 /**
