@@ -4,12 +4,17 @@ const DECODER = new TextDecoder("utf-8", { fatal: true });
 
 /** Asserts that rows of a KV which belong together are there together, and say the same. */
 export async function assertConsistent(kv: Deno.Kv): Promise<void> {
+  assertEquals(await findFaults(kv), []);
+}
+
+/** Rows of a KV without those that belong to them, in words. */
+export async function findFaults(kv: Deno.Kv): Promise<string[]> {
   const rows = new Map<string, string>();
   for await (const { key, value } of kv.list({ prefix: [] })) {
     const count = value instanceof Deno.KvU64 ? `${value.value}` : "not bytes";
     rows.set(key.join("/"), value instanceof Uint8Array ? DECODER.decode(value) : count);
   }
-  assertEquals([...rows].flatMap(([name, text]) => faultsOf(name, text, rows)), []);
+  return [...rows].flatMap(([name, text]) => faultsOf(name, text, rows));
 }
 
 function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>): string[] {

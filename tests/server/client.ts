@@ -22,20 +22,22 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Body to send as JSON. */
   readonly json?: unknown;
+  /** Gives up waiting for the answer. */
+  readonly signal?: AbortSignal | null;
 }
 
 /** Sends a request, such as `call(server, "GET /v1/pets", { key })`. */
 export async function call(
   { origin }: ServerProcess,
   target: string,
-  { key, json, ...init }: CallOptions = {},
+  { key, json, signal = null, ...init }: CallOptions = {},
 ): Promise<Answer> {
   const [method = "", path = ""] = target.split(" ");
   const headers = new Headers(init.headers);
   if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
   if (json !== undefined) headers.set("content-type", "application/json");
   const body = json === undefined ? null : JSON.stringify(json);
-  const response = await fetch(`${origin}${path}`, { method, headers, body });
+  const response = await fetch(`${origin}${path}`, { method, headers, body, signal });
   const text = await response.text();
   return {
     status: response.status,

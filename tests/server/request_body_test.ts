@@ -1,6 +1,7 @@
-import { assert, assertEquals, assertLess } from "@std/assert";
+import { assertEquals, assertLess } from "@std/assert";
 import { assertAlive, type RawCase, runCases } from "./expectations.ts";
 import { jsonHeaders, type RawAnswer, RawConnection, rawRequest } from "./raw_connection.ts";
+import { residentMemory } from "../support/memory.ts";
 import { ServedStore } from "./temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';
@@ -94,12 +95,4 @@ async function finalAnswer(connection: RawConnection): Promise<RawAnswer | undef
 
 function chunk(text: string): string {
   return `${text.length.toString(16)}\r\n${text}\r\n`;
-}
-
-/** Bytes of memory that a process has; Deno itself reads such files only with every permission. */
-async function residentMemory(pid: number): Promise<number> {
-  const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/status`] }).output();
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout)) ?? [];
-  assert(kilobytes);
-  return Number(kilobytes) * 1024;
 }

@@ -36,6 +36,11 @@ export class TemporaryStore implements AsyncDisposable {
     return new TemporaryStore(await Deno.makeTempDir({ prefix: "animal_store_" }));
   }
 
+  /** A KV file in a folder that somebody else removes. */
+  static within(folder: string): TemporaryStore {
+    return new TemporaryStore(folder);
+  }
+
   /** Makes the folder, and in it the KV file, as a server does when it first starts. */
   static async create(): Promise<TemporaryStore> {
     const store = await TemporaryStore.empty();

@@ -7,6 +7,10 @@ export type Variables = Readonly<Record<string, string>>;
 export interface ProcessOptions {
   /** Most files, connections included, that it may have open. */
   readonly openFiles?: number;
+  /** Largest file that it may write, in KiB; a limit that can be raised while it runs. */
+  readonly fileSize?: number;
+  /** After how many ms it is killed in any case. */
+  readonly lifetime?: number;
   /** Further arguments of `deno run`. */
   readonly runtime?: readonly string[];
 }
@@ -74,22 +78,30 @@ export class Output {
   }
 }
 
-/** Deno with a program, in a process of its own; killed when disposed of, and after a minute in any case. */
+/** Deno with a program, in a process of its own; killed when disposed of, and at the end of its lifetime. */
 export class DenoProcess implements AsyncDisposable {
   readonly pid: number;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly #child: Deno.ChildProcess;
-  readonly #timer: ReturnType<typeof setTimeout> = setTimeout(() => this.signal("SIGKILL"), LIFETIME);
+  readonly #timer: ReturnType<typeof setTimeout>;
 
   /** Starts `deno run` with these arguments and no other variables of the service. */
-  constructor(args: readonly string[], variables: Variables, { openFiles }: ProcessOptions = {}) {
+  constructor(
+    args: readonly string[],
+    variables: Variables,
+    { openFiles, fileSize, lifetime = LIFETIME }: ProcessOptions = {},
+  ) {
     const inherited = Object.entries(Deno.env.toObject()).filter(([name]) =>
       !SERVICE_VARIABLES.includes(name)
     );
-    const limit = openFiles === undefined ? "" : `ulimit -n ${openFiles}; `;
+    const limits = [
+      ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}; `]),
+      // A write beyond the limit fails where the signal is ignored, and else ends the process.
+      ...(fileSize === undefined ? [] : [`trap "" XFSZ; ulimit -Sf ${fileSize}; `]),
+    ];
     this.#child = new Deno.Command("bash", {
-      args: ["-c", `${limit}exec "$0" "$@"`, Deno.execPath(), "run", ...args],
+      args: ["-c", `${limits.join("")}exec "$0" "$@"`, Deno.execPath(), "run", ...args],
       cwd: ROOT,
       clearEnv: true,
       env: { ...Object.fromEntries(inherited), NO_COLOR: "1", DENO_KV_ACCESS_TOKEN: "any", ...variables },
@@ -98,6 +110,7 @@ export class DenoProcess implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     this.pid = this.#child.pid;
+    this.#timer = setTimeout(() => this.signal("SIGKILL"), lifetime);
     this.stdout = new Output(this.#child.stdout);
     this.stderr = new Output(this.#child.stderr);
   }

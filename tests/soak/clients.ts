@@ -1,0 +1,142 @@
+import { type Answer, call, outcome, readAnimal } from "../server/client.ts";
+import type { ServerProcess } from "../server/server_process.ts";
+import type { Credential } from "../server/temporary_store.ts";
+import { ABSENT, type Ledger } from "./ledger.ts";
+
+/** The status of an answer that leaves open whether the request was carried out. */
+const UNKNOWN = 503;
+
+/** An account with a limit, and how many requests of each window were admitted. */
+export class LimitedAccount {
+  readonly credential: Credential;
+  /** By the end of the window, in seconds since the epoch. */
+  readonly admitted: Map<number, number> = new Map();
+  /** Requests that may have been admitted. */
+  unanswered = 0;
+  #pausesUntil = 0;
+
+  constructor(credential: Credential) {
+    this.credential = credential;
+  }
+
+  /** Lists animals; undefined while the account has to wait. */
+  async list(server: ServerProcess): Promise<Answer | undefined> {
+    if (Date.now() < this.#pausesUntil) return undefined;
+    this.unanswered++;
+    const answer = await call(server, "GET /v1/pets?limit=5", this.credential);
+    if (answer.status !== UNKNOWN) this.unanswered--;
+    const reset = Number(answer.headers.get("x-ratelimit-reset"));
+    if (answer.status === 200) this.admitted.set(reset, (this.admitted.get(reset) ?? 0) + 1);
+    else if (answer.status === 429) this.#pausesUntil = reset * 1_000;
+    else expectStatus(answer, 200);
+    return answer;
+  }
+
+  /** How many requests of all windows were admitted beyond a limit. */
+  countAbove(limit: number): number {
+    return [...this.admitted.values()].reduce((sum, count) => sum + Math.max(0, count - limit), 0);
+  }
+}
+
+/** What clients share. */
+export interface Shop {
+  readonly ledger: Ledger;
+  /** The account that writes. */
+  readonly key: string;
+  readonly limited: readonly LimitedAccount[];
+}
+
+interface Creation {
+  readonly name: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Sends a mix of requests, one after the other. An animal of whose change it does not know the fate it leaves
+ * alone from then on; a create that has an Idempotency-Key it repeats.
+ */
+export class Client {
+  readonly #name: string;
+  readonly #shop: Shop;
+  readonly #own: { readonly name: string; readonly id: number }[] = [];
+  #count = 0;
+  #lastId = 0;
+  #repeat: Creation | undefined;
+
+  constructor(name: string, shop: Shop) {
+    this.#name = name;
+    this.#shop = shop;
+  }
+
+  /** Sends one request; rejects where no answer comes. */
+  async send(server: ServerProcess): Promise<Answer> {
+    if (this.#repeat) return await this.#create(server, this.#repeat);
+    const chance = Math.random();
+    const name = `${this.#name}.${this.#count++}`;
+    if (chance < 0.2) return await this.#create(server, { name, headers: { "idempotency-key": name } });
+    if (chance < 0.35) return await this.#create(server, { name, headers: {} });
+    if (chance < 0.45) return await this.#message(server, name);
+    const animal = chance < 0.8 ? this.#own.pop() : undefined;
+    if (animal) return await (chance < 0.6 ? this.#change(server, animal) : this.#remove(server, animal));
+    const { limited } = this.#shop;
+    const answer = await limited[Math.floor(Math.random() * limited.length)]?.list(server);
+    return answer ?? await call(server, "GET /v1/pets?limit=5", this.#shop);
+  }
+
+  async #create(server: ServerProcess, creation: Creation): Promise<Answer> {
+    const { ledger, key } = this.#shop;
+    const { name, headers } = creation;
+    const isKeyed = "idempotency-key" in headers;
+    this.#repeat = isKeyed ? creation : undefined;
+    ledger.send(name, 0);
+    const answer = await call(server, "POST /v1/pets", { key, headers, json: { name, categoryId: 0 } });
+    if (expectStatus(answer, 201) === UNKNOWN) return answer;
+    this.#repeat = undefined;
+    const { id } = readAnimal(answer.json);
+    ledger.acknowledge(name, 0);
+    ledger.noteId(name, id);
+    const isReplay = answer.headers.has("idempotency-replayed");
+    if (!isReplay && id <= this.#lastId) ledger.wrongIds++;
+    this.#lastId = Math.max(id, this.#lastId);
+    this.#own.unshift({ name, id });
+    return answer;
+  }
+
+  async #change(server: ServerProcess, animal: { name: string; id: number }): Promise<Answer> {
+    const { ledger, key } = this.#shop;
+    const categoryId = ++this.#count;
+    ledger.send(animal.name, categoryId);
+    const answer = await call(server, `PATCH /v1/pets/${animal.id}`, { key, json: { categoryId } });
+    if (expectStatus(answer, 200) === UNKNOWN) return answer;
+    ledger.acknowledge(animal.name, categoryId);
+    this.#own.unshift(animal);
+    return answer;
+  }
+
+  async #remove(server: ServerProcess, { name, id }: { name: string; id: number }): Promise<Answer> {
+    const { ledger, key } = this.#shop;
+    ledger.send(name, ABSENT);
+    const answer = await call(server, `DELETE /v1/pets/${id}`, { key });
+    if (expectStatus(answer, 204) !== UNKNOWN) ledger.acknowledge(name, ABSENT);
+    return answer;
+  }
+
+  async #message(server: ServerProcess, message: string): Promise<Answer> {
+    const { ledger, key } = this.#shop;
+    ledger.send(message, 0);
+    const answer = await call(server, "POST /v1/messages", { key, json: { message } });
+    // A full queue accepts nothing, which is no fault.
+    if (outcome(answer) === "429 queue_full") return answer;
+    if (expectStatus(answer, 202) !== UNKNOWN) ledger.acknowledge(message, 0);
+    return answer;
+  }
+}
+
+/** Requires the status, or that the store did not answer. */
+function expectStatus(answer: Answer, expected: number): number {
+  const { status } = answer;
+  if (status !== expected && status !== UNKNOWN) {
+    throw new Error(`${outcome(answer)} in place of ${expected}`);
+  }
+  return status;
+}

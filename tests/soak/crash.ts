@@ -1,0 +1,122 @@
+import { dayEnd, UNUSED, type Usage } from "../../src/access/usage.ts";
+import { findFaults } from "../pets/consistency.ts";
+import type { ServerProcess } from "../server/server_process.ts";
+import { TemporaryStore } from "../server/temporary_store.ts";
+import { Client, LimitedAccount } from "./clients.ts";
+import { Ledger, type Stored } from "./ledger.ts";
+import { atLeast, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
+import { readStored } from "./stored.ts";
+
+const CLIENTS = 12;
+const PER_MINUTE = 600;
+/** The whole store is walked after so many kills. */
+const ROUNDS_A_WALK = 10;
+
+/** Kills the service again and again under mixed load, on one file. */
+export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promise<Finding[]> {
+  await using store = await TemporaryStore.create();
+  const ledger = new Ledger();
+  const { key } = await store.createAccount();
+  const ofMinute = new LimitedAccount(await store.createAccount({ perMinute: PER_MINUTE }));
+  const perDay = 10 * kills;
+  const ofDay = new LimitedAccount(await store.createAccount({ perDay }));
+  const shop = { ledger, key, limited: [ofMinute, ofDay] };
+  const clients = Array.from({ length: CLIENTS }, (_, index) => new Client(`${index}`, shop));
+  const taken: Stored[] = [];
+  const faults: string[] = [];
+  const usage = new UsageWatch(store, ofDay, perDay);
+
+  for (let kill = 1; kill <= kills; kill++) {
+    await killUnderLoad(await store.serve(), clients);
+    using kv = await Deno.openKv(store.kvPath);
+    ledger.check([...taken, ...await readStored(kv)]);
+    await usage.look();
+    if (kill % ROUNDS_A_WALK !== 0 && kill !== kills) continue;
+    faults.push(...await findFaults(kv));
+    taken.push(...await takeMessages(store));
+    note(`crash: ${kill} kills, ${ledger.acknowledged} writes acknowledged`);
+  }
+
+  const stranded: Finding = {
+    promise: "places that a kill stranded, a quarter of those left at most",
+    measured: `${usage.mostStranded}`,
+    held: usage.overstranded === 0,
+  };
+  return [
+    atLeast("kills", kills, 1),
+    atLeast("acknowledged writes", ledger.acknowledged, kills * CLIENTS),
+    exactly("of them lost", ledger.lost, 0),
+    exactly("applied twice", ledger.doubled, 0),
+    exactly("ids out of order, or used again", ledger.wrongIds, 0),
+    exactly("rows without their counterpart", faults.length, 0),
+    exactly("requests over the limit of a minute", ofMinute.countAbove(PER_MINUTE), 0),
+    exactly("requests over the limit of a day", ofDay.countAbove(perDay), 0),
+    exactly("requests admitted and not counted", usage.uncounted, 0),
+    exactly("places counted, but neither used nor leased", usage.unexplained, 0),
+    stranded,
+  ];
+}
+
+/** What an account has used of its day, as its row tells and as it was told. */
+class UsageWatch {
+  /** Requests that were admitted and are not counted. */
+  uncounted = 0;
+  /** Places that are counted, and were neither used nor leased. */
+  unexplained = 0;
+  /** Most places that a kill stranded, and how often that was more than a quarter of what was left. */
+  mostStranded = 0;
+  overstranded = 0;
+  #before: Pick<Usage, "usedToday" | "leasedToday"> = UNUSED;
+  readonly #store: TemporaryStore;
+  readonly #account: LimitedAccount;
+  readonly #limit: number;
+
+  constructor(store: TemporaryStore, account: LimitedAccount, limit: number) {
+    this.#store = store;
+    this.#account = account;
+    this.#limit = limit;
+  }
+
+  /** Looks at the row while no process serves. */
+  async look(): Promise<void> {
+    const usage = await this.#store.usageOf(this.#account.credential);
+    const { usedToday, leasedToday } = usage;
+    const { unanswered } = this.#account;
+    const admitted = this.#account.admitted.get(dayEnd(usage) / 1_000) ?? 0;
+    this.uncounted += Math.max(0, admitted - usedToday);
+    this.unexplained += Math.max(0, usedToday - leasedToday - admitted - unanswered);
+    const stranded = leasedToday - this.#before.leasedToday;
+    this.mostStranded = Math.max(this.mostStranded, stranded);
+    if (stranded > (this.#limit - this.#before.usedToday) / 4) this.overstranded++;
+    this.#before = usage;
+  }
+}
+
+/** Kills a server while every client sends one request after the other. */
+async function killUnderLoad(server: ServerProcess, clients: readonly Client[]): Promise<void> {
+  const answered = Promise.withResolvers<void>();
+  const work = clients.map(async (client) => {
+    try {
+      while (true) {
+        await client.send(server);
+        answered.resolve();
+      }
+    } catch (error) {
+      // That is how fetch rejects where there is no answer, or only a part of it.
+      if (!(error instanceof TypeError || error instanceof SyntaxError)) throw error;
+    }
+  });
+  await Promise.race([answered.promise, Promise.all(work)]);
+  await pause(50 + 300 * Math.random());
+  await server.crash();
+  await Promise.all(work);
+}
+
+/** Takes all messages out of the store. */
+async function takeMessages(store: TemporaryStore): Promise<Stored[]> {
+  const { stdout } = await store.run("messages", "take", "1000");
+  return stdout.split("\n").filter((line) => line !== "").map((line) => ({
+    name: JSON.parse(line).message,
+    value: 0,
+  }));
+}

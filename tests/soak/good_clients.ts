@@ -1,0 +1,68 @@
+import { pause } from "./part.ts";
+
+// A program of its own, so that nothing else keeps it from measuring: clients that behave.
+
+/** What it is told: whose requests to send, at what pace, and for how long. */
+export interface Order {
+  readonly origin: string;
+  readonly key: string;
+  readonly clients: number;
+  readonly everyMs: number;
+  readonly forMs: number;
+}
+
+/** What it tells. */
+export interface Report {
+  /** The 99th percentile of waiting, in ms. */
+  readonly p99: number;
+  readonly answers: number;
+  /** Answers other than 200, and none. */
+  readonly bad: number;
+  /** The same of /health. */
+  readonly health: number;
+  readonly unhealthy: number;
+}
+
+if (import.meta.main) {
+  const report = await behave(JSON.parse(Deno.args[0] ?? ""));
+  Deno.stdout.writeSync(new TextEncoder().encode(JSON.stringify(report)));
+}
+
+async function behave({ origin, key, clients, everyMs, forMs }: Order): Promise<Report> {
+  const end = performance.now() + forMs;
+  const waits: number[] = [];
+  const counts = { bad: 0, health: 0, unhealthy: 0 };
+  const headers = { authorization: `Bearer ${key}` };
+
+  async function list(): Promise<void> {
+    while (performance.now() < end) {
+      const started = performance.now();
+      if (await statusOf(`${origin}/v1/pets`, { headers }) !== 200) counts.bad++;
+      waits.push(performance.now() - started);
+      await pause(everyMs * (0.5 + Math.random()));
+    }
+  }
+
+  async function lookAtHealth(): Promise<void> {
+    while (performance.now() < end) {
+      counts.health++;
+      if (await statusOf(`${origin}/health`) !== 200) counts.unhealthy++;
+      await pause(100);
+    }
+  }
+
+  await Promise.all([lookAtHealth(), ...Array.from({ length: clients }, list)]);
+  const sorted = waits.toSorted((a, b) => a - b);
+  return { ...counts, answers: waits.length, p99: sorted[Math.floor(0.99 * sorted.length)] ?? NaN };
+}
+
+/** The status of the answer, or 0. */
+async function statusOf(url: string, init: RequestInit = {}): Promise<number> {
+  try {
+    const response = await fetch(url, init);
+    await response.bytes();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,115 @@
+import { MessageStore } from "../../src/messages/message_store.ts";
+import { sweepAll } from "../../src/sweeper.ts";
+import { Harness, type HarnessRequest, NOON } from "../harness.ts";
+import { findFaults } from "../pets/consistency.ts";
+import { atLeast, atMost, type Effort, equal, exactly, type Finding, type Note } from "./part.ts";
+
+const DAY = 24 * 3_600_000;
+/** Until even what is kept for longest, the totals of 90 days, has begun to go. */
+const WARM_UP_DAYS = 100;
+const REGULARS = 4;
+const ANIMALS = 5;
+/** How many marks of commits come and go. */
+const MARKS = 20;
+
+/** Simulates weeks of traffic with a clock of its own, and counts the rows after each. */
+export async function month(
+  { weeks, sessions }: Pick<Effort, "weeks" | "sessions">,
+  note: Note,
+): Promise<Finding[]> {
+  using kv = await Deno.openKv(":memory:");
+  const maker = new Harness(kv);
+  const regulars: Regular[] = [];
+  while (regulars.length < REGULARS) regulars.push(new Regular((await maker.createAccount()).apiKey));
+  const counts: Map<string, number>[] = [];
+  let requests = 0;
+  let errors = 0;
+
+  for (let day = 0; day < WARM_UP_DAYS + 7 * weeks; day++) {
+    // Every day a process begins which is killed in the end: nobody clears up after it.
+    const service = new Harness(kv);
+    for (let session = 0; session < sessions; session++) {
+      service.now = NOON + (day + session / sessions) * DAY;
+      const used = regulars.map((regular) => regular.useService(service));
+      const sent = await Promise.all([...used, signUp(service, `198.51.100.${day % 250}`)]);
+      requests += sent.reduce((sum, count) => sum + count);
+      await takeMessages(service);
+      await sweepAll(service.app.sweeps, service.now, {
+        error: () => errors++,
+        flushed: () => Promise.resolve(),
+      });
+    }
+    await service.app.settle();
+    errors += service.errors.length;
+    if (day >= WARM_UP_DAYS && (day - WARM_UP_DAYS) % 7 === 6) counts.push(await countRows(kv));
+    if (day % 50 === 0) note(`month: day ${day}`);
+  }
+
+  const [first, last] = [counts[0] ?? new Map(), counts.at(-1) ?? new Map()];
+  // How many marks a process has depends on how its commits happen to meet.
+  const grown = [...last].filter(([kind, count]) => kind !== "commits" && count > (first.get(kind) ?? 0));
+  const sizes = counts.map((week) => week.values().reduce((sum, count) => sum + count, 0));
+  return [
+    atLeast("requests in simulated days", requests, WARM_UP_DAYS),
+    exactly("errors", errors, 0),
+    equal(
+      "kinds of rows that grow from week to week",
+      grown.map(([kind]) => kind).join(", ") || "none",
+      "none",
+    ),
+    atLeast("rows after the first week", sizes[0] ?? 0, 1),
+    atMost("more after any later one", Math.max(0, ...sizes.map((size) => size - (sizes[0] ?? 0))), MARKS),
+    exactly("rows without their counterpart", (await findFaults(kv)).length, 0),
+  ];
+}
+
+/** A client that comes again and again. */
+class Regular {
+  readonly #key: string;
+  readonly #animals: number[] = [];
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  /** Adds, changes, lists, and removes what is old; resolves to how many requests that were. */
+  async useService(service: Harness): Promise<number> {
+    const json = { name: "Rex", categoryId: 1, message: "Hello" };
+    const headers = { "idempotency-key": `${service.now}` };
+    const { id } = await (await this.#send(service, "POST /v1/pets", { json, headers })).json();
+    await this.#send(service, "POST /v1/messages", { json, headers });
+    await this.#send(service, `PATCH /v1/pets/${id}`, { json: { status: "sold" } });
+    await this.#send(service, "GET /v1/pets?status=sold");
+    if (this.#animals.push(id) <= ANIMALS) return 4;
+    await this.#send(service, `DELETE /v1/pets/${this.#animals.shift()}`);
+    return 5;
+  }
+
+  async #send(service: Harness, target: string, request: HarnessRequest = {}): Promise<Response> {
+    const response = await service.fetch(target, { key: this.#key, ...request });
+    if (!response.ok) throw new Error(`${target}: ${response.status}`);
+    return response;
+  }
+}
+
+/** Somebody makes accounts and never calls. */
+async function signUp(service: Harness, address: string): Promise<number> {
+  service.address = address;
+  const { status } = await service.fetch("POST /v1/accounts", { json: { name: "idle" } });
+  if (status !== 201) throw new Error(`Sign-up: ${status}`);
+  return 1;
+}
+
+async function takeMessages({ store }: Harness): Promise<void> {
+  const messages = new MessageStore(store);
+  await messages.remove((await Array.fromAsync(messages.list(1_000))).map(({ id }) => id));
+}
+
+/** How many rows there are of each kind. */
+async function countRows(kv: Deno.Kv): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for await (const { key: [kind] } of kv.list({ prefix: [] })) {
+    counts.set(String(kind), (counts.get(String(kind)) ?? 0) + 1);
+  }
+  return counts;
+}

@@ -1,0 +1,75 @@
+import { findFaults } from "../pets/consistency.ts";
+import { TemporaryStore } from "../server/temporary_store.ts";
+import { Client, LimitedAccount } from "./clients.ts";
+import { KvServer, TOKEN } from "./kv_server.ts";
+import { Ledger } from "./ledger.ts";
+import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
+import { Steady } from "./steady.ts";
+import { readStored } from "./stored.ts";
+
+const CLIENTS = 8;
+const PER_DAY = 2_000;
+/** In ms: the deadline of a request, and how late it may be noticed on a busy machine. */
+const DEADLINE = 5_000 + 500;
+/** In ms: how long after its store the service may take to serve again. */
+const RECOVERY = 10_000;
+const NOTICE_EVERY = 10;
+
+/** Kills and stops the KV Connect server that the service stands on. */
+export async function storeCrash(
+  { storeKills, stops, stopSeconds }: Pick<Effort, "storeKills" | "stops" | "stopSeconds">,
+  note: Note,
+): Promise<Finding[]> {
+  await using store = await TemporaryStore.create();
+  const ledger = new Ledger();
+  const { key } = await store.createAccount();
+  const limited = new LimitedAccount(await store.createAccount({ perDay: PER_DAY }));
+  await using kvServer = await KvServer.run(store.kvPath);
+  const variables = { KV_PATH: kvServer.url, DENO_KV_ACCESS_TOKEN: TOKEN };
+  await using server = await store.serve(variables, { lifetime: 3_600_000 });
+  const clients = Array.from(
+    { length: CLIENTS },
+    (_, index) => new Client(`${index}`, { ledger, key, limited: [limited] }),
+  );
+  const load = new Steady(clients.map((client) => () => client.send(server)));
+  const recoveries: number[] = [];
+
+  for (let kill = 1; kill <= storeKills; kill++) {
+    await load.answered(100);
+    await kvServer.kill();
+    // Mostly it is back before anybody gives up.
+    await pause(kill % 5 === 0 ? 7_000 * Math.random() : 500 * Math.random());
+    await kvServer.start();
+    recoveries.push(await load.answered(1));
+    if (kill % NOTICE_EVERY === 0) note(`store-crash: ${kill} kills, slowest answer ${load.slowest} ms`);
+  }
+  const before = load.unavailable;
+  for (let stop = 1; stop <= stops; stop++) {
+    await load.answered(100);
+    kvServer.stop();
+    await pause(stopSeconds * 1_000);
+    kvServer.resume();
+    recoveries.push(await load.answered(1));
+    note(`store-crash: ${stop} stops, ${load.unavailable} answers 503`);
+  }
+  const unavailable = load.unavailable - before;
+  const end = await load.end();
+  const { code } = await server.stop();
+  await kvServer.kill();
+  using kv = await Deno.openKv(store.kvPath);
+  ledger.check(await readStored(kv));
+
+  return [
+    atLeast("kills and stops of the store", storeKills + stops, 1),
+    atLeast("acknowledged writes", ledger.acknowledged, storeKills + stops),
+    exactly("of them lost", ledger.lost, 0),
+    exactly("applied twice", ledger.doubled, 0),
+    exactly("rows without their counterpart", (await findFaults(kv)).length, 0),
+    exactly("requests over the limit of a day", limited.countAbove(PER_DAY), 0),
+    atLeast("answers 503 while it stood still", unavailable, stops),
+    atMost("slowest answer", load.slowest, DEADLINE, " ms"),
+    atMost("longest until it served again, by itself", Math.max(...recoveries), RECOVERY, " ms"),
+    atMost("until the last request was answered", end, DEADLINE, " ms"),
+    exactly("exit code of the service", code, 0),
+  ];
+}
