@@ -23,6 +23,8 @@ const NO_CHANGE: Outcome = { ok: true, versionstamp: "" };
 export class LeaseCommits {
   /** How long a commit takes. */
   readonly roundTrip: RoundTrip;
+  /** Whether nothing is leased any more: the service is about to stop. */
+  isSettling = false;
   readonly #store: Store;
   readonly #usages: UsageStore;
   readonly #access: Watched;
@@ -70,7 +72,7 @@ export class LeaseCommits {
       const isStale = quota.label !== version;
       if (isStale) quota.waiting.turnAway();
       const times = this.timesOf(quota);
-      const plan = quota.plan(now, isStale ? { ...times, span: 0 } : times);
+      const plan = quota.plan(now, isStale || this.isSettling ? { ...times, span: 0 } : times);
       return { quota, basis: quota.versionstamp, plan };
     });
     const changes = plans.filter(({ plan }) => plan.isChange);

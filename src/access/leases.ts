@@ -78,11 +78,13 @@ export class Leases {
 
   /** Gives back every lease, and writes whatever else is not in its row. */
   async settle(): Promise<void> {
+    this.#commits.isSettling = true;
     for (const quota of this.#active) {
       quota.leases.endAll();
       this.#enqueue(quota);
     }
     if (this.#active.size > 0) await this.#idle.promise;
+    this.#commits.isSettling = false;
   }
 
   /** How many quotas share a commit. */

@@ -73,6 +73,23 @@ Deno.test("Gate costs few commits when an account calls fast", async () => {
   assertEquals([usage?.used, usage?.leased], [500, 0]);
 });
 
+Deno.test("Gate gives its leases back in one commit, and takes no other, when it settles in the middle of many calls", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount();
+  for (let count = 0; count < 100; count++) {
+    await call(service, apiKey, NOWHERE);
+    await time.advance(1);
+  }
+  service.forget();
+
+  await time.until(service.app.settle(), 0);
+
+  assertEquals(service.commits.length, 1);
+  const usage = (await service.accounts.find(id))?.usage;
+  assertEquals([usage?.used, usage?.leased], [100, 0]);
+});
+
 Deno.test("Gate costs a look and no commit when it refuses for a full window", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
