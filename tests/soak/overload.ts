@@ -9,7 +9,7 @@ import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause }
 const MIB = 1_048_576;
 /** Files that are open beside the connections, in this process and in the service's. */
 const OTHER_FILES = 300;
-const QUIET_MS = 4_000;
+const MEMORY_INTERVAL = 100;
 const GOOD_CLIENTS = 8;
 const EVERY_MS = 20;
 /** A bound in MiB: what the service has by itself, a connection, and a body of 64 KiB that is being read. */
@@ -28,9 +28,9 @@ export async function overload(
   const count = Math.min(connections, openFiles - OTHER_FILES);
   const variables = { CLIENT_ADDRESS_HEADER: "x-real-ip" };
   await using server = await store.serve(variables, { openFiles, lifetime: 600_000 });
-  using watch = new MemoryWatch(server.pid);
-  await behave(server, key, 1_000);
-  const quiet = await behave(server, key, QUIET_MS);
+  await using watch = new MemoryWatch(server.pid);
+  await behave(server, key, siege * 1_000 / 10);
+  const quiet = await behave(server, key, siege * 1_000);
 
   using crowd = new DisposableStack();
   const behaving = behave(server, key, siege * 1_000);
@@ -70,23 +70,25 @@ async function behave({ origin }: ServerProcess, key: string, forMs: number): Pr
 }
 
 /** Looks again and again how much memory a process has. */
-class MemoryWatch implements Disposable {
+class MemoryWatch implements AsyncDisposable {
   most = 0;
-  #isOver = false;
+  readonly #end: AbortController = new AbortController();
+  readonly #watching: Promise<void>;
 
   constructor(pid: number) {
-    this.#watch(pid);
+    this.#watching = this.#watch(pid);
   }
 
   async #watch(pid: number): Promise<void> {
-    while (!this.#isOver) {
+    while (!this.#end.signal.aborted) {
       this.most = Math.max(this.most, await residentMemory(pid).catch(() => 0));
-      await pause(200);
+      await pause(MEMORY_INTERVAL);
     }
   }
 
-  [Symbol.dispose](): void {
-    this.#isOver = true;
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort();
+    await this.#watching;
   }
 }
 
