@@ -14,12 +14,13 @@ const GOOD_CLIENTS = 8;
 const EVERY_MS = 20;
 /** A bound in MiB: what the service has by itself, a connection, and a body of 64 KiB that is being read. */
 const BOUND = { alone: 256, connection: 16 / 1_024, body: 320 / 1_024 };
-/** How much longer good clients may wait for an answer, of a hundred the longest but one. */
-const PATIENCE = 25;
 
 /** Crowds the service with connections that do nothing good and with unknown keys, while others use it. */
 export async function overload(
-  { connections, addresses, siege }: Pick<Effort, "connections" | "addresses" | "siege">,
+  { connections, addresses, siege, patience }: Pick<
+    Effort,
+    "connections" | "addresses" | "siege" | "patience"
+  >,
   note: Note,
 ): Promise<Finding[]> {
   await using store = await TemporaryStore.create();
@@ -52,8 +53,8 @@ export async function overload(
     atMost("resident memory", watch.most / MIB, bound, " MiB"),
     atLeast("answers to good clients meanwhile", crowded.answers + flooded.answers - bad, 1),
     exactly("of them other than 200", bad, 0),
-    atMost("p99 while crowded, as a multiple of quiet", crowded.p99 / quiet.p99, PATIENCE),
-    atMost("p99 while flooded, as a multiple of quiet", flooded.p99 / quiet.p99, PATIENCE),
+    atMost("p99 while crowded, as a multiple of quiet", crowded.p99 / quiet.p99, patience),
+    atMost("p99 while flooded, as a multiple of quiet", flooded.p99 / quiet.p99, patience),
     exactly("/health not answered 200", crowded.unhealthy + flooded.unhealthy, 0),
     exactly("lines on standard error", errorLines.length - 1, 0),
     exactly("exit code", code, 0),

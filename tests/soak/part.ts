@@ -20,6 +20,8 @@ export interface Effort {
   readonly connections: number;
   /** For how many seconds they, and then floods of unknown keys, last at least. */
   readonly siege: number;
+  /** How many times as long as usual good clients may wait meanwhile, of a hundred the longest but one. */
+  readonly patience: number;
   /** Addresses that send unknown keys. */
   readonly addresses: number;
   /** MiB of trailers. */
@@ -39,6 +41,7 @@ export const FULL: Effort = {
   seconds: 60,
   connections: 10_000,
   siege: 15,
+  patience: 25,
   addresses: 300_000,
   trailers: 256,
   weeks: 5,

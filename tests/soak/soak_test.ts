@@ -16,6 +16,8 @@ const BRIEF: Effort = {
   seconds: 3,
   connections: 300,
   siege: 1,
+  // Others' tests run beside it.
+  patience: 200,
   addresses: 12_000,
   weeks: 2,
   sessions: 1,
