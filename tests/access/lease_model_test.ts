@@ -31,6 +31,7 @@ const LIMITS: readonly Limits[] = [
 type Step =
   | { readonly kind: "request"; readonly process: number; readonly account: number; readonly count: number }
   | { readonly kind: "advance"; readonly ms: number }
+  | { readonly kind: "edge"; readonly process: number }
   | { readonly kind: "skew" | "pause"; readonly process: number; readonly ms: number }
   | { readonly kind: "crash" | "stop" | "lose reply" | "land late"; readonly process: number }
   | { readonly kind: "plan"; readonly account: number; readonly limits: Limits }
@@ -191,6 +192,9 @@ class World {
         return;
       case "advance":
         return await this.time.advance(step.ms);
+      case "edge":
+        // To the last millisecond of a minute, or of the day, by this process's clock.
+        return await this.time.advance(MINUTE - 1 - this.process(step.process).clock() % MINUTE);
       case "skew":
         this.process(step.process).skew = step.ms;
         return;
@@ -355,6 +359,7 @@ const upTo = (max: number) => fc.integer({ min: 1, max });
 const request = fc.record({ kind: one("request"), process, account, count: fc.oneof(upTo(3), upTo(80)) });
 const advance = fc.record({ kind: one("advance"), ms: fc.oneof(upTo(60), upTo(1_000), upTo(40_000)) });
 const others: fc.Arbitrary<Step>[] = [
+  fc.record({ kind: one("edge"), process }),
   fc.record({ kind: one("skew"), process, ms: fc.integer({ min: -5_000, max: 5_000 }) }),
   fc.record({ kind: one("lose reply"), process }),
   fc.record({ kind: one("stop"), process }),

@@ -1,0 +1,53 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { jsonHeaders, RawConnection, rawRequest } from "../server/raw_connection.ts";
+import { ServedStore } from "../server/temporary_store.ts";
+
+const ANIMAL = '{"name":"Rex","categoryId":1}';
+/** What would begin a header or a response of the attacker's, where it came through. */
+const PAYLOADS = [
+  "\r\ninjected: 1",
+  "\n injected: 1",
+  "\rinjected: 1",
+  "%0d%0ainjected:%201",
+  "\u010d\u010ainjected: 1",
+];
+/** Headers whose values come back, in some form. */
+const ECHOED = [
+  "x-request-id",
+  "host",
+  "origin",
+  "access-control-request-method",
+  "access-control-request-headers",
+  "idempotency-key",
+  "if-none-match",
+  "if-match",
+  "x-forwarded-host",
+];
+
+Deno.test("server lets no value that it echoes begin another header or response", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  const headers = jsonHeaders(served.key);
+  const post = (more: Record<string, string>) => rawRequest("POST /v1/pets", { ...headers, ...more }, ANIMAL);
+
+  for (const payload of PAYLOADS) {
+    const inPath = encodeURI(payload);
+    const requests = [
+      ...ECHOED.map((name) => post({ [name]: `a${payload}` })),
+      rawRequest(`GET /v1/pets?limit=1&cursor=${inPath}`, headers),
+      rawRequest(`GET /v1/pets?limit=1&status=available&x=${inPath}`, headers),
+      rawRequest(`GET /v1/pets/${inPath}`, headers),
+      rawRequest("POST /v1/pets", headers, JSON.stringify({ name: `a${payload}`, categoryId: 1 })),
+      rawRequest("POST /v1/accounts", headers, JSON.stringify({ name: `a${payload}` })),
+    ];
+    for (const request of requests) {
+      using connection = await RawConnection.open(server.port);
+      await connection.send(request.replace("\r\n", "\r\nconnection: close\r\n"));
+      const text = await connection.receiveRest();
+      const [head = ""] = text.split("\r\n\r\n", 1);
+      assertMatch(head, /^HTTP\/1\.1 [24]\d\d /, request);
+      assertEquals(/^\s*injected/im.test(head), false, request);
+      assertEquals(text.split("HTTP/1.1 ").length, 2, request);
+    }
+  }
+});

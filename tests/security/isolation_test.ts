@@ -1,0 +1,62 @@
+import { assert, assertEquals, assertLess, assertNotEquals } from "@std/assert";
+import { call } from "../access/replies.ts";
+import { assertError } from "../http/assertions.ts";
+import { petsIn, REX, Shop } from "../pets/shop.ts";
+
+/** A shop with an animal, and another account of the same KV. */
+async function openTwo() {
+  const shop = await Shop.open();
+  const { account, apiKey } = await shop.createAccount("free");
+  const headers = { "idempotency-key": "once" };
+  const first = await shop.call("POST /v1/pets", { json: REX, headers });
+  return { shop, first, headers, stranger: apiKey, strangerId: account.id };
+}
+
+Deno.test("service replays to nobody what it answered another account", async () => {
+  const { shop, first, headers, stranger } = await openTwo();
+  await using _ = shop;
+
+  const second = await shop.fetch("POST /v1/pets", { key: stranger, json: REX, headers });
+  const other = await shop.fetch("POST /v1/pets", { key: stranger, json: { ...REX, name: "Tom" }, headers });
+
+  assertEquals([second.status, second.headers.get("idempotency-replayed")], [201, null]);
+  assertNotEquals(second.headers.get("location"), first.headers.get("location"));
+  await assertError(other, 422, "idempotency_key_reused");
+});
+
+Deno.test("service lets nobody change another account's animals, or learn whose they are", async () => {
+  const { shop, stranger, strangerId } = await openTwo();
+  await using _ = shop;
+
+  for (const target of ["PATCH /v1/pets/1", "DELETE /v1/pets/1"]) {
+    const json = target.startsWith("PATCH") ? { status: "sold" } : undefined;
+    await assertError(await shop.fetch(target, { key: stranger, json }), 403, "not_your_pet");
+  }
+
+  const list = await (await shop.fetch("GET /v1/pets", { key: stranger })).text();
+  assertEquals(list, '[{"id":1,"name":"Rex","categoryId":7,"status":"available"}]');
+  await shop.fetch("POST /v1/pets", { key: stranger, json: REX });
+  const [, theirs] = await petsIn(await shop.call("GET /v1/pets"));
+  assert(theirs && !JSON.stringify(theirs).includes(strangerId));
+});
+
+Deno.test("service tells, rotates and closes the account of the key alone, whatever else a request names", async () => {
+  const { shop, stranger, strangerId } = await openTwo();
+  await using _ = shop;
+  for (let count = 0; count < 100; count++) await call(shop, shop.key);
+  const before = await (await shop.call("GET /v1/account")).json();
+  const query = `?id=${before.id}&accountId=${before.id}`;
+  const json = { id: before.id, accountId: before.id };
+
+  const told = await (await shop.fetch(`GET /v1/account${query}`, { key: stranger })).json();
+  const days = await (await shop.fetch(`GET /v1/account/usage${query}&days=1`, { key: stranger })).json();
+  const rotated = await (await shop.fetch(`POST /v1/account/key${query}`, { key: stranger, json })).json();
+  const closed = await shop.fetch(`DELETE /v1/account${query}`, { key: rotated.apiKey, json });
+
+  assertEquals([told.id, told.plan], [strangerId, "free"]);
+  // Of the free plan's 60 a minute: it cannot have made the other's hundred.
+  assertLess(days[0].admitted, 100);
+  assertEquals(closed.status, 204);
+  assertEquals((await call(shop, shop.key)).status, 200);
+  assertEquals((await call(shop, rotated.apiKey)).code, "invalid_api_key");
+});
