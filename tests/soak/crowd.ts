@@ -6,26 +6,47 @@ const AT_ONCE = 100;
 const FLOODERS = 8;
 const PIPELINED = 250;
 
-/** Opens idle connections, such that sent half a head, and such that sent all but a byte of a body, in turns. */
-export async function openCrowd(
-  crowd: DisposableStack,
-  { port, key, count }: { readonly port: number; readonly key: string; readonly count: number },
-): Promise<number> {
-  const body = " ".repeat(BODY_BYTES - 1);
-  const starts = [
-    "",
-    `GET /v1/pets HTTP/1.1\r\nhost: localhost\r\nx-half: `,
-    rawRequest("POST /v1/pets", { ...jsonHeaders(key), "content-length": `${BODY_BYTES}` }, body),
-  ];
-  let opened = 0;
-  async function open(): Promise<void> {
-    for (let turn = opened++; turn < count; turn = opened++) {
-      const connection = crowd.use(await RawConnection.open(port));
-      await connection.send(starts[turn % starts.length] ?? "");
-    }
+/** What connections send first, in turns: nothing, half a head (twice), and all but a byte of a body. */
+const KINDS = 4;
+const SLOW = 2;
+const DRIP_INTERVAL = 1_000;
+
+/** Connections that do nothing good: idle ones, such that sent a half, and slow ones, which send a byte a second. */
+export class Crowd implements Disposable {
+  /** How many were opened. */
+  size = 0;
+  readonly #connections: DisposableStack = new DisposableStack();
+  readonly #slow: RawConnection[] = [];
+  readonly #timer: ReturnType<typeof setInterval> = setInterval(() => {
+    for (const connection of this.#slow) connection.send("a");
+  }, DRIP_INTERVAL);
+
+  /** How many of them sent a part of a body. */
+  get bodies(): number {
+    return Math.floor(this.size / KINDS);
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, open));
-  return Math.min(opened, count);
+
+  /** Opens so many connections to a port; the key is for those with a body. */
+  async open(count: number, port: number, key: string): Promise<void> {
+    const half = "GET /v1/pets HTTP/1.1\r\nhost: localhost\r\nx-half: ";
+    const headers = { ...jsonHeaders(key), "content-length": `${BODY_BYTES}` };
+    const starts = ["", half, half, rawRequest("POST /v1/pets", headers, " ".repeat(BODY_BYTES - 1))];
+    let turn = 0;
+    const openSome = async () => {
+      for (let kind = turn++ % KINDS; turn <= count; kind = turn++ % KINDS) {
+        const connection = this.#connections.use(await RawConnection.open(port));
+        await connection.send(starts[kind] ?? "");
+        if (kind === SLOW) this.#slow.push(connection);
+        this.size++;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, openSome));
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#connections.dispose();
+  }
 }
 
 /** Sends a request each from so many addresses, with a key that nobody has; resolves to how many were refused. */

@@ -2,7 +2,7 @@ import { DenoProcess } from "../support/deno_process.ts";
 import type { ServerProcess } from "../server/server_process.ts";
 import { TemporaryStore } from "../server/temporary_store.ts";
 import { residentMemory } from "../support/memory.ts";
-import { flood, openCrowd } from "./crowd.ts";
+import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 
@@ -33,22 +33,23 @@ export async function overload(
   await behave(server, key, siege * 1_000 / 10);
   const quiet = await behave(server, key, siege * 1_000);
 
-  using crowd = new DisposableStack();
+  using crowd = new Crowd();
   const behaving = behave(server, key, siege * 1_000);
-  const opened = await openCrowd(crowd, { port: server.port, key, count });
-  note(`overload: ${opened} connections`);
+  await crowd.open(count, server.port, key);
+  note(`overload: ${crowd.size} connections`);
   const crowded = await behaving;
   const beside = behave(server, key, siege * 1_000);
   const refused = await flood(server.port, addresses);
   note(`overload: ${refused} unknown keys were refused`);
   const flooded = await beside;
-  crowd.dispose();
+  crowd[Symbol.dispose]();
   const { code, errorLines } = await server.stop();
 
-  const bound = BOUND.alone + opened * BOUND.connection + opened / 3 * BOUND.body;
+  const bound = BOUND.alone + crowd.size * BOUND.connection + crowd.bodies * BOUND.body;
   const bad = crowded.bad + flooded.bad;
   return [
-    atLeast("connections idle, half-sent, and with 65,535 bytes of a body", opened, count),
+    atLeast("connections that are idle, half-sent or slow", crowd.size, count),
+    atLeast("of them with 65,535 bytes of a body", crowd.bodies, 1),
     exactly("unknown keys not answered 401", addresses - refused, 0),
     atMost("resident memory", watch.most / MIB, bound, " MiB"),
     atLeast("answers to good clients meanwhile", crowded.answers + flooded.answers - bad, 1),
