@@ -4,11 +4,13 @@ import type { ServerProcess } from "../server/server_process.ts";
 import { TemporaryStore } from "../server/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";
-import { atLeast, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
+import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 import { readStored } from "./stored.ts";
 
 const CLIENTS = 12;
 const PER_MINUTE = 600;
+/** In %: a lease is a quarter of what is left at most, and a second one is taken before the first is used up. */
+const LEASED = 50;
 /** The whole store is walked after so many kills. */
 const ROUNDS_A_WALK = 10;
 
@@ -37,11 +39,6 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     note(`crash: ${kill} kills, ${ledger.acknowledged} writes acknowledged`);
   }
 
-  const stranded: Finding = {
-    promise: "places that a kill stranded, a quarter of those left at most",
-    measured: `${usage.mostStranded}`,
-    held: usage.overstranded === 0,
-  };
   return [
     atLeast("kills", kills, 1),
     atLeast("acknowledged writes", ledger.acknowledged, kills),
@@ -53,7 +50,7 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     exactly("requests over the limit of a day", ofDay.countAbove(perDay), 0),
     exactly("requests admitted and not counted", usage.uncounted, 0),
     exactly("places counted, but neither used nor leased", usage.unexplained, 0),
-    stranded,
+    atMost("places that a kill stranded, of those left", 100 * usage.mostStranded, LEASED, " %"),
   ];
 }
 
@@ -63,10 +60,10 @@ class UsageWatch {
   uncounted = 0;
   /** Places that are counted, and were neither used nor leased. */
   unexplained = 0;
-  /** Most places that a kill stranded, and how often that was more than a quarter of what was left. */
+  /** Most places that a kill stranded, as a share of those that were left. */
   mostStranded = 0;
-  overstranded = 0;
   #before: Pick<Usage, "usedToday" | "leasedToday"> = UNUSED;
+  #unusedBefore = 0;
   readonly #store: TemporaryStore;
   readonly #account: LimitedAccount;
   readonly #limit: number;
@@ -85,9 +82,12 @@ class UsageWatch {
     const admitted = this.#account.admitted.get(dayEnd(usage) / 1_000) ?? 0;
     this.uncounted += Math.max(0, admitted - usedToday);
     this.unexplained += Math.max(0, usedToday - leasedToday - admitted - unanswered);
-    const stranded = leasedToday - this.#before.leasedToday;
-    this.mostStranded = Math.max(this.mostStranded, stranded);
-    if (stranded > (this.#limit - this.#before.usedToday) / 4) this.overstranded++;
+    const left = this.#limit - this.#before.usedToday;
+    const unused = usedToday - admitted;
+    // Some places of the leases that were out had been used.
+    const stranded = Math.min(leasedToday - this.#before.leasedToday, unused - this.#unusedBefore);
+    if (left > 0) this.mostStranded = Math.max(this.mostStranded, stranded / left);
+    this.#unusedBefore = unused;
     this.#before = usage;
   }
 }
