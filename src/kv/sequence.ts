@@ -18,6 +18,8 @@ interface Range {
   readonly end: number;
 }
 
+/** Numbers to take for each that had to wait. */
+const AHEAD = 16;
 const MAX_RANGE = 1_000;
 const EMPTY: Range = { next: 1, end: 1 };
 /** A range that lasts longer than this, in ms, is not followed by another ahead of need. */
@@ -83,7 +85,7 @@ export class Sequence {
   }
 
   async #takeRange(use: UseNumber): Promise<number | null> {
-    const size = Math.min(1 + 2 * this.#waited, MAX_RANGE);
+    const size = Math.min(1 + AHEAD * this.#waited, MAX_RANGE);
     this.#waited = 0;
     const head = this.#head ?? await this.#readHead();
     this.#head = undefined;
