@@ -96,9 +96,9 @@ export class HeldLeases {
     return [...this.#current, ...this.#ending].reduce(settle, usage);
   }
 
-  /** How many places the usage counts as leased by this process, in its minute and its day. */
+  /** How many places the usage counts as leased by this process, in its minute and its day, once what ends is settled. */
   countedIn({ epoch, minute }: Usage): { leased: number; leasedToday: number } {
-    const own = [...this.#current, ...this.#ending].filter((lease) => lease.epoch === epoch);
+    const own = this.#current.filter((lease) => lease.epoch === epoch);
     const sum = (leases: readonly Lease[]) => leases.reduce((sum, { size }) => sum + size, 0);
     return {
       leased: sum(own.filter((lease) => lease.minute === minute)),
