@@ -59,10 +59,10 @@ export class GroupCommit {
   async #commitRound(round: readonly WaitingChange[]): Promise<void> {
     let waiting = round;
     while (waiting.length > 0) {
-      const { group, rest, rows } = firstGroup(waiting, this.#store.maxChecks);
+      const { group, rest, changed } = firstGroup(waiting, this.#store.maxChecks);
       await this.#commitGroup(group);
       // Whoever checks a row that was changed before it, decided on what is no longer so.
-      const stale = rest.filter(({ item }) => item.checks.some(({ key }) => rows.has(nameOf(key))));
+      const stale = rest.filter(({ item }) => item.checks.some(({ key }) => changed.has(nameOf(key))));
       for (const { resolve } of stale) resolve({ ok: false, rows: [] });
       waiting = rest.filter((call) => !stale.includes(call));
     }
@@ -105,7 +105,7 @@ export class GroupCommit {
 function firstGroup(
   waiting: readonly WaitingChange[],
   maxChecks: number,
-): { group: WaitingChange[]; rest: WaitingChange[]; rows: ReadonlySet<string> } {
+): { group: WaitingChange[]; rest: WaitingChange[]; changed: ReadonlySet<string> } {
   const group: WaitingChange[] = [];
   const rest: WaitingChange[] = [];
   const rows = new Set<string>();
@@ -125,7 +125,12 @@ function firstGroup(
     mutations += sets.length + deletes.length + increments.length;
     checks += change.checks.length;
   }
-  return { group, rest, rows };
+  const changed = group.flatMap(({ item: { sets, deletes = [], increments = [] } }) => [
+    ...sets.map(([key]) => key),
+    ...deletes,
+    ...increments,
+  ]);
+  return { group, rest, changed: new Set(changed.map(nameOf)) };
 }
 
 function nameOf(key: Deno.KvKey): string {
