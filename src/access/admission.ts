@@ -74,7 +74,10 @@ export class Gate {
   /** What an account has used, without places that this process has leased and not handed out. */
   usedBy({ account, usage, versionstamp }: AccountState): Usage {
     const quota = this.#directory.quotaOf(account.id);
-    return quota?.versionstamp === versionstamp ? quota.leases.giveBackTo(usage) : usage;
+    if (!quota?.isKnown) return usage;
+    // While a commit is on its way the row may tell of leases that are not held yet.
+    const isNews = versionstamp > quota.versionstamp && !this.#leases.isBusy(quota);
+    return quota.leases.giveBackTo(isNews ? usage : quota.usage);
   }
 
   /** How many leases are held, and how many places are left in them. */

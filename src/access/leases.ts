@@ -67,6 +67,11 @@ export class Leases {
     return decided;
   }
 
+  /** Whether a commit for a quota is on its way, or about to be. */
+  isBusy(quota: Quota): boolean {
+    return this.#busy.has(quota);
+  }
+
   /** How many leases are held, and how many places are left in them. */
   count(): { count: number; places: number } {
     const held = [...this.#active].map(({ leases }) => leases);
