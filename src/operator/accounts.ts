@@ -5,7 +5,7 @@ import { pardon, reset, type Usage } from "../access/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Option, parseDuration, parsePlan } from "./arguments.ts";
-import { Table } from "./table.ts";
+import { printableJson, Table } from "./table.ts";
 import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
 
 /** What `accounts --help` prints. */
@@ -65,7 +65,7 @@ export function accountsCommand(args: Arguments, environment: Environment, termi
       return async ({ accounts }) => {
         const state = await accounts.find(id);
         if (state === null) throw new CommandError(`There is no account with the id ${id}`);
-        await out(JSON.stringify(detailsOf({ ...state, now: clock() }), null, 2));
+        await out(printableJson(JSON.stringify(detailsOf({ ...state, now: clock() }), null, 2)));
       };
     }
     case "accounts rotate": {

@@ -1,5 +1,6 @@
 import type { MessageStore } from "../messages/message_store.ts";
 import { type Arguments, expect, parseCount } from "./arguments.ts";
+import { printableJson } from "./table.ts";
 import { type Command, type Terminal, UsageError } from "./terminal.ts";
 
 /** What `messages --help` prints. */
@@ -42,7 +43,7 @@ async function take(messages: MessageStore, count: number, terminal: Terminal): 
   const { out, err, isRemote } = terminal;
   let taken = 0;
   for await (const message of messages.list(count)) {
-    await out(JSON.stringify(message));
+    await out(printableJson(JSON.stringify(message)));
     if (!isRemote) await messages.remove([message.id]);
     taken++;
   }

@@ -3,7 +3,7 @@ import { parseJson } from "../http/json.ts";
 import { type NewPet, parsePetPatch, type Pet, toJson } from "../pets/pet.ts";
 import type { OwnedPet } from "../pets/pet_store.ts";
 import { type Arguments, expect, type Option, parseCount } from "./arguments.ts";
-import { type Columns, Table } from "./table.ts";
+import { type Columns, printableJson, Table } from "./table.ts";
 import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
 
 /** What `pets --help` prints. */
@@ -42,7 +42,7 @@ export function petsCommand(args: Arguments, terminal: Terminal): Command {
       const patch = parsePatch(options);
       return async ({ pets }) => {
         const pet = await pets.change(id, (owned) => ({ ...found(owned, id), ...patch }));
-        if (pet) await terminal.out(toJson(pet));
+        if (pet) await terminal.out(printableJson(toJson(pet)));
       };
     }
     case "pets delete": {

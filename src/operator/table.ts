@@ -21,7 +21,7 @@ export class Table<Thing> {
     const cells = Object.entries(this.#columns).map(([name, tell]) => [name, tell(thing)] as const);
     await this.#out(
       this.#asJson
-        ? `{${cells.map(([name, cell]) => `"${name}":${toJson(cell)}`).join()}}`
+        ? printableJson(`{${cells.map(([name, cell]) => `"${name}":${toJson(cell)}`).join()}}`)
         : cells.map(([, cell]) => printable(`${cell ?? "-"}`)).join("\t"),
     );
   }
@@ -30,6 +30,11 @@ export class Table<Thing> {
 /** The text without characters that a terminal might obey. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, "\u{fffd}");
+}
+
+/** The same JSON without characters that a terminal might obey: JSON leaves some as they are. */
+export function printableJson(json: string): string {
+  return json.replace(/[\x7f-\x9f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`);
 }
 
 /** The JSON of a cell; an int64 digit for digit. */
