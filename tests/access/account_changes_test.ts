@@ -2,9 +2,13 @@ import { assert, assertEquals } from "@std/assert";
 import type { Account } from "../../src/access/account.ts";
 import type { AccountState, AccountStore } from "../../src/access/account_store.ts";
 import type { Issued } from "../../src/access/issue.ts";
+import { leaseTimes } from "../../src/access/lease.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
-import { pardon, reset } from "../../src/access/usage.ts";
+import { Quota } from "../../src/access/quota.ts";
+import { pardon, reset, roll, UNUSED } from "../../src/access/usage.ts";
+import { STALE } from "../../src/access/waiting_requests.ts";
 import { Harness, NOON } from "../harness.ts";
+import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
@@ -90,4 +94,69 @@ Deno.test("createApp() loses no request when its account is changed while many a
 
   assertEquals(tally(replies.flat()), { 200: 400 });
   assertEquals((await call(service, apiKey)).remaining, 99);
+});
+
+/** Has the replies of commits wait, once they have applied, until they are let go. */
+function holdReplies(service: NotedService): { readonly letGo: () => void; readonly count: () => number } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let count = 0;
+  const commit = async (commit: Commit) => {
+    const result = await carryOut(commit);
+    count++;
+    await promise;
+    return result;
+  };
+  service.disturbance = { commit };
+  const letGo = () => {
+    service.disturbance = {};
+    resolve();
+  };
+  return { letGo, count: () => count };
+}
+
+Deno.test("createApp() admits nobody beyond a plan that is lowered while the reply to taking a lease is on its way", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10_000 });
+  service.disturbance = { commit: slowly };
+  const callNext = async () => {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(1);
+  };
+  for (let count = 0; count < 300; count++) await callNext();
+  const held = holdReplies(service);
+  // More is leased before the last places are handed out.
+  while (held.count() === 0) await callNext();
+  const leased = (await other.accounts.find(id))?.usage.leased ?? 0;
+  await other.accounts.change(id, { limits: { minute: 60, day: 1_000 } });
+
+  const replies = callAtOnce(3, [service], apiKey);
+  await time.advance(10);
+  held.letGo();
+
+  assert(leased > 0);
+  assertEquals(tally(await time.until(replies, 1_000)), { "429 rate_limit_minute": 3 });
+  assertEquals(tally(await time.until(callAtOnce(3, [service], apiKey), 1_000)), {
+    "429 rate_limit_minute": 3,
+  });
+});
+
+Deno.test("Quota.apply() takes over no version of the row that is older than the one seen: an unban stays", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 2, day: 99 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1", roll(UNUSED, NOON), "1");
+  const replies = Array.from({ length: 5 }, () => quota.waiting.wait());
+  const plan = quota.plan(NOON, times);
+
+  quota.update(account, "2", pardon(plan.usage), "3");
+  quota.apply(plan, "2", NOON, times);
+
+  assertEquals(plan.usage.bannedUntil > NOON, true);
+  const decisions = (await Promise.all(replies)).filter((decision) => decision !== STALE);
+  assertEquals(decisions.map(({ refusal }) => refusal), [undefined, undefined, "minute", "minute", "ban"]);
+  assertEquals(quota.admit(NOON)?.refusal, "minute");
+  assertEquals(quota.needsCommit(NOON + 60_000), true);
 });

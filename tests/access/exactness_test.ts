@@ -1,5 +1,6 @@
-import { assertEquals, assertGreater } from "@std/assert";
+import { assert, assertEquals, assertGreater } from "@std/assert";
 import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
@@ -108,4 +109,61 @@ Deno.test("createApp() refuses before long who waits for places of a silent proc
   assertEquals((await call(service, apiKey)).code, "rate_limit_minute");
   service.now += MINUTE;
   assertEquals((await call(service, apiKey)).remaining, 9);
+});
+
+/** Lets a service ask its KV as one that is so many ms away. */
+function moveAway(service: NotedService, roundTrip: number): void {
+  const travel = () => pause(roundTrip / 2);
+  const read = async () => (await travel(), await travel());
+  service.disturbance = {
+    read,
+    async commit({ apply }) {
+      await travel();
+      const result = await apply();
+      await travel();
+      return result;
+    },
+  };
+}
+
+for (const [near, far] of [[0, 300], [20, 400]] as const) {
+  Deno.test(`createApp(), ${near} ms from its KV, has requests wait for what a process ${far} ms away leased`, async () => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    await using distant = new NotedService(time, kv);
+    await using service = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
+    moveAway(distant, far);
+    moveAway(service, near);
+    let served = 0;
+    for (let round = 0; round < 6; round++) {
+      const replies = [
+        ...upTo(2).map(() => call(service, apiKey)),
+        ...upTo(8).map(() => call(distant, apiKey)),
+      ];
+      served += tally(await time.until(Promise.all(replies), 5_000))[200] ?? 0;
+    }
+    const leased = (await time.until(service.accounts.find(id), 1_000))?.usage.leased ?? 0;
+
+    const replies = await time.until(callAtOnce(400 - served + 3, [service], apiKey), 5_000);
+
+    assert(leased > 0);
+    assertEquals(tally(replies), { 200: 400 - served, "429 rate_limit_minute": 3 });
+  });
+}
+
+Deno.test("createApp() has requests wait for what another process leased, though it gives back more itself", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using holder = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
+  for (let count = 0; count < 2; count++) await call(other, apiKey);
+  for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);
+  const leased = (await holder.accounts.find(id))?.usage.leased;
+
+  const replies = await time.until(callAtOnce(97, [other], apiKey), 4_000);
+
+  assertEquals(leased, 24 + 18);
+  assertEquals(tally(replies), { 200: 96, "429 rate_limit_minute": 1 });
 });

@@ -1,8 +1,10 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { UNUSED } from "../../src/access/usage.ts";
 import { encodeJson, encodeText } from "../../src/kv/row.ts";
 import { Harness, NOON } from "../harness.ts";
-import { carryOut, disturbed } from "../kv/disturbed_kv.ts";
+import { carryOut, disturbed, fail, slowly } from "../kv/disturbed_kv.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { NotedService } from "./noted_service.ts";
 import { call, OtherProcess, tally, upTo } from "./replies.ts";
 
 const numbers = Object.values(UNUSED);
@@ -67,4 +69,33 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
     (await callAll()).map(({ remaining }) => remaining),
     replies.map(({ status }) => status === 200 ? 57 : 58),
   );
+});
+
+Deno.test("createApp() asks a KV that fails a few times a second, and no more, to take back what is leased", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount();
+  service.disturbance = { commit: slowly };
+  let calls = 0;
+  for (; calls < 300; calls++) {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(1);
+  }
+  service.disturbance = { commit: fail };
+  service.forget();
+  // A commit that is to lease more fails before the last places are handed out.
+  for (; service.commits.length === 0; calls++) {
+    await call(service, apiKey);
+    await time.advance(1);
+  }
+  service.disturbance = { read: fail, commit: fail };
+  service.forget();
+
+  await time.advance(1_000);
+  const asked = service.reads.length + service.commits.length;
+  service.disturbance = {};
+  await time.advance(1_000);
+
+  assert(asked > 0 && asked <= 25, `${asked} times`);
+  assertEquals((await service.accounts.find(id))?.usage.used, calls);
 });

@@ -1,5 +1,5 @@
 import { Harness, type HarnessOptions } from "../harness.ts";
-import { carryOut, type Commit, disturbed } from "../kv/disturbed_kv.ts";
+import { carryOut, type Commit, type Disturbance, disturbed } from "../kv/disturbed_kv.ts";
 import { FakeKv, type Network } from "../kv/fake_kv.ts";
 import type { VirtualTime } from "../virtual_time.ts";
 
@@ -16,13 +16,15 @@ export const AT_ONCE: Network = {
 export class NotedService extends Harness {
   readonly reads: (readonly Deno.KvKey[])[] = [];
   readonly commits: Commit[] = [];
+  /** What comes between it and its KV from now on. */
+  disturbance: Disturbance = {};
   readonly #time: VirtualTime;
 
   constructor(time: VirtualTime, fake: FakeKv = new FakeKv(), options: HarnessOptions = {}) {
     const kv = Object.assign(fake.connect(AT_ONCE), { async *list() {} });
     const noted = disturbed(kv, {
-      read: (keys) => void this.reads.push(keys),
-      commit: (commit) => (this.commits.push(commit), carryOut(commit)),
+      read: (keys) => (this.reads.push(keys), this.disturbance.read?.(keys)),
+      commit: (commit) => (this.commits.push(commit), (this.disturbance.commit ?? carryOut)(commit)),
     });
     super(noted, options);
     this.#time = time;

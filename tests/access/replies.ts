@@ -1,4 +1,4 @@
-import { Harness } from "../harness.ts";
+import { Harness, type HarnessRequest } from "../harness.ts";
 
 /** What a response says of the limits. */
 export interface Reply {
@@ -21,8 +21,13 @@ export class OtherProcess extends Harness {
 }
 
 /** Sends a request that counts against the limits. */
-export async function call(service: Harness, key?: string, target: string = "GET /v1/pets"): Promise<Reply> {
-  const response = await service.fetch(target, key === undefined ? {} : { key });
+export async function call(
+  service: Harness,
+  key?: string,
+  target: string = "GET /v1/pets",
+  request: HarnessRequest = {},
+): Promise<Reply> {
+  const response = await service.fetch(target, key === undefined ? request : { ...request, key });
   const { headers, status } = response;
   const code = status < 400 ? "" : (await response.json()).code;
   const number = (name: string) => Number(headers.get(name) ?? NaN);

@@ -1,3 +1,5 @@
+import { pause } from "../../src/kv/deadline.ts";
+
 /** What a commit resolves to. */
 export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
 
@@ -36,6 +38,12 @@ export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: D
 /** Lets a commit through. */
 export function carryOut({ apply }: Commit): Promise<CommitResult> {
   return apply();
+}
+
+/** Lets a commit through that takes a while. */
+export async function slowly({ apply }: Commit): Promise<CommitResult> {
+  await pause(20);
+  return await apply();
 }
 
 /** What SQLite says of a commit while another process holds the file: it was not applied. */

@@ -89,6 +89,29 @@ Deno.test("GroupCommit.commit() refuses only the changes whose checks fail", asy
   assertEquals(results.map(({ ok }) => ok), upTo(8).map((name) => name !== 3));
 });
 
+Deno.test.each<[string, { ok: boolean[]; commits: number }]>([
+  ["changes", { ok: [true, false, false], commits: 1 }],
+  ["only checks as well", { ok: [true, true, true], commits: 3 }],
+])(
+  "GroupCommit.commit() refuses a change without a commit if it checks a row that a commit of its round %s: no other",
+  async (what, expected) => {
+    using fixture = await Fixture.open();
+    const shared: Row[] = what === "changes" ? [[["shared"], new Uint8Array()]] : [];
+    const changes = upTo(3).map((name) => ({
+      checks: [check("shared")],
+      sets: [...change(name).sets, ...shared],
+    }));
+    await fixture.sizes([change(9)]);
+    let commits = 0;
+    fixture.disturbance = { commit: (commit) => (commits++, carryOut(commit)) };
+
+    const results = await Promise.all(changes.map((change) => fixture.group.commit(change)));
+
+    assertEquals({ ok: results.map(({ ok }) => ok), commits }, expected);
+    assertEquals(await Promise.all(upTo(3).map((name) => fixture.has(["rows", name, 0]))), expected.ok);
+  },
+);
+
 const unanswered: typeof carryOut = async ({ apply }) => (await apply(), await hang());
 const conflict = { ...change(0), checks: [check("rows", 9, 0)] };
 

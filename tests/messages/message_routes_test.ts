@@ -1,7 +1,10 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { NotedService } from "../access/noted_service.ts";
+import { call, tally } from "../access/replies.ts";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { JSON_TYPE, Shop } from "../pets/shop.ts";
+import { VirtualTime } from "../virtual_time.ts";
 
 Deno.test("createMessage() queues a message, and keeps to itself who sent it", async () => {
   await using shop = await Shop.open();
@@ -53,6 +56,23 @@ Deno.test.each([["ASCII", "x"], ["what JSON writes as six bytes", "\u0001"], ["f
     assertEquals((await stored(shop)).map(({ message }) => message), new Array(20).fill(json.message));
   },
 );
+
+Deno.test.each([
+  [510, { 202: 200 }],
+  [980, { 202: 20, "429 queue_full": 180 }],
+])("createMessage() answers 200 at once where %i wait, in few commits", async (waiting, expected) => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  await service.kv.atomic().sum(["messages_waiting", id], BigInt(waiting)).commit();
+  service.forget();
+
+  const send = () => call(service, key, "POST /v1/messages", { json: { message: "Hello" } });
+  const replies = await time.until(Promise.all(Array.from({ length: 200 }, send)), 5_000);
+
+  assertEquals(tally(replies), expected);
+  assert(service.commits.length <= 300, `${service.commits.length} commits`);
+});
 
 /** Every message that waits. */
 async function stored({ kv }: Shop): Promise<Record<string, unknown>[]> {

@@ -135,6 +135,44 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
   assertEquals(JSON.parse(operator.out.join("\n")).closedAt, "2027-01-15T12:00:00.000Z");
 });
 
+Deno.test("accounts COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
+  await using operator = await Operator.start();
+  await using service = await operator.serve();
+  const name = "a\u001b[2J\nacct_forged\tboss\u007f\u009b2J";
+  const { id } = await operator.createAccount();
+  await service.accounts.change(id, { name });
+  const shown = "a\ufffd[2J\ufffdacct_forged\ufffdboss\ufffd\ufffd2J";
+
+  for (
+    const [command, told] of [
+      ["list", `${id}\t${shown}\tstaging\tfree\t60\t1000\tactive\t0\t-`],
+      [`plan ${id} pro`, `Moved: ${id}, ${shown}, staging, plan pro, 300 requests a minute, 10000 a day.`],
+    ] as const
+  ) {
+    assertEquals(await operator.run(`accounts ${command}`), 0);
+    assertEquals(command === "list" ? operator.out : operator.err, [told]);
+  }
+  await operator.run(`accounts rotate ${id}`);
+  assertEquals(operator.err[0]?.startsWith(`Rotated: ${id}, ${shown}, staging`), true);
+  for (const command of ["list --json", `show ${id}`]) {
+    assertEquals(await operator.run(`accounts ${command}`), 0);
+    const text = operator.out.join("");
+    assertEquals(/(?!\n)\p{Cc}/u.test(text), false);
+    assertEquals(JSON.parse(text).name, name);
+  }
+});
+
+Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101)])(
+  "accounts create refuses the name %j",
+  async (name) => {
+    await using operator = await Operator.start();
+
+    assertEquals(await operator.run("accounts create", name), 2);
+    assertEquals(operator.out, []);
+    assertMatch(operator.err.join("\n"), /^The NAME must have 1 to 100 printable characters\. See: /);
+  },
+);
+
 Deno.test.each([["", 0], ["--grace 90s", 90_000], ["--grace 30m", 1_800_000], ["--grace 24h", 24 * HOUR], [
   "--grace 7d",
   168 * HOUR,

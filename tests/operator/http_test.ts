@@ -1,4 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { hashApiKey } from "../../src/access/api_key.ts";
+import { InFlight } from "../../src/http/in_flight.ts";
 import { createLog } from "../../src/http/log.ts";
 import { Harness, type HarnessRequest } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
@@ -172,6 +174,31 @@ Deno.test.each<[string, object, number]>([
   const response = await service.fetch("POST /operator", { key: TOKEN, json });
 
   await assertError(response, status, status === 413 ? "payload_too_large" : "invalid_request");
+});
+
+Deno.test("accounts create - over HTTP ends after a batch once the service stops, and gives every key that was made", async () => {
+  const inFlight = new InFlight();
+  await using service = await Harness.open({ operatorToken: TOKEN, inFlight });
+  const names = Array.from({ length: 1_200 }, (_, number) => `Name ${number}`);
+  const json = { args: ["accounts", "create", "-"], input: names.join("\n") };
+
+  const { body } = await service.fetch("POST /operator", { key: TOKEN, json });
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = (await reader?.read())?.value ?? "";
+  await inFlight.stop();
+  for (let part; (part = await reader?.read()) && !part.done;) text += part.value;
+
+  const lines = text.trimEnd().split("\n").map((line) => JSON.parse(line));
+  const made = lines.flatMap(({ out }) => out ? [out.split("\t")] : []);
+  assertEquals(made.map(([name]) => name), names.slice(0, 500));
+  assertEquals(lines.slice(500), [
+    { err: "Made 500 of 1200 accounts." },
+    { err: "The service is stopping; try the others again." },
+    { exit: 1 },
+  ]);
+  const hashes = made.map(([, key]) => hashApiKey(key)).sort();
+  const accounts = await Array.fromAsync(service.accounts.list());
+  assertEquals(accounts.map(({ account }) => account.keyHash).sort(), hashes);
 });
 
 Deno.test("messages take over HTTP removes what was printed, and loses nothing when a reply breaks off", async () => {

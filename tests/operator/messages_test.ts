@@ -38,6 +38,17 @@ Deno.test("messages take prints the oldest messages, a JSON object a line, and r
   assertEquals([operator.out, operator.err], [[], ["Took 0 messages."]]);
 });
 
+Deno.test("messages take prints no character of a message that a terminal would obey, and the whole message", async () => {
+  const text = "a\u001b[2J\u007f\u009b2J\nb";
+  const { operator } = await withMessages(text);
+  await using _ = operator;
+
+  assertEquals(await operator.run("messages take 1"), 0);
+
+  assertEquals(/\p{Cc}/u.test(operator.out.join()), false);
+  assertEquals(textsOf(operator), [text]);
+});
+
 Deno.test("messages take removes a message once its line is written, and prints it again when that was cut short", async () => {
   const { operator } = await withMessages("one", "two", "three");
   await using _ = operator;

@@ -34,6 +34,26 @@ Deno.test("pets list prints every animal and the account that added it", async (
   assertEquals([operator.out.length, operator.err], [3, []]);
 });
 
+Deno.test("pets COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
+  const { operator, id, key } = await withPets();
+  await using _ = operator;
+  const name = "T\u001b[2J\n9\tforged\u009b2J";
+  await using service = await operator.serve();
+  await service.fetch("PATCH /v1/pets/2", { key, json: { name } });
+
+  assertEquals(await operator.run("pets list"), 0);
+  assertEquals(
+    operator.out[1],
+    `2\tT\ufffd[2J\ufffd9\ufffdforged\ufffd2J\t9007199254740993\tavailable\t${id}`,
+  );
+  for (const [command, line] of [["list --json", 1], ["set 2 --status sold", 0]] as const) {
+    assertEquals(await operator.run(`pets ${command}`), 0);
+    const text = operator.out[line] ?? "";
+    assertEquals(/\p{Cc}/u.test(text), false);
+    assertEquals(JSON.parse(text).name, name);
+  }
+});
+
 Deno.test("pets set changes an animal whoever added it, and it stays that account's; pets delete removes it", async () => {
   const { operator, key } = await withPets();
   await using _ = operator;

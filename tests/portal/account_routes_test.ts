@@ -1,7 +1,10 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { NotedService } from "../access/noted_service.ts";
 import { call, callAtOnce } from "../access/replies.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
+import { VirtualTime } from "../virtual_time.ts";
 
 const DAY = 86_400_000;
 const JSON_TYPE = { "content-type": "application/json" };
@@ -42,6 +45,45 @@ Deno.test("getAccount() and getUsage() tell an account of itself, and nobody kee
     );
   }
 });
+
+for (const roundTrip of [0, 3, 20]) {
+  Deno.test(`getAccount() and getUsage() count just what a client has used while places are leased, ${roundTrip} ms from the KV`, async () => {
+    using time = new VirtualTime();
+    await using service = new NotedService(time);
+    const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
+    service.disturbance = {
+      read: () => pause(roundTrip),
+      commit: async ({ apply }) => {
+        await pause(roundTrip / 2);
+        const result = await apply();
+        await pause(roundTrip / 2);
+        return result;
+      },
+    };
+    let leased = 0;
+
+    for (let round = 0; round < 150; round++) {
+      await time.until(call(service, key), 1_000);
+      await time.advance(round % 3);
+      const account = await time.until(service.fetch("GET /v1/account", { key }), 1_000);
+      const usage = await time.until(service.fetch("GET /v1/account/usage?days=1", { key }), 1_000);
+
+      const { usage: { minute, day } } = await account.json();
+      const [today] = await usage.json();
+      const used = 2_000 - Number(dayLeft(account));
+      assertEquals([minute.used, day.used], [used, used]);
+      assertEquals(today.admitted, 2_000 - Number(dayLeft(usage)));
+      leased += (await time.until(service.accounts.find(id), 1_000))?.usage.leased ?? 0;
+    }
+
+    assert(leased > 0);
+  });
+}
+
+/** What a response says that is left of the day. */
+function dayLeft({ headers }: Response): string | undefined {
+  return /"day";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
+}
 
 Deno.test("rotateKey() gives a new key, and ends the one before at once or after a grace", async () => {
   await using service = await Harness.open();
