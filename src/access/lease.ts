@@ -91,6 +91,11 @@ export class HeldLeases {
     if (taken) this.#current.push(taken);
   }
 
+  /** The usage as it will be when the leases are given back that hand out nothing any more. */
+  giveBackEnding(usage: Usage): Usage {
+    return this.#ending.reduce(settle, usage);
+  }
+
   /** The usage as it would be if every lease were given back. */
   giveBackTo(usage: Usage): Usage {
     return [...this.#current, ...this.#ending].reduce(settle, usage);

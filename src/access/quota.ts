@@ -205,6 +205,8 @@ export class Quota {
   }
 
   #decision(refusal: Refusal | undefined, left: number, now: number): Decision {
-    return decide(this.usage, this.account.limits, left, refusal, now);
+    // What is on its way back is not used; but whoever is refused did not get any of it.
+    const usage = refusal ? this.usage : this.leases.giveBackEnding(this.usage);
+    return decide(usage, this.account.limits, left, refusal, now);
   }
 }

@@ -3,6 +3,7 @@ import { UNUSED } from "../../src/access/usage.ts";
 import { encodeJson, encodeText } from "../../src/kv/row.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, disturbed, fail, slowly } from "../kv/disturbed_kv.ts";
+import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
 import { call, OtherProcess, tally, upTo } from "./replies.ts";
@@ -73,7 +74,7 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
 
 Deno.test("createApp() asks a KV that fails a few times a second, and no more, to take back what is leased", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
   const { account: { id }, apiKey } = await service.createAccount();
   service.disturbance = { commit: slowly };
   let calls = 0;
