@@ -81,7 +81,8 @@ async function main(): Promise<void> {
     return service.fetch(request, info);
   });
   print(`Listening on http://localhost:${server.port}/`);
-  await printFirstSteps(store, config, server.port).catch(() => {}); // The store may not answer; that is no reason to end.
+  // The store may not answer; that is no reason to end.
+  await printFirstSteps(store, config, server.port).catch(() => {});
 
   await stopped;
   await Promise.all([sweeper.stop(), inFlight.stop()]);

@@ -74,6 +74,7 @@ export function createApp(
     const answered = await inFlight.answer(
       (budget) => answer(arrival, budget),
       () => refused(inFlight.isStopping ? STOPPING : UNAVAILABLE),
+      arrival.started,
     );
     return finish(arrival, answered);
   };

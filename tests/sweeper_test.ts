@@ -59,7 +59,7 @@ Deno.test("Sweeper stops once the step that runs is over, and takes no other", a
     () => (taken.push("first"), step.promise),
     () => Promise.resolve(taken.push("second") < 0),
   ];
-  const sweeper = new Sweeper(sweeps, () => NOON, logTo([]));
+  const sweeper = new Sweeper(sweeps, () => NOON + time.now, logTo([]));
   await time.advance(60_000);
 
   let isStopped = false;

@@ -20,8 +20,8 @@ export class Budget {
   deadline: number;
   readonly giveUp: () => void;
 
-  constructor(ms: number, giveUp: () => void) {
-    this.deadline = performance.now() + ms;
+  constructor(deadline: number, giveUp: () => void) {
+    this.deadline = deadline;
     this.giveUp = giveUp;
   }
 
@@ -47,7 +47,7 @@ export class Budget {
  *
  * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
  * const never = () => new Promise<string>(() => {});
- * const answer = inFlight.answer(never, () => "too late");
+ * const answer = inFlight.answer(never, () => "too late", performance.now());
  * assertEquals(inFlight.isFull, true);
  * assertEquals(await answer, "too late");
  * ```
@@ -81,10 +81,17 @@ export class InFlight {
     return this.#end !== Infinity;
   }
 
-  /** Resolves to what `work` resolves to, or to what `giveUp` returns when that takes too long. */
-  async answer<Answer>(work: (budget: Budget) => Promise<Answer>, giveUp: () => Answer): Promise<Answer> {
+  /**
+   * Resolves to what `work` resolves to, or to what `giveUp` returns when that takes too long after `started`, by
+   * `performance.now()`.
+   */
+  async answer<Answer>(
+    work: (budget: Budget) => Promise<Answer>,
+    giveUp: () => Answer,
+    started: number,
+  ): Promise<Answer> {
     const { promise: late, resolve } = Promise.withResolvers<Answer>();
-    const budget = new Budget(this.#limits.budgetMs, () => resolve(giveUp()));
+    const budget = new Budget(started + this.#limits.budgetMs, () => resolve(giveUp()));
     const place = this.#freePlaces.pop() ?? this.#budgets.length;
     this.#budgets[place] = budget;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);

@@ -56,13 +56,13 @@ Deno.test("answer() resolves or rejects as the work does, and frees its place", 
   const { promise, resolve } = Promise.withResolvers<string>();
   const states = () => [inFlight.size, inFlight.isFull];
 
-  const first = inFlight.answer(() => promise, String);
+  const first = inFlight.answer(() => promise, String, performance.now());
   assertEquals(states(), [1, false]);
-  const failing = inFlight.answer(() => Promise.reject(new Error("broken")), String);
+  const failing = inFlight.answer(() => Promise.reject(new Error("broken")), String, performance.now());
   assertEquals(states(), [2, true]);
   await assertRejects(() => failing, Error, "broken");
   assertEquals(states(), [1, false]);
-  const second = inFlight.answer(() => Promise.resolve("second"), String);
+  const second = inFlight.answer(() => Promise.resolve("second"), String, performance.now());
   assertEquals(states(), [2, true]);
   resolve("first");
 
@@ -75,7 +75,9 @@ Deno.test("answer() gives up each request once its own time is over, within a te
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const events: string[] = [];
   const start = (work: () => Promise<string>) =>
-    inFlight.answer(work, () => "late").then((answer) => events.push(`${answer} at ${time.now}`));
+    inFlight.answer(work, () => "late", performance.now()).then((answer) =>
+      events.push(`${answer} at ${time.now}`)
+    );
 
   start(never);
   await time.advance(550);
@@ -96,7 +98,10 @@ Deno.test("without() costs nothing of a request's time, however it ends", async 
     return await never();
   };
 
-  assertEquals(await time.until(inFlight.answer(work, () => time.now), 200_000), 300 + 120_000 + 700);
+  assertEquals(
+    await time.until(inFlight.answer(work, () => time.now, performance.now()), 200_000),
+    300 + 120_000 + 700,
+  );
 });
 
 Deno.test("stop() waits for the last answer, and gives up at its end, whatever is waited for", async () => {
@@ -104,9 +109,9 @@ Deno.test("stop() waits for the last answer, and gives up at its end, whatever i
   const inFlight = new InFlight({ capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
-  inFlight.answer(() => pause(1_000), () => {}).then(note("done"));
-  inFlight.answer(never, () => {}).then(note("given up"));
-  inFlight.answer((budget) => budget.without(never()), () => {}).then(note("given up"));
+  inFlight.answer(() => pause(1_000), () => {}, performance.now()).then(note("done"));
+  inFlight.answer(never, () => {}, performance.now()).then(note("given up"));
+  inFlight.answer((budget) => budget.without(never()), () => {}, performance.now()).then(note("given up"));
   await time.advance(500);
 
   inFlight.stop().then(note("stopped"));

@@ -16,7 +16,7 @@ export interface Stored {
 export class Ledger {
   /** Writes that were acknowledged. */
   acknowledged = 0;
-  /** Things that are not as any client was told. */
+  /** Things that differ from what clients were told. */
   lost = 0;
   /** Things that are there more than once. */
   doubled = 0;
