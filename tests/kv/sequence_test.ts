@@ -59,6 +59,7 @@ function range(start: number, end: number): number[] {
 }
 
 Deno.test("Sequence.draw() takes numbers from 1 one by one, and a range where many are wanted at once, up to 1,000", async () => {
+  using _time = new VirtualTime();
   const single = new Process(new FakeKv());
   for (const number of range(1, 6)) {
     assertEquals([await single.draw(), await single.next()], [number, number + 1]);
@@ -75,14 +76,16 @@ Deno.test("Sequence.draw() takes numbers from 1 one by one, and a range where ma
 });
 
 Deno.test("Sequence.draw() gives each number once, ascending, when several processes draw", async () => {
+  using time = new VirtualTime();
   const kv = new FakeKv();
   const processes = [new Process(kv), new Process(kv), new Process(kv)];
 
-  const drawn = await Promise.all(processes.map(async (process) => {
+  const drawing = processes.map(async (process) => {
     const numbers: number[] = [];
     for (const atOnce of [1, 5, 1, 20, 1, 1, 7]) numbers.push(...await process.drawMany(atOnce));
     return numbers;
-  }));
+  });
+  const drawn = await time.until(Promise.all(drawing), 10_000);
 
   for (const numbers of drawn) assertEquals(numbers, numbers.toSorted((a, b) => a - b));
   assertEquals(new Set(drawn.flat()).size, 3 * 36);
@@ -90,6 +93,7 @@ Deno.test("Sequence.draw() gives each number once, ascending, when several proce
 });
 
 Deno.test("Sequence.draw() leaves a gap where a range was lost, and none where its commit was refused", async () => {
+  using _time = new VirtualTime();
   const kv = new FakeKv();
   const [lost, other] = [new Process(kv), new Process(kv)];
   await lost.drawMany(3);
