@@ -15,6 +15,26 @@ function hastened(): Disposable {
   return { [Symbol.dispose]: () => Object.assign(globalThis, { setTimeout }) };
 }
 
+/** Counts handles that are closed from now on. */
+function closedHandles(): Disposable & { reach(count: number): Promise<void> } {
+  const { close } = Deno.Kv.prototype;
+  let count = 0;
+  let onClose = () => {};
+  Deno.Kv.prototype.close = function () {
+    close.call(this);
+    count++;
+    onClose();
+  };
+  return {
+    reach: (goal) =>
+      new Promise((resolve) => {
+        onClose = () => count >= goal && resolve();
+        onClose();
+      }),
+    [Symbol.dispose]: () => Object.assign(Deno.Kv.prototype, { close }),
+  };
+}
+
 /** A server that has a KV to open, though nothing in it; it counts who knocks and who opens. */
 class Door implements AsyncDisposable {
   knocks = 0;
@@ -131,9 +151,12 @@ Deno.test("openStore() does not wait for ever for a server that answers but does
   const end = Promise.withResolvers<void>();
   door.onOpen = async () => (await end.promise, metadata());
   using _ = hastened();
+  using handles = closedHandles();
 
   await assertRejects(() => openStore(door.url, OPTIONS), OpenError, "No answer within");
   end.resolve();
+
+  await handles.reach(door.openings);
 });
 
 Deno.test("openStore() opens the KV of a server, which takes as many checks as it says", async () => {
