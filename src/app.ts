@@ -80,7 +80,8 @@ export function createApp(
   };
 
   function arrive(request: Request, info: ConnectionInfo): Arrival {
-    const { origin, path, query } = targetOf(request.url);
+    const target = targetOf(request.url);
+    const { origin, path, query } = target;
     return {
       request,
       id: requestId(request),
@@ -89,7 +90,7 @@ export function createApp(
       base: publicUrl ?? origin,
       path,
       query,
-      matched: hasValidHost(request) ? match(request.method, path) : BAD_HOST,
+      matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,
       address: () => clientAddress(request, info),
     };
   }

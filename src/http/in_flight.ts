@@ -85,29 +85,36 @@ export class InFlight {
    * Resolves to what `work` resolves to, or to what `giveUp` returns when that takes too long after `started`, by
    * `performance.now()`.
    */
-  async answer<Answer>(
+  answer<Answer>(
     work: (budget: Budget) => Promise<Answer>,
     giveUp: () => Answer,
     started: number,
   ): Promise<Answer> {
-    const { promise: late, resolve } = Promise.withResolvers<Answer>();
-    const budget = new Budget(started + this.#limits.budgetMs, () => resolve(giveUp()));
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const place = this.#freePlaces.pop() ?? this.#budgets.length;
+    const settle = <T>(how: (value: T) => void) => (value: T) => {
+      this.#leave(place, budget);
+      how(value);
+    };
+    const budget = new Budget(started + this.#limits.budgetMs, () => settle(resolve)(giveUp()));
     this.#budgets[place] = budget;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    try {
-      return await Promise.race([work(budget), late]);
-    } finally {
-      this.#budgets[place] = undefined;
-      this.#freePlaces.push(place);
-      if (this.size === 0) this.#rest();
-    }
+    work(budget).then(settle(resolve), settle(reject));
+    return promise;
   }
 
   /** Resolves once every request is answered; that takes no longer than the limits say. */
   async stop(): Promise<void> {
     this.#end = performance.now() + this.#limits.stopMs;
     if (this.size > 0) await this.#answered.promise;
+  }
+
+  /** Makes room for another; what is given up leaves again when its work ends. */
+  #leave(place: number, budget: Budget): void {
+    if (this.#budgets[place] !== budget) return;
+    this.#budgets[place] = undefined;
+    this.#freePlaces.push(place);
+    if (this.size === 0) this.#rest();
   }
 
   #giveUpLate(): void {

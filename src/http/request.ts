@@ -39,9 +39,10 @@ const MAX_AUTHORITY = 255;
  * URL's authority. Deno puts the header before the path to make the URL, so one with a slash in it would change
  * the path; a target in absolute form, and HTTP/2, bring an authority of their own.
  */
-export function hasValidHost({ headers, url }: Request): boolean {
-  const { origin } = targetOf(url);
-  return isAuthority(headers.get("host") ?? "") && isAuthority(origin.slice(origin.indexOf("://") + 3));
+export function hasValidHost({ headers }: Request, { origin }: Target): boolean {
+  const host = headers.get("host") ?? "";
+  const authority = origin.slice(origin.indexOf("://") + 3);
+  return isAuthority(host) && (authority === host || isAuthority(authority));
 }
 
 function isAuthority(text: string): boolean {

@@ -1,5 +1,6 @@
 import { ifMatch } from "@std/http/etag";
 import { ApiError } from "../http/error.ts";
+import { targetOf } from "../http/request.ts";
 import { createResponse, etagOf, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { createOnce } from "../idempotency/create_once.ts";
@@ -15,13 +16,6 @@ const PATH = "/v1/pets";
 const MERGE_PATCH = "application/merge-patch+json";
 const MAX_PAGES = 100;
 const MAX_PETS = 5_000;
-
-/** A page of a listing, ready to send. */
-interface Page {
-  readonly representation: Representation;
-  /** Query string of the next page; undefined on the last page. */
-  readonly nextQuery: string | undefined;
-}
 
 /** What the routes of animals stand on. */
 export interface PetRoutesOptions {
@@ -43,16 +37,17 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
   const deprecated = deprecationHeaders(publicUrl ?? "");
 
   function listPets(request: Request, call: Call): Response | Promise<Response> {
-    return whenReady(pages.get(call.query), (page) => pageResponse(page, request, call));
+    const url = `${call.base}${PATH}${call.query}`;
+    return whenReady(pages.get(url), (page) => page.respondTo(request));
   }
 
-  async function renderPage(queryString: string): Promise<Page> {
-    const query = parsePetQuery(queryString);
-    const { pets: page, next } = await pets.list(query);
-    return {
-      representation: new Representation(`[${page.join(",")}]`),
-      nextQuery: next === undefined ? undefined : queryAfter(query, next),
-    };
+  async function renderPage(url: string): Promise<Representation> {
+    const { origin, path, query } = targetOf(url);
+    const petQuery = parsePetQuery(query);
+    const { pets: page, next } = await pets.list(petQuery);
+    const headers: Record<string, string> = {};
+    if (next !== undefined) headers.link = `<${origin}${path}${queryAfter(petQuery, next)}>; rel="next"`;
+    return new Representation(`[${page.join(",")}]`, { headers });
   }
 
   async function createPet(request: Request, call: Call): Promise<Response> {
@@ -124,14 +119,6 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
 /** What `respond` makes of something, at once where it is there. */
 function whenReady<T>(value: T | Promise<T>, respond: (value: T) => Response): Response | Promise<Response> {
   return value instanceof Promise ? value.then(respond) : respond(value);
-}
-
-function pageResponse({ representation, nextQuery }: Page, request: Request, call: Call): Response {
-  const response = representation.respondTo(request);
-  if (nextQuery !== undefined) {
-    response.headers.set("link", `<${call.base}${PATH}${nextQuery}>; rel="next"`);
-  }
-  return response;
 }
 
 /** The animal, if this request may change it as it is now (RFC 9110 section 13.1.1). */
