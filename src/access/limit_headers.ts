@@ -1,4 +1,5 @@
 import { type ErrorCode, problemResponse } from "../http/error.ts";
+import { BoundedMap } from "../kv/bounded_map.ts";
 import type { Limits } from "./plans.ts";
 import { dayEnd, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
 
@@ -70,8 +71,22 @@ const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, rea
   ban: () => ["key_banned", "The API key is banned because requests went on after 429 responses."],
 };
 
+/** Refusals by what they say: whoever is refused goes on within the second, more often than not. */
+const REFUSED: BoundedMap<string, Response> = new BoundedMap(1_000);
+
 /** The 429 of a request that was refused, with `Retry-After` in seconds and the limit headers. */
 export function refusedResponse(decision: Decision, refusal: Refusal): Response {
+  const { minute, day, now } = decision;
+  const state = (window: Window) =>
+    `${window.limit} ${window.remaining} ${window.reset} ${secondsUntil(window, now)}`;
+  const content = `${refusal} ${state(minute)} ${day ? state(day) : ""}`;
+  const known = REFUSED.get(content);
+  const response = known ?? createRefused(decision, refusal);
+  if (known === undefined) REFUSED.set(content, response);
+  return response.clone();
+}
+
+function createRefused(decision: Decision, refusal: Refusal): Response {
   const window = decisiveWindow(decision);
   const seconds = secondsUntil(window, decision.now);
   const [code, reason] = REASONS[refusal](window.limit);
