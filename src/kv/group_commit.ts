@@ -89,9 +89,13 @@ export class GroupCommit {
   }
 
   #commitAll(group: readonly WaitingChange[]): Promise<CommitResult> {
+    // Some check the same row; all as the same version.
+    const checks = new Map(
+      group.flatMap(({ item }) => item.checks).map((check) => [nameOf(check.key), check]),
+    );
     return this.#store.commit((operation) => {
+      operation.check(...checks.values());
       for (const { item } of group) {
-        for (const check of item.checks) operation.check(check);
         for (const [key, value] of item.sets) operation.set(key, value);
         for (const key of item.deletes ?? []) operation.delete(key);
         for (const key of item.increments ?? []) operation.sum(key, 1n);
@@ -108,22 +112,29 @@ function firstGroup(
 ): { group: WaitingChange[]; rest: WaitingChange[]; changed: ReadonlySet<string> } {
   const group: WaitingChange[] = [];
   const rest: WaitingChange[] = [];
-  const rows = new Set<string>();
-  let [bytes, mutations, checks] = [0, 0, 0];
+  const checked = new Map<string, string | null>();
+  const written = new Set<string>();
+  let [bytes, mutations] = [0, 0];
   for (const call of waiting) {
-    const { sets, deletes = [], increments = [], ...change } = call.item;
-    const own = [...change.checks.map(({ key }) => key), ...sets.map(([key]) => key), ...deletes].map(nameOf);
-    const size = own.join().length + sets.reduce((sum, [, value]) => sum + value.length, 0);
+    const { checks, sets, deletes = [], increments = [] } = call.item;
+    const writes = [...sets.map(([key]) => key), ...deletes].map(nameOf);
+    const reads = checks.map(({ key, versionstamp }) => [nameOf(key), versionstamp] as const);
+    const news = reads.filter(([row]) => !checked.has(row));
+    const size = writes.join().length + sets.reduce((sum, [, value]) => sum + value.length, 0);
+    const isApart = !writes.some((row) => checked.has(row) || written.has(row)) &&
+      reads.every(([row, version]) =>
+        !written.has(row) && (!checked.has(row) || checked.get(row) === version)
+      );
     const fits = group.length === 0 ||
       bytes + size <= MAX_BYTES &&
-        mutations + sets.length + deletes.length + increments.length <= MAX_MUTATIONS &&
-        checks + change.checks.length <= maxChecks && !own.some((row) => rows.has(row));
+        mutations + writes.length + increments.length <= MAX_MUTATIONS &&
+        checked.size + news.length <= maxChecks && isApart;
     (fits ? group : rest).push(call);
     if (!fits) continue;
-    for (const row of own) rows.add(row);
+    for (const [row, version] of news) checked.set(row, version);
+    for (const row of writes) written.add(row);
     bytes += size;
-    mutations += sets.length + deletes.length + increments.length;
-    checks += change.checks.length;
+    mutations += writes.length + increments.length;
   }
   const changed = group.flatMap(({ item: { sets, deletes = [], increments = [] } }) => [
     ...sets.map(([key]) => key),

@@ -1,7 +1,9 @@
 import { ApiError } from "../http/error.ts";
 import { randomBase62 } from "../access/api_key.ts";
+import { batched, type Waiting } from "../kv/batcher.ts";
+import { BoundedMap } from "../kv/bounded_map.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
+import { type Along, type Change, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
 import { decodeCount, decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Message, NewMessage } from "./message.ts";
@@ -14,12 +16,23 @@ const MESSAGES = "messages";
 const WAITING: Deno.KvKey = ["messages_waiting"];
 const LIST_PAGE = 100;
 
+const MAX_QUEUES = 1_000;
+
+/** A message that is to be accepted, and what is to be changed along with it. */
+interface Arrival {
+  readonly message: Message;
+  readonly change: Change;
+}
+
+/** Has a message accepted; resolves to whether it was. */
+type Queue = (arrival: Arrival) => Promise<boolean>;
+
 /** Accepted messages, in the order of their creation. Every method throws StoreUnavailable when KV fails. */
 export class MessageStore {
   readonly #store: Store;
   readonly #group: GroupCommit;
-  /** Messages by account that this process is about to accept. */
-  readonly #arriving: Map<string, number> = new Map();
+  /** By account. */
+  readonly #queues: BoundedMap<string, Queue> = new BoundedMap(MAX_QUEUES);
   /** Place in time of the last message, in microseconds. */
   #last = 0;
 
@@ -29,7 +42,8 @@ export class MessageStore {
   }
 
   /**
-   * Accepts a message at `now` (ms), if another change can be made along with it; else null.
+   * Accepts a message at `now` (ms), if another change can be made along with it; else null. It is null, too,
+   * when another process has accepted one of the account meanwhile.
    *
    * @throws {ApiError} `queue_full`.
    */
@@ -41,36 +55,30 @@ export class MessageStore {
     const { accountId } = newMessage;
     const createdAt = new Date(now).toISOString();
     const message: Message = { id: this.#nextId(now), ...newMessage, status: "queued", createdAt };
-    const arriving = (this.#arriving.get(accountId) ?? 0) + 1;
-    this.#arriving.set(accountId, arriving);
-    try {
-      const count = await this.#store.get(waitingKey(accountId));
-      const waiting = decodeCount(count);
-      if (waiting >= MAX_WAITING) throw queueFull();
-      // Only in the second half of the queue can it be that too many arrive at once.
-      const isHalfFull = waiting + arriving > MAX_WAITING / 2;
-      const versionstamp = versionstampOf(count);
-      const checks = isHalfFull ? [{ key: waitingKey(accountId), versionstamp }] : [];
-      return await this.#accept(message, checks, along);
-    } finally {
-      this.#arriving.set(accountId, (this.#arriving.get(accountId) ?? 1) - 1);
-      if (this.#arriving.get(accountId) === 0) this.#arriving.delete(accountId);
-    }
+    const isAccepted = await this.#queueOf(accountId)({ message, change: along(message) });
+    return isAccepted ? message : null;
   }
 
-  async #accept(
-    message: Message,
-    unchanged: readonly Deno.AtomicCheck[],
-    along: Along<Message>,
-  ): Promise<Message | null> {
-    const key = [MESSAGES, message.id];
-    const { checks, sets } = along(message);
-    const { ok } = await this.#group.commit({
-      checks: [{ key, versionstamp: null }, ...unchanged, ...checks],
-      sets: [[key, encodeJson(message)], ...sets],
-      increments: [WAITING, waitingKey(message.accountId)],
-    });
-    return ok ? message : null;
+  #queueOf(accountId: string): Queue {
+    const known = this.#queues.get(accountId);
+    if (known !== undefined) return known;
+    const queue: Queue = batched((round) => this.#acceptRound(accountId, round));
+    this.#queues.set(accountId, queue);
+    return queue;
+  }
+
+  /** Accepts what waits as long as there is room, on condition that nobody else accepts any meanwhile. */
+  async #acceptRound(accountId: string, round: readonly Waiting<Arrival, boolean>[]): Promise<void> {
+    const key = waitingKey(accountId);
+    const count = await this.#store.get(key);
+    const room = MAX_WAITING - decodeCount(count);
+    await Promise.all(
+      round.slice(0, Math.max(0, room)).map(async ({ item, resolve }) => {
+        const { ok } = await this.#group.commit(changeOf(item, { key, versionstamp: versionstampOf(count) }));
+        resolve(ok);
+      }),
+    );
+    if (room < round.length) throw queueFull();
   }
 
   /** How many messages wait: of one account, or of all. */
@@ -127,6 +135,14 @@ export class MessageStore {
 
 /** Sums wrap around at 2^64. */
 const ONE_LESS = 2n ** 64n - 1n;
+
+function changeOf({ message, change: { checks, sets } }: Arrival, count: Deno.AtomicCheck): Change {
+  return {
+    checks: [count, ...checks],
+    sets: [[[MESSAGES, message.id], encodeJson(message)], ...sets],
+    increments: [WAITING, count.key],
+  };
+}
 
 function waitingKey(accountId: string): Deno.KvKey {
   return [...WAITING, accountId];
