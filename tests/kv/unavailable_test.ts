@@ -13,7 +13,7 @@ class RoughService extends Harness {
       read: (keys) => this.disturbance.read?.(keys),
       commit: (commit) => this.disturbance.commit?.(commit) ?? commit.apply(),
     });
-    super(kv, { maxChecks: 10, deadline: 150 });
+    super(kv, { deadline: 500 });
     this.calm = calm;
   }
 
