@@ -18,6 +18,7 @@ import { describeError, type Log } from "./http/log.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createResponse } from "./http/response.ts";
 import { createMatcher, type Route } from "./http/router.ts";
+import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { ADMITTED, REFUSED, REQUEST_DURATION, REQUESTS } from "./metrics/metrics.ts";
 
@@ -45,8 +46,8 @@ export interface ConnectionInfo {
   readonly remoteAddr: Deno.Addr;
 }
 
-/** Answers a request; never rejects. */
-export type App = (request: Request, info: ConnectionInfo) => Promise<Response>;
+/** Answers a request; never throws or rejects. */
+export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
 /** Methods that metrics tell apart. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
@@ -67,16 +68,16 @@ export function createApp(
   const requestId = createRequestIds();
   const description = `<${publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 
-  return async function fetch(request: Request, info: ConnectionInfo): Promise<Response> {
+  return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
     if (inFlight.isStopping) return finish(arrival, refused(STOPPING));
     if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
-    const answered = await inFlight.answer(
+    const answered = inFlight.answer(
       (budget) => answer(arrival, budget),
       () => refused(inFlight.isStopping ? STOPPING : UNAVAILABLE),
       arrival.started,
     );
-    return finish(arrival, answered);
+    return whenReady(answered, (answer) => finish(arrival, answer));
   };
 
   function arrive(request: Request, info: ConnectionInfo): Arrival {
@@ -95,14 +96,28 @@ export function createApp(
     };
   }
 
-  async function answer(arrival: Arrival, budget: Budget): Promise<Answer> {
-    let admission: Admission | undefined;
-    try {
-      admission = await admit(arrival);
+  function answer(arrival: Arrival, budget: Budget): Answer | Promise<Answer> {
+    const charged = (admission: Admission | undefined) => {
       if (admission) countAdmission(admission);
-      return { response: await respond(arrival, admission, budget), admission };
+      const responding = () => respond(arrival, admission, budget);
+      return attempt(responding, (response) => ({ response, admission }), arrival, admission);
+    };
+    return attempt(() => admit(arrival), charged, arrival);
+  }
+
+  /** What `use` makes of what `work` comes to, or the answer to what it throws. */
+  function attempt<Value>(
+    work: () => Value | Promise<Value>,
+    use: (value: Value) => Answer | Promise<Answer>,
+    arrival: Arrival,
+    admission?: Admission,
+  ): Answer | Promise<Answer> {
+    const fail = (error: unknown) => ({ response: problemResponse(problemOf(error, arrival)), admission });
+    try {
+      const value = work();
+      return value instanceof Promise ? value.then(use, fail) : use(value);
     } catch (error) {
-      return { response: problemResponse(problemOf(error, arrival)), admission };
+      return fail(error);
     }
   }
 

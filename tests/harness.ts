@@ -82,7 +82,7 @@ export class Harness implements AsyncDisposable {
   }
 
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
-  fetch(target: string, { key, json, ...init }: HarnessRequest = {}): Promise<Response> {
+  async fetch(target: string, { key, json, ...init }: HarnessRequest = {}): Promise<Response> {
     const [method = "GET", path = "/"] = target.split(" ");
     const headers = new Headers(init.headers);
     if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
@@ -94,12 +94,10 @@ export class Harness implements AsyncDisposable {
       headers,
       body,
     });
-    const response = this.app.fetch(request, {
+    const response = await this.app.fetch(request, {
       remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
     });
-    const checked = response.then((response) =>
-      checkResponse(request.method, new URL(request.url).pathname, response)
-    );
+    const checked = checkResponse(request.method, new URL(request.url).pathname, response);
     this.#checks.push(checked.then(() => undefined, (error) => error));
     return response;
   }

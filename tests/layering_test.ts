@@ -16,7 +16,7 @@ const ROOT = `${import.meta.dirname}/..`;
 const MAX_LINES = 215;
 const STATIC = /^(?:import|export)\b[^;"]*?\bfrom\s*"([^"]+)"/gm;
 const SIDE_EFFECT = /^import\s*"([^"]+)"/gm;
-const DYNAMIC = /\bimport\(\s*([^)]*?)\s*\)/g;
+const DYNAMIC = /\bimport\(\s*"?([^)]*?)"?\s*\)/g;
 
 /** The modules that a source text imports. */
 function importsOf(source: string): string[] {

@@ -82,24 +82,26 @@ export class InFlight {
   }
 
   /**
-   * Resolves to what `work` resolves to, or to what `giveUp` returns when that takes too long after `started`, by
+   * What `work` comes to, or what `giveUp` returns when that takes too long after `started`, by
    * `performance.now()`.
    */
   answer<Answer>(
-    work: (budget: Budget) => Promise<Answer>,
+    work: (budget: Budget) => Answer | Promise<Answer>,
     giveUp: () => Answer,
     started: number,
-  ): Promise<Answer> {
+  ): Answer | Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const budget = new Budget(started + this.#limits.budgetMs, () => settle(resolve)(giveUp()));
+    const answer = work(budget);
+    if (!(answer instanceof Promise)) return answer;
     const place = this.#freePlaces.pop() ?? this.#budgets.length;
     const settle = <T>(how: (value: T) => void) => (value: T) => {
       this.#leave(place, budget);
       how(value);
     };
-    const budget = new Budget(started + this.#limits.budgetMs, () => settle(resolve)(giveUp()));
     this.#budgets[place] = budget;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    work(budget).then(settle(resolve), settle(reject));
+    answer.then(settle(resolve), settle(reject));
     return promise;
   }
 

@@ -1,4 +1,5 @@
 import { Connection } from "./connection.ts";
+import { DataVersion } from "./data_version.ts";
 import { KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
 import { againIfLocked } from "./marks.ts";
 import { answering, reopener } from "./reopen.ts";
@@ -37,7 +38,10 @@ export async function openStore(path: string | undefined, options: OpenOptions):
   try {
     const connection = server ? await openServer(path, options) : await openLocal(path, options);
     const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
-    return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
+    const isFile = !server && path !== undefined && path !== MEMORY;
+    const dataVersion = isFile ? await DataVersion.open(path) : undefined;
+    const store = new Store(connection, { maxChecks, clock: options.clock, dataVersion });
+    return await usable(connection, store, options);
   } catch (error) {
     const name = nameOf(path);
     throw new OpenError(`The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name)}.`);

@@ -1,5 +1,6 @@
 import type { Build, CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
+import type { DataVersion } from "./data_version.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { Marks } from "./marks.ts";
 import { type Entry, getRows } from "./row.ts";
@@ -13,6 +14,8 @@ export interface StoreOptions {
   readonly maxChecks: number;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  /** Given where KV is a file. */
+  readonly dataVersion?: DataVersion | undefined;
 }
 
 /** Rows that KV gives at a time. */
@@ -30,13 +33,20 @@ export class Store {
   /** Whether KV is on this machine, so that nothing is gained by several operations at a time. */
   readonly isLocal: boolean;
   readonly #connection: Connection;
+  readonly #dataVersion: DataVersion | undefined;
   readonly #marks: Marks;
 
-  constructor(connection: Connection, { maxChecks, clock }: StoreOptions) {
+  constructor(connection: Connection, { maxChecks, clock, dataVersion }: StoreOptions) {
     this.#connection = connection;
+    this.#dataVersion = dataVersion;
     this.#marks = new Marks(connection, clock);
     this.maxChecks = maxChecks - 1; // One is the mark's.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
+  }
+
+  /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
+  get dataVersion(): number | undefined {
+    return this.#dataVersion?.read();
   }
 
   /** One row, or null. */
@@ -98,6 +108,7 @@ export class Store {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     } finally {
+      this.#dataVersion?.close();
       await this.#connection.close();
     }
   }

@@ -48,6 +48,8 @@ export class Versions {
   #reads: Promise<void>[] = [];
   /** When the newest look that ended had started, by `performance.now()`. */
   #lookedAt = -Infinity;
+  /** The store's data version before that look. */
+  #dataVersion: number | undefined;
   readonly #roundTrip: RoundTrip;
   /** How often a look was asked for. */
   #asked = 0;
@@ -72,6 +74,8 @@ export class Versions {
    * @throws {StoreUnavailable}
    */
   look(): Promise<void> | undefined {
+    const { dataVersion } = this.#store;
+    if (dataVersion !== undefined && dataVersion === this.#dataVersion) return undefined;
     this.#asked++;
     if (this.#maxStaleness > 0) {
       const age = performance.now() - this.#lookedAt;
@@ -97,9 +101,11 @@ export class Versions {
 
   async #read(): Promise<void> {
     const started = performance.now();
+    const { dataVersion } = this.#store;
     const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
     this.#rows.forEach((row, index) => raise(row, entries[index]?.versionstamp ?? ""));
     this.#lookedAt = Math.max(this.#lookedAt, started);
+    this.#dataVersion = dataVersion;
     this.#roundTrip.measure(started);
   }
 }

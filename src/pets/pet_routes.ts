@@ -3,6 +3,7 @@ import { ApiError } from "../http/error.ts";
 import { targetOf } from "../http/request.ts";
 import { createResponse, etagOf, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
+import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { VersionedCache } from "../kv/versioned_cache.ts";
@@ -114,11 +115,6 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
     { method: "DELETE", path: one, access: "key", handler: deletePet },
     DEPRECATION_ROUTE,
   ];
-}
-
-/** What `respond` makes of something, at once where it is there. */
-function whenReady<T>(value: T | Promise<T>, respond: (value: T) => Response): Response | Promise<Response> {
-  return value instanceof Promise ? value.then(respond) : respond(value);
 }
 
 /** The animal, if this request may change it as it is now (RFC 9110 section 13.1.1). */

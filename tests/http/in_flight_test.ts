@@ -12,6 +12,15 @@ function never(): Promise<never> {
   return new Promise(() => {});
 }
 
+/** Has work answered that starts now. */
+function answered<Answer>(
+  inFlight: InFlight,
+  work: (budget: Budget) => Promise<Answer>,
+  giveUp: () => Answer,
+): Promise<Answer> {
+  return Promise.resolve(inFlight.answer(work, giveUp, performance.now()));
+}
+
 /** A message whose text comes, once it is asked for, when `sent` resolves. */
 function slowly(sent: () => Promise<void>) {
   const pull = async (controller: ReadableStreamDefaultController) => {
@@ -56,13 +65,13 @@ Deno.test("answer() resolves or rejects as the work does, and frees its place", 
   const { promise, resolve } = Promise.withResolvers<string>();
   const states = () => [inFlight.size, inFlight.isFull];
 
-  const first = inFlight.answer(() => promise, String, performance.now());
+  const first = answered(inFlight, () => promise, String);
   assertEquals(states(), [1, false]);
-  const failing = inFlight.answer(() => Promise.reject(new Error("broken")), String, performance.now());
+  const failing = answered(inFlight, () => Promise.reject(new Error("broken")), String);
   assertEquals(states(), [2, true]);
   await assertRejects(() => failing, Error, "broken");
   assertEquals(states(), [1, false]);
-  const second = inFlight.answer(() => Promise.resolve("second"), String, performance.now());
+  const second = answered(inFlight, () => Promise.resolve("second"), String);
   assertEquals(states(), [2, true]);
   resolve("first");
 
@@ -70,14 +79,18 @@ Deno.test("answer() resolves or rejects as the work does, and frees its place", 
   assertEquals(states(), [0, false]);
 });
 
+Deno.test("answer() takes no place, and no time, for what is there at once", () => {
+  const inFlight = new InFlight();
+
+  assertEquals(inFlight.answer(() => inFlight.size, () => -1, performance.now()), 0);
+});
+
 Deno.test("answer() gives up each request once its own time is over, within a tenth of a second", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const events: string[] = [];
   const start = (work: () => Promise<string>) =>
-    inFlight.answer(work, () => "late", performance.now()).then((answer) =>
-      events.push(`${answer} at ${time.now}`)
-    );
+    answered(inFlight, work, () => "late").then((answer) => events.push(`${answer} at ${time.now}`));
 
   start(never);
   await time.advance(550);
@@ -99,7 +112,7 @@ Deno.test("without() costs nothing of a request's time, however it ends", async 
   };
 
   assertEquals(
-    await time.until(inFlight.answer(work, () => time.now, performance.now()), 200_000),
+    await time.until(answered(inFlight, work, () => time.now), 200_000),
     300 + 120_000 + 700,
   );
 });
@@ -109,9 +122,9 @@ Deno.test("stop() waits for the last answer, and gives up at its end, whatever i
   const inFlight = new InFlight({ capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
-  inFlight.answer(() => pause(1_000), () => {}, performance.now()).then(note("done"));
-  inFlight.answer(never, () => {}, performance.now()).then(note("given up"));
-  inFlight.answer((budget) => budget.without(never()), () => {}, performance.now()).then(note("given up"));
+  answered(inFlight, () => pause(1_000), () => {}).then(note("done"));
+  answered(inFlight, never, () => {}).then(note("given up"));
+  answered(inFlight, (budget) => budget.without(never()), () => {}).then(note("given up"));
   await time.advance(500);
 
   inFlight.stop().then(note("stopped"));

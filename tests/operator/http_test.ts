@@ -24,7 +24,7 @@ class Remote implements AsyncDisposable {
     this.#server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request, info) => {
       const body = await request.clone().text();
       this.requests.push(body);
-      return await this.way(() => service.app.fetch(request, info), body);
+      return await this.way(async () => await service.app.fetch(request, info), body);
     });
   }
 

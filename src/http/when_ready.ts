@@ -1,0 +1,18 @@
+/**
+ * What `use` makes of a value: at once where the value is there, for a promise costs more than most of what is
+ * done with it.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(whenReady(2, (value) => value * 2), 4);
+ * assertEquals(await whenReady(Promise.resolve(2), (value) => value * 2), 4);
+ * ```
+ */
+export function whenReady<Value, Result>(
+  value: Value | Promise<Value>,
+  use: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return value instanceof Promise ? value.then(use) : use(value);
+}
