@@ -73,10 +73,10 @@ export function batched<Item, Result>(
   };
 }
 
-/** Resolves when a turn of the event loop brings no more to wait for, or after a few. */
-export async function noMoreArrive(count: () => number): Promise<void> {
+/** Resolves when a turn of the event loop brings no more to wait for, when there are enough, or after a few turns. */
+export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
   let before = 0;
-  for (let turn = 0; turn < MAX_TURNS && count() > before; turn++) {
+  for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {
     before = count();
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -29,8 +29,8 @@ export class RoundTrip {
     this.#ms += (performance.now() - started - this.#ms) / 8;
   }
 
-  /** Resolves when what comes along at the same time has come, as `count` tells. */
-  gather(count: () => number): Promise<void> {
-    return this.isFar ? pause(GATHERING) : noMoreArrive(count);
+  /** Resolves when what comes along at the same time has come, as `count` tells, or `enough` of it. */
+  gather(count: () => number, enough?: number): Promise<void> {
+    return this.isFar ? pause(GATHERING) : noMoreArrive(count, enough);
   }
 }

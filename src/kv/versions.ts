@@ -16,6 +16,8 @@ export interface VersionsOptions {
 }
 
 const MAX_READS = 6;
+/** Requests that are worth a look: many more at a time wait longer than they save. */
+const ENOUGH = 24;
 
 /**
  * Looks at a few rows that change whenever something does that is kept in memory. By one shared look all who
@@ -48,7 +50,7 @@ export class Versions {
   #reads: Promise<void>[] = [];
   /** When the newest look that ended had started, by `performance.now()`. */
   #lookedAt = -Infinity;
-  /** The store's data version before that look. */
+  /** The store's data version before the rows were read last. */
   #dataVersion: number | undefined;
   readonly #roundTrip: RoundTrip;
   /** How often a look was asked for. */
@@ -64,6 +66,7 @@ export class Versions {
   watch(key: Deno.KvKey): Watched {
     const row = { key, version: "" };
     this.#rows.push(row);
+    this.#dataVersion = undefined;
     return row;
   }
 
@@ -74,8 +77,6 @@ export class Versions {
    * @throws {StoreUnavailable}
    */
   look(): Promise<void> | undefined {
-    const { dataVersion } = this.#store;
-    if (dataVersion !== undefined && dataVersion === this.#dataVersion) return undefined;
     this.#asked++;
     if (this.#maxStaleness > 0) {
       const age = performance.now() - this.#lookedAt;
@@ -87,7 +88,7 @@ export class Versions {
 
   async #startNext(): Promise<void> {
     const before = this.#asked - 1;
-    await this.#roundTrip.gather(() => this.#asked - before);
+    await this.#roundTrip.gather(() => this.#asked - before, ENOUGH);
     while (this.#reads.length >= (this.#roundTrip.isFar ? MAX_READS : 1)) await this.#reads[0];
     this.#next = undefined;
     ROUND_SIZE.observe(this.#asked - before, "look");
@@ -99,14 +100,17 @@ export class Versions {
     await read;
   }
 
+  /** Reads the rows, unless it is certain that nothing has changed since they were read. */
   async #read(): Promise<void> {
     const started = performance.now();
     const { dataVersion } = this.#store;
-    const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
-    this.#rows.forEach((row, index) => raise(row, entries[index]?.versionstamp ?? ""));
+    if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
+      const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
+      this.#rows.forEach((row, index) => raise(row, entries[index]?.versionstamp ?? ""));
+      this.#dataVersion = dataVersion;
+      this.#roundTrip.measure(started);
+    }
     this.#lookedAt = Math.max(this.#lookedAt, started);
-    this.#dataVersion = dataVersion;
-    this.#roundTrip.measure(started);
   }
 }
 

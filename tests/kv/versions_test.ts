@@ -1,10 +1,11 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
+import { DataVersion } from "../../src/kv/data_version.ts";
 import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
 import { Store } from "../../src/kv/store.ts";
 import { raise, Versions, type Watched } from "../../src/kv/versions.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import { fail } from "./disturbed_kv.ts";
+import { disturbed, fail } from "./disturbed_kv.ts";
 import { calmNetwork, FakeKv } from "./fake_kv.ts";
 
 /** Two watched rows, one of which somebody else changes, under virtual time. */
@@ -161,4 +162,39 @@ Deno.test("Versions.look() fails only once no look is young enough, when reads f
   assertEquals(fixture.reads, 4);
   await time.advance(200);
   await assertRejects(() => fixture.look(10), StoreUnavailable);
+});
+
+Deno.test("Versions.look() reads the rows of a file only when somebody has committed something", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/animals.kv`;
+  const kv = await Deno.openKv(path);
+  const other = await Deno.openKv(path);
+  const dataVersion = await DataVersion.open(path);
+  let reads = 0;
+  const counted = disturbed(kv, { read: () => void reads++ });
+  const store = new Store(new Connection([counted]), { maxChecks: 100, clock: () => 0, dataVersion });
+  const versions = new Versions(store);
+  const row = versions.watch(["row"]);
+  const changed = async (handle: Deno.Kv, key: string) => (await handle.set([key], 1)).versionstamp;
+
+  await versions.look();
+  await versions.look();
+  assertEquals([row.version, reads], ["", 1]);
+  for (const handle of [other, kv]) {
+    const version = await changed(handle, "row");
+    await versions.look();
+    await versions.look();
+    assertEquals(row.version, version);
+  }
+  await changed(other, "elsewhere");
+  await versions.look();
+  assertEquals(reads, 4);
+  const late = versions.watch(["elsewhere"]);
+  await versions.look();
+  assertEquals([late.version > row.version, reads], [true, 5]);
+
+  await store.close();
+  assertEquals(dataVersion.read(), undefined);
+  other.close();
+  await Deno.remove(folder, { recursive: true });
 });
