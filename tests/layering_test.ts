@@ -181,6 +181,6 @@ const g = await import("./g.ts");`;
 
   assertEquals(
     importsOf(source).sort(),
-    ['"./g.ts"', ..."abcdef"].map((name) => name.length > 1 ? name : `./${name}.ts`),
+    [..."abcdefg"].map((name) => `./${name}.ts`),
   );
 });

@@ -27,7 +27,7 @@ export function leaseTimes(roundTrip: number, isShared: boolean): LeaseTimes {
     return { span: life, renewal: 3 * roundTrip, unchanged, life };
   }
   const life = Math.min(Math.max(250, 8 * roundTrip), LONGEST_LIFE);
-  return { span: Math.max(50, 2 * roundTrip), renewal: 2 * roundTrip, unchanged, life };
+  return { span: Math.max(125, 2 * roundTrip), renewal: 2 * roundTrip, unchanged, life };
 }
 
 /** A lease in the hands of the process that took it. */

@@ -114,36 +114,36 @@ function firstGroup(
   const rest: WaitingChange[] = [];
   const checked = new Map<string, string | null>();
   const written = new Set<string>();
+  const grown = new Set<string>();
   let [bytes, mutations] = [0, 0];
   for (const call of waiting) {
     const { checks, sets, deletes = [], increments = [] } = call.item;
-    const writes = [...sets.map(([key]) => key), ...deletes].map(nameOf);
+    const writes = [...sets.map(([key]) => nameOf(key)), ...deletes.map(nameOf)];
     const reads = checks.map(({ key, versionstamp }) => [nameOf(key), versionstamp] as const);
     const news = reads.filter(([row]) => !checked.has(row));
-    const size = writes.join().length + sets.reduce((sum, [, value]) => sum + value.length, 0);
+    const count = writes.length + increments.length;
+    let size = 0;
+    for (const row of writes) size += row.length;
+    for (const [, value] of sets) size += value.length;
     const isApart = !writes.some((row) => checked.has(row) || written.has(row)) &&
       reads.every(([row, version]) =>
         !written.has(row) && (!checked.has(row) || checked.get(row) === version)
       );
     const fits = group.length === 0 ||
-      bytes + size <= MAX_BYTES &&
-        mutations + writes.length + increments.length <= MAX_MUTATIONS &&
+      bytes + size <= MAX_BYTES && mutations + count <= MAX_MUTATIONS &&
         checked.size + news.length <= maxChecks && isApart;
     (fits ? group : rest).push(call);
     if (!fits) continue;
     for (const [row, version] of news) checked.set(row, version);
     for (const row of writes) written.add(row);
+    for (const key of increments) grown.add(nameOf(key));
     bytes += size;
-    mutations += writes.length + increments.length;
+    mutations += count;
   }
-  const changed = group.flatMap(({ item: { sets, deletes = [], increments = [] } }) => [
-    ...sets.map(([key]) => key),
-    ...deletes,
-    ...increments,
-  ]);
-  return { group, rest, changed: new Set(changed.map(nameOf)) };
+  return { group, rest, changed: written.union(grown) };
 }
 
+/** Tells keys apart, as long as none differ in the type of a part alone. */
 function nameOf(key: Deno.KvKey): string {
-  return key.map(String).join("/");
+  return key.join("\0");
 }
