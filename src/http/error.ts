@@ -24,6 +24,7 @@ export const STATUS = {
   key_banned: 429,
   sign_up_limit: 429,
   queue_full: 429,
+  idempotency_limit: 429,
   internal_error: 500,
   overloaded: 503,
   store_unavailable: 503,

@@ -4,7 +4,15 @@ import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { type Along, NO_CHANGE } from "../kv/group_commit.ts";
-import { replyKey, type ReplyName, replyRows, type ReplyStore, type StoredReply } from "./reply_store.ts";
+import {
+  MAX_REPLIES,
+  replyCountKey,
+  replyKey,
+  type ReplyName,
+  replyRows,
+  type ReplyStore,
+  type StoredReply,
+} from "./reply_store.ts";
 
 /** The reply to a successful creation. */
 export interface Reply {
@@ -24,13 +32,15 @@ export interface Creation<Item> {
   reply(item: Item): Reply;
 }
 
-const REPLAYED_FOR = 24 * 3_600_000;
+const DAY = 24 * 3_600_000;
+const REPLAYED_FOR = DAY;
 
 /**
  * Creates an item and replies; with an Idempotency-Key, just once: whoever repeats the request within
  * 24 hours gets the first reply again, because it is stored in the same commit as the item.
  *
- * @throws {ApiError} `idempotency_key_reused` when the key came with another body before.
+ * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
+ * the account has used too many of them on this UTC day.
  * @throws {StoreUnavailable}
  */
 export async function createOnce<Item>(
@@ -50,13 +60,24 @@ export async function createOnce<Item>(
   const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
   const expiresAt = call.now + REPLAYED_FOR;
   return await retried(async () => {
-    const first = await replies.find(name);
+    const [first, count] = await Promise.all([
+      replies.find(name),
+      replies.count(call.accountId, call.now),
+    ]);
     if (first !== null && first.reply.expiresAt > call.now) return replay(first.reply, fingerprint);
+    if (count >= MAX_REPLIES) throw tooManyReplies(call.now);
     return await create((item) => ({
       checks: [{ key: replyKey(name), versionstamp: first?.versionstamp ?? null }],
       sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
+      increments: [replyCountKey(call.accountId, call.now)],
     }));
   });
+}
+
+function tooManyReplies(now: number): ApiError {
+  const message = `At most ${MAX_REPLIES} Idempotency-Keys may be used in a day (UTC).`;
+  const seconds = Math.ceil((DAY - now % DAY) / 1_000);
+  return new ApiError("idempotency_limit", message, { "retry-after": `${seconds}` });
 }
 
 function toResponse(reply: Reply): Response {

@@ -1,5 +1,6 @@
+import { dayOf } from "../access/usage.ts";
 import type { Row } from "../kv/group_commit.ts";
-import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
+import { CorruptRow, decodeCount, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 
 /** What was answered to the first request with an idempotency key. */
@@ -16,8 +17,12 @@ export interface StoredReply {
 /** What an idempotency key is unique within, and the key: account id, operation, key. */
 export type ReplyName = readonly [accountId: string, operation: string, key: string];
 
+/** Most replies of one account that are kept of a UTC day. */
+export const MAX_REPLIES = 100_000;
+
 const REPLIES = "idempotency";
 const EXPIRIES = "idempotency_by_expiry";
+const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
 
 /** First replies by idempotency key, and their removal once expired. Throws StoreUnavailable when KV fails. */
@@ -34,11 +39,19 @@ export class ReplyStore {
     return entry && { reply: decode(entry), versionstamp: entry.versionstamp };
   }
 
-  /**
-   * Removes some of the replies that have expired by `now` (ms): as many as one commit can check.
-   * Resolves to whether there may be more.
-   */
+  /** How many replies of an account were stored on the UTC day of `now` (ms). */
+  async count(accountId: string, now: number): Promise<number> {
+    return decodeCount(await this.#store.get(replyCountKey(accountId, now)));
+  }
+
+  /** Removes some of what has expired by `now` (ms); resolves to whether there may be more. */
   async sweep(now: number): Promise<boolean> {
+    return await this.#sweepReplies(now) ||
+      await this.#store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });
+  }
+
+  /** Removes as many as one commit can check. */
+  async #sweepReplies(now: number): Promise<boolean> {
     const limit = this.#store.maxChecks;
     const expired = await this.#store.list({ start: [EXPIRIES], end: [EXPIRIES, now] }, limit);
     if (expired.length === 0) return false;
@@ -58,6 +71,11 @@ export class ReplyStore {
 /** Key of the reply's row. */
 export function replyKey(name: ReplyName): Deno.KvKey {
   return [REPLIES, ...name];
+}
+
+/** Key of the number of an account's replies of a UTC day. */
+export function replyCountKey(accountId: string, now: number): Deno.KvKey {
+  return [COUNTS, dayOf(now), accountId];
 }
 
 /** The rows that store a reply until it is swept. */

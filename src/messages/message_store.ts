@@ -136,11 +136,14 @@ export class MessageStore {
 /** Sums wrap around at 2^64. */
 const ONE_LESS = 2n ** 64n - 1n;
 
-function changeOf({ message, change: { checks, sets } }: Arrival, count: Deno.AtomicCheck): Change {
+function changeOf(
+  { message, change: { checks, sets, increments = [] } }: Arrival,
+  count: Deno.AtomicCheck,
+): Change {
   return {
     checks: [count, ...checks],
     sets: [[[MESSAGES, message.id], encodeJson(message)], ...sets],
-    increments: [WAITING, count.key],
+    increments: [WAITING, count.key, ...increments],
   };
 }
 

@@ -61,10 +61,11 @@ export class PetStore {
   async create(newPet: NewPet, ownerId: string, along: Along<Pet> = () => NO_CHANGE): Promise<Pet | null> {
     const id = await this.#ids.draw((id, draw) => {
       const pet = { id, ...newPet };
-      const { checks, sets } = along(pet);
+      const { checks, sets, increments = [] } = along(pet);
       return this.#commit({
         checks: [...draw.checks, ...checks],
         sets: [...draw.sets, ...rowsOf({ pet, ownerId }), ...sets],
+        increments,
       });
     });
     return id === null ? null : { id, ...newPet };

@@ -61,6 +61,10 @@ const HELP = {
     means: "Too many messages of the account wait to be sent.",
     todo: "Try again after Retry-After; the request itself has counted.",
   },
+  idempotency_limit: {
+    means: "Too many Idempotency-Keys of the account were used on this day (UTC).",
+    todo: "Go on without one, or after Retry-After; the request itself has counted.",
+  },
   sign_up_limit: { means: "Too many accounts were made.", todo: AGAIN },
   internal_error: { means: "Something went wrong in the service.", todo: "Report the X-Request-Id." },
   overloaded: { means: "The service answers as many requests as it can.", todo: AGAIN },

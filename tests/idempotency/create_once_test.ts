@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { MAX_REPLIES, replyCountKey } from "../../src/idempotency/reply_store.ts";
 import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { assertConsistent } from "../pets/consistency.ts";
@@ -130,6 +131,31 @@ Deno.test("createPet() makes one animal each for many keys of the greatest lengt
   assertEquals(responses.map(({ status }) => status), new Array(210).fill(201));
   assertEquals(new Set(responses.map(({ headers }) => headers.get("location"))).size, 210);
 });
+
+Deno.test.each(OPERATIONS)(
+  "%s takes just so many keys of an account in a day",
+  async (target, status, json) => {
+    await using shop = await Shop.open();
+    const { account, apiKey: key } = await shop.createAccount();
+    const post = async (idempotencyKey: string) => {
+      const headers = { "idempotency-key": idempotencyKey };
+      const response = await shop.fetch(target, { key, json, headers });
+      return isReplay(response) ? "replayed" : response.status;
+    };
+    assertEquals(await post("a"), status);
+    const count = replyCountKey(account.id, shop.now);
+    await shop.kv.set(count, new Deno.KvU64(BigInt(MAX_REPLIES - 1)));
+
+    assertEquals([await post("b"), await post("c"), await post("a")], [status, 429, "replayed"]);
+    const refused = await shop.fetch(target, { key, json, headers: { "idempotency-key": "d" } });
+    assertEquals(refused.headers.get("retry-after"), `${(DAY - shop.now % DAY) / 1_000}`);
+    await assertError(refused, 429, "idempotency_limit");
+    assertEquals((await shop.fetch(target, { key, json })).status, status);
+    assertEquals((await shop.call(target, { json, headers: { "idempotency-key": "d" } })).status, status);
+    shop.now += DAY;
+    assertEquals(await post("d"), status);
+  },
+);
 
 Deno.test("createPet() takes a key again after refusals, and refuses one that is none", async () => {
   await using shop = await Shop.open();

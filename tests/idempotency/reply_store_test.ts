@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import {
+  replyCountKey,
   type ReplyName,
   replyRows,
   ReplyStore,
@@ -10,6 +11,7 @@ import { Store } from "../../src/kv/store.ts";
 import { type Commit, disturbed } from "../kv/disturbed_kv.ts";
 
 const NOW = 1_000_000;
+const DAY = 86_400_000;
 
 function repliesOn(kv: Deno.Kv, maxChecks = 10): ReplyStore {
   return new ReplyStore(new Store(new Connection([kv]), { maxChecks, clock: () => NOW }));
@@ -84,4 +86,15 @@ Deno.test("sweep() removes no reply that was renewed while it looked", async () 
 
   assertEquals(more, true);
   assertEquals((await replies.find(nameOf(1)))?.reply, replyUntil(NOW + 1));
+});
+
+Deno.test("sweep() forgets how many replies there were before yesterday", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const days = [3, 2, 1, 0].map((ago) => 10 * DAY - ago * DAY + 1);
+  for (const day of days) await kv.set(replyCountKey("a", day), new Deno.KvU64(7n));
+  const replies = repliesOn(kv);
+
+  assertEquals(await replies.sweep(10 * DAY + 1), false);
+
+  assertEquals(await Promise.all(days.map((day) => replies.count("a", day))), [0, 0, 7, 7]);
 });

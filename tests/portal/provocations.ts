@@ -1,6 +1,7 @@
 import type { Limits } from "../../src/access/plans.ts";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
+import { MAX_REPLIES } from "../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
 import { Harness, type HarnessOptions, type HarnessRequest } from "../harness.ts";
 import type { Described } from "./response_check.ts";
@@ -52,6 +53,15 @@ const WAYS = {
       const headers = { "idempotency-key": "1" };
       await send({ headers });
       return await send({ headers, json: { name: "Tom", categoryId: 1, message: "Hello" } });
+    },
+  },
+  idempotency_limit: {
+    act: async ({ service, send }) => {
+      await send({ headers: { "idempotency-key": "1" } });
+      for await (const { key } of service.kv.list({ prefix: ["idempotency_counts"] })) {
+        await service.kv.set(key, new Deno.KvU64(BigInt(MAX_REPLIES)));
+      }
+      return await send({ headers: { "idempotency-key": "2" } });
     },
   },
   sign_up_closed: { options: () => ({ signUpIsOpen: false }), act: ({ send }) => send() },

@@ -84,7 +84,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
       schema: "Pet",
       headers: ["Location", "ETag", ...REPLAYABLE],
     }],
-    errors: ["idempotency_key_reused"],
+    errors: ["idempotency_key_reused", "idempotency_limit"],
   },
   {
     id: "getPet",
@@ -150,6 +150,6 @@ export const PET_OPERATIONS: readonly Operation[] = [
       schema: "Message",
       headers: REPLAYABLE,
     }],
-    errors: ["idempotency_key_reused", "queue_full"],
+    errors: ["idempotency_key_reused", "idempotency_limit", "queue_full"],
   },
 ];
