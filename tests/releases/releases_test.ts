@@ -1,0 +1,50 @@
+import { assertEquals } from "@std/assert";
+import { openStore } from "../../src/kv/open.ts";
+import { MessageStore } from "../../src/messages/message_store.ts";
+import { Harness } from "../harness.ts";
+import { assertConsistent } from "../pets/consistency.ts";
+import { REX } from "../pets/shop.ts";
+import type { WrittenStore } from "./write.ts";
+
+const FOLDER = import.meta.dirname ?? "";
+const RELEASES = [...Deno.readDirSync(FOLDER)].map(({ name }) => name).filter((name) =>
+  name.endsWith(".json")
+);
+
+Deno.test.each(RELEASES)("service goes on with a store that a release wrote: %s", async (release) => {
+  const written: WrittenStore = JSON.parse(await Deno.readTextFile(`${FOLDER}/${release}`));
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/animals.kv`;
+  const kv = await Deno.openKv(path);
+  for (const { key, text, count } of written.rows) {
+    const value = text === undefined ? new Deno.KvU64(BigInt(count ?? 0)) : new TextEncoder().encode(text);
+    await kv.set(key, value);
+  }
+  const store = await openStore(path, { clock: () => written.now, create: false });
+  {
+    await using service = new Harness(kv, { store });
+    service.now = written.now;
+    const { accountId, key, previousKey, closedKey, bannedKey } = written;
+    const headers = { "idempotency-key": "once" };
+
+    const list = await service.fetch("GET /v1/pets", { key });
+    const states = (await list.json()).map(({ id, status }: { id: number; status: string }) => [id, status]);
+    assertEquals(states, [[2, "sold"], [3, "sold"], [4, "available"], [5, "available"]]);
+    assertEquals(list.headers.get("x-ratelimit-remaining"), "291");
+    const others = [previousKey, closedKey, bannedKey].map((key) => service.fetch("GET /v1/pets", { key }));
+    assertEquals((await Promise.all(others)).map(({ status }) => status), [200, 401, 429]);
+    const replay = await service.fetch("POST /v1/pets", { key, json: REX, headers });
+    assertEquals([replay.headers.get("idempotency-replayed"), (await replay.json()).id], ["true", 5]);
+    const usage = await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
+    assertEquals(usage.map(({ admitted }: { admitted: number }) => admitted), [12, 1]);
+    const messages = new MessageStore(store);
+    assertEquals((await Array.fromAsync(messages.list(9))).map(({ message }) => message), ["Hello"]);
+    assertEquals(await messages.countWaiting(accountId), 1);
+    assertEquals((await service.fetch("DELETE /v1/pets/2", { key })).status, 204);
+    const added = await service.fetch("POST /v1/pets", { key, json: REX });
+    assertEquals([added.status, (await added.json()).id > 5], [201, true]);
+    await assertConsistent(kv);
+  }
+  await store.close();
+  await Deno.remove(folder, { recursive: true });
+});
