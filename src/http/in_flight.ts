@@ -18,11 +18,11 @@ const TICK = 100;
 export class Budget {
   /** By `performance.now()`. */
   deadline: number;
-  readonly giveUp: () => void;
+  /** What happens then. */
+  giveUp: () => void = () => {};
 
-  constructor(deadline: number, giveUp: () => void) {
+  constructor(deadline: number) {
     this.deadline = deadline;
-    this.giveUp = giveUp;
   }
 
   /** Waits for the client, which costs nothing of the budget. */
@@ -90,15 +90,19 @@ export class InFlight {
     giveUp: () => Answer,
     started: number,
   ): Answer | Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const budget = new Budget(started + this.#limits.budgetMs, () => settle(resolve)(giveUp()));
+    const budget = new Budget(started + this.#limits.budgetMs);
     const answer = work(budget);
-    if (!(answer instanceof Promise)) return answer;
+    return answer instanceof Promise ? this.#inTime(answer, budget, giveUp) : answer;
+  }
+
+  #inTime<Answer>(answer: Promise<Answer>, budget: Budget, giveUp: () => Answer): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const place = this.#freePlaces.pop() ?? this.#budgets.length;
     const settle = <T>(how: (value: T) => void) => (value: T) => {
       this.#leave(place, budget);
       how(value);
     };
+    budget.giveUp = () => settle(resolve)(giveUp());
     this.#budgets[place] = budget;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
     answer.then(settle(resolve), settle(reject));

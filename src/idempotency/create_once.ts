@@ -59,18 +59,31 @@ export async function createOnce<Item>(
   const name: ReplyName = [call.accountId, creation.operation, key];
   const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
   const expiresAt = call.now + REPLAYED_FOR;
+  const look = async () => {
+    const found = await replies.find(name);
+    const isAlive = found !== null && found.reply.expiresAt > call.now;
+    const replayed = isAlive ? replay(found.reply, fingerprint) : undefined;
+    return { replayed, versionstamp: found?.versionstamp ?? null };
+  };
   return await retried(async () => {
-    const [first, count] = await Promise.all([
-      replies.find(name),
+    const [{ replayed, versionstamp }, count] = await Promise.all([
+      look(),
       replies.count(call.accountId, call.now),
     ]);
-    if (first !== null && first.reply.expiresAt > call.now) return replay(first.reply, fingerprint);
+    if (replayed) return replayed;
     if (count >= MAX_REPLIES) throw tooManyReplies(call.now);
-    return await create((item) => ({
-      checks: [{ key: replyKey(name), versionstamp: first?.versionstamp ?? null }],
-      sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
-      increments: [replyCountKey(call.accountId, call.now)],
-    }));
+    try {
+      return await create((item) => ({
+        checks: [{ key: replyKey(name), versionstamp }],
+        sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
+        increments: [replyCountKey(call.accountId, call.now)],
+      }));
+    } catch (error) {
+      // The same request may have taken the last place meanwhile.
+      const { replayed } = error instanceof ApiError ? await look() : {};
+      if (replayed) return replayed;
+      throw error;
+    }
   });
 }
 

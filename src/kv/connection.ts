@@ -1,4 +1,5 @@
 import { KV_DURATION, KV_FAILURES } from "../metrics/metrics.ts";
+import type { DataVersion } from "./data_version.ts";
 import { DeadlineExceeded, KV_DEADLINE, pause, StoreUnavailable, withDeadline } from "./deadline.ts";
 
 /** How a connection is kept. */
@@ -12,6 +13,8 @@ export interface ConnectionOptions {
    * where other handles would be no better: on a file.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
+  /** Given where KV is a file. */
+  readonly dataVersion?: DataVersion | undefined;
 }
 
 /** What an operation does. */
@@ -47,6 +50,7 @@ export class Connection {
   readonly #deadline: number;
   readonly #manyWriters: boolean;
   readonly #reopen: ConnectionOptions["reopen"];
+  readonly #dataVersion: DataVersion | undefined;
   readonly #closing: AbortController = new AbortController();
   #generation: Generation;
   /** Settles when lost handles are replaced; undefined while there are some that answer. */
@@ -57,12 +61,18 @@ export class Connection {
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, manyWriters = false, reopen }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, manyWriters = false, reopen, dataVersion }: ConnectionOptions = {},
   ) {
     this.#generation = generationOf(kvs);
     this.#deadline = deadline;
     this.#manyWriters = manyWriters;
     this.#reopen = reopen;
+    this.#dataVersion = dataVersion;
+  }
+
+  /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
+  get dataVersion(): number | undefined {
+    return this.#dataVersion?.read();
   }
 
   /**
@@ -93,6 +103,7 @@ export class Connection {
     this.#closing.abort();
     await this.#replacing;
     close(this.#generation);
+    this.#dataVersion?.close();
   }
 
   async #run<T>(

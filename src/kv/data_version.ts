@@ -9,14 +9,18 @@ export class DataVersion {
     this.close = close;
   }
 
-  /** Opens a file that is there already. */
-  static async open(path: string): Promise<DataVersion> {
-    // Only where it is needed: Deno Deploy has no files.
-    const { DatabaseSync } = await import("node:sqlite");
-    const database = new DatabaseSync(path, { readOnly: true });
-    database.exec("PRAGMA busy_timeout = 0");
-    const statement = database.prepare("PRAGMA data_version");
-    return new DataVersion(() => statement.get()?.data_version, () => database.close());
+  /** Opens a file that is there already; undefined where that cannot be done in this way. */
+  static async open(path: string): Promise<DataVersion | undefined> {
+    try {
+      // Only where it is needed: Deno Deploy has no files.
+      const { DatabaseSync } = await import("node:sqlite");
+      const database = new DatabaseSync(path, { readOnly: true });
+      database.exec("PRAGMA busy_timeout = 0");
+      const statement = database.prepare("PRAGMA data_version");
+      return new DataVersion(() => statement.get()?.data_version, () => database.close());
+    } catch {
+      return undefined;
+    }
   }
 
   /** The number now; undefined where the file is locked or cannot be read. */

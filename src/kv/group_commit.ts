@@ -2,6 +2,7 @@ import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { CommitResult } from "./commit.ts";
 import { RoundTrip } from "./round_trip.ts";
+import { type Entry, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 
 /** A key and the value to store under it. */
@@ -32,8 +33,8 @@ const MAX_MUTATIONS = 900;
 
 /**
  * Joins changes that wait into one commit, as databases do to share what it costs to make one durable. Each
- * commit also sets the rows `always`. When one is refused, halves of it are tried, down to the change itself
- * whose check failed: the others do not suffer for it.
+ * commit also sets the rows `always`. When one is refused, it goes on without the changes whose checks failed:
+ * the others do not suffer for it.
  */
 export class GroupCommit {
   /**
@@ -71,70 +72,78 @@ export class GroupCommit {
   /** Tells each change what became of the commit that it was in, and of no other. */
   async #commitGroup(group: readonly WaitingChange[]): Promise<void> {
     ROUND_SIZE.observe(group.length, "changes");
+    const checks = [...new Set(group.flatMap(({ item }) => item.checks))];
     const started = performance.now();
     let result: CommitResult;
     try {
-      result = await this.#commitAll(group);
+      result = await this.#commitAll(group, checks);
       this.#roundTrip.measure(started);
     } catch (error) {
       for (const { reject } of group) reject(error);
       return;
     }
-    if (result.ok || group.length === 1) {
-      for (const { resolve } of group) resolve(result);
-    } else {
-      const middle = Math.ceil(group.length / 2);
-      await Promise.all([group.slice(0, middle), group.slice(middle)].map((half) => this.#commitGroup(half)));
-    }
+    const others = result.ok ? [] : innocent(group, checks, result.rows);
+    for (const call of group) if (!others.includes(call)) call.resolve(result);
+    if (others.length > 0) await this.#commitGroup(others);
   }
 
-  #commitAll(group: readonly WaitingChange[]): Promise<CommitResult> {
-    // Some check the same row; all as the same version.
-    const checks = new Map(
-      group.flatMap(({ item }) => item.checks).map((check) => [nameOf(check.key), check]),
-    );
+  #commitAll(group: readonly WaitingChange[], checks: readonly Deno.AtomicCheck[]): Promise<CommitResult> {
     return this.#store.commit((operation) => {
-      operation.check(...checks.values());
+      operation.check(...checks);
       for (const { item } of group) {
         for (const [key, value] of item.sets) operation.set(key, value);
         for (const key of item.deletes ?? []) operation.delete(key);
         for (const key of item.increments ?? []) operation.sum(key, 1n);
       }
       for (const [key, value] of this.#always) operation.set(key, value);
-    });
+    }, checks.map(({ key }) => key));
   }
 }
 
-/** As many as fit into one atomic operation. Of two that are about one row, the second has to see the first. */
+/** Those for which a commit was not refused, as the rows they check show; none if it cannot be told. */
+function innocent(
+  group: readonly WaitingChange[],
+  checks: readonly Deno.AtomicCheck[],
+  rows: readonly (Entry | null)[],
+): WaitingChange[] {
+  const failed = new Set(
+    checks.filter(({ versionstamp }, index) => versionstampOf(rows[index] ?? null) !== versionstamp),
+  );
+  if (failed.size === 0) return [];
+  return group.filter(({ item }) => !item.checks.some((check) => failed.has(check)));
+}
+
+/**
+ * As many as fit into one atomic operation. Of two that are about one row, the second has to see the first,
+ * unless both carry the very same check of it.
+ */
 function firstGroup(
   waiting: readonly WaitingChange[],
   maxChecks: number,
 ): { group: WaitingChange[]; rest: WaitingChange[]; changed: ReadonlySet<string> } {
   const group: WaitingChange[] = [];
   const rest: WaitingChange[] = [];
-  const checked = new Map<string, string | null>();
+  const checked = new Map<string, Deno.AtomicCheck>();
   const written = new Set<string>();
   const grown = new Set<string>();
   let [bytes, mutations] = [0, 0];
   for (const call of waiting) {
     const { checks, sets, deletes = [], increments = [] } = call.item;
     const writes = [...sets.map(([key]) => nameOf(key)), ...deletes.map(nameOf)];
-    const reads = checks.map(({ key, versionstamp }) => [nameOf(key), versionstamp] as const);
+    const reads = checks.map((check) => [nameOf(check.key), check] as const);
     const news = reads.filter(([row]) => !checked.has(row));
     const count = writes.length + increments.length;
     let size = 0;
     for (const row of writes) size += row.length;
     for (const [, value] of sets) size += value.length;
     const isApart = !writes.some((row) => checked.has(row) || written.has(row)) &&
-      reads.every(([row, version]) =>
-        !written.has(row) && (!checked.has(row) || checked.get(row) === version)
-      );
+      reads.every(([row, check]) => !written.has(row) && (checked.get(row) ?? check) === check);
     const fits = group.length === 0 ||
       bytes + size <= MAX_BYTES && mutations + count <= MAX_MUTATIONS &&
         checked.size + news.length <= maxChecks && isApart;
     (fits ? group : rest).push(call);
     if (!fits) continue;
-    for (const [row, version] of news) checked.set(row, version);
+    for (const [row, check] of news) checked.set(row, check);
     for (const row of writes) written.add(row);
     for (const key of increments) grown.add(nameOf(key));
     bytes += size;

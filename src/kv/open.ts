@@ -2,7 +2,7 @@ import { Connection } from "./connection.ts";
 import { DataVersion } from "./data_version.ts";
 import { KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
 import { againIfLocked } from "./marks.ts";
-import { answering, reopener } from "./reopen.ts";
+import { answering, openAll, reopener } from "./reopen.ts";
 import { requireSchema } from "./schema.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
@@ -38,10 +38,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
   try {
     const connection = server ? await openServer(path, options) : await openLocal(path, options);
     const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
-    const isFile = !server && path !== undefined && path !== MEMORY;
-    const dataVersion = isFile ? await DataVersion.open(path) : undefined;
-    const store = new Store(connection, { maxChecks, clock: options.clock, dataVersion });
-    return await usable(connection, store, options);
+    return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
   } catch (error) {
     const name = nameOf(path);
     throw new OpenError(`The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name)}.`);
@@ -71,7 +68,7 @@ async function openServer(url: string, { patience }: OpenOptions): Promise<Conne
       clearTimeout(timer);
     }
   }
-  const kvs = await Promise.all(Array.from({ length: SERVER_HANDLES }, () => openKv(url)));
+  const kvs = await openAll(SERVER_HANDLES, () => openKv(url));
   return new Connection(kvs, { manyWriters: true, reopen: reopener(url, SERVER_HANDLES) });
 }
 
@@ -79,7 +76,8 @@ async function openLocal(path: string | undefined, { create }: OpenOptions): Pro
   // What is in memory belongs to one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
   await (create ? makeFolder(path) : requireFile(path));
-  return new Connection([await openKv(path), await openKv(path)]);
+  const kvs = [await openKv(path), await openKv(path)];
+  return new Connection(kvs, { dataVersion: await DataVersion.open(path) });
 }
 
 /**

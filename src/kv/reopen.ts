@@ -1,4 +1,4 @@
-import { KV_DEADLINE, pause, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { KV_DEADLINE, pause, withDeadline } from "./deadline.ts";
 
 const KNOCK_INTERVAL = 500;
 const KNOCK_TIMEOUT = 3_000;
@@ -25,26 +25,31 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
     }
   }
 
-  /** Opens all, or none. */
-  async function openAll(): Promise<Deno.Kv[]> {
-    const opened = await Promise.allSettled(Array.from({ length: count }, open));
-    const kvs = opened.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
-    if (kvs.length === count) return kvs;
-    for (const kv of kvs) kv.close();
-    throw new StoreUnavailable("Not every handle could be opened");
-  }
-
   return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
     while (true) {
       await answering(url, signal);
       try {
-        if (hanging < MAX_HANGING) return await openAll();
+        if (hanging < MAX_HANGING) return await openAll(count, open);
       } catch {
         // It answers, but not as a KV: not yet, perhaps.
       }
       await pause(KNOCK_INTERVAL, signal);
     }
   };
+}
+
+/**
+ * Opens so many handles, or none.
+ *
+ * @throws what the first that cannot be opened fails with.
+ */
+export async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Deno.Kv[]> {
+  const opened = await Promise.allSettled(Array.from({ length: count }, open));
+  const kvs = opened.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
+  const failure = opened.find((result) => result.status === "rejected");
+  if (failure === undefined) return kvs;
+  for (const kv of kvs) kv.close();
+  throw failure.reason;
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { Build, CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
-import type { DataVersion } from "./data_version.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { Marks } from "./marks.ts";
 import { type Entry, getRows } from "./row.ts";
@@ -14,8 +13,6 @@ export interface StoreOptions {
   readonly maxChecks: number;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Given where KV is a file. */
-  readonly dataVersion?: DataVersion | undefined;
 }
 
 /** Rows that KV gives at a time. */
@@ -33,12 +30,10 @@ export class Store {
   /** Whether KV is on this machine, so that nothing is gained by several operations at a time. */
   readonly isLocal: boolean;
   readonly #connection: Connection;
-  readonly #dataVersion: DataVersion | undefined;
   readonly #marks: Marks;
 
-  constructor(connection: Connection, { maxChecks, clock, dataVersion }: StoreOptions) {
+  constructor(connection: Connection, { maxChecks, clock }: StoreOptions) {
     this.#connection = connection;
-    this.#dataVersion = dataVersion;
     this.#marks = new Marks(connection, clock);
     this.maxChecks = maxChecks - 1; // One is the mark's.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
@@ -46,7 +41,7 @@ export class Store {
 
   /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
   get dataVersion(): number | undefined {
-    return this.#dataVersion?.read();
+    return this.#connection.dataVersion;
   }
 
   /** One row, or null. */
@@ -108,7 +103,6 @@ export class Store {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     } finally {
-      this.#dataVersion?.close();
       await this.#connection.close();
     }
   }

@@ -17,6 +17,8 @@ const WAITING: Deno.KvKey = ["messages_waiting"];
 const LIST_PAGE = 100;
 
 const MAX_QUEUES = 1_000;
+/** Messages that share a commit. */
+const MAX_AT_ONCE = 100;
 
 /** A message that is to be accepted, and what is to be changed along with it. */
 interface Arrival {
@@ -71,14 +73,25 @@ export class MessageStore {
   async #acceptRound(accountId: string, round: readonly Waiting<Arrival, boolean>[]): Promise<void> {
     const key = waitingKey(accountId);
     const count = await this.#store.get(key);
-    const room = MAX_WAITING - decodeCount(count);
-    await Promise.all(
-      round.slice(0, Math.max(0, room)).map(async ({ item, resolve }) => {
-        const { ok } = await this.#group.commit(changeOf(item, { key, versionstamp: versionstampOf(count) }));
-        resolve(ok);
-      }),
-    );
-    if (room < round.length) throw queueFull();
+    let [room, versionstamp] = [MAX_WAITING - decodeCount(count), versionstampOf(count)];
+    if (room <= 0) throw queueFull();
+    let next = 0;
+    for (let isAlone = true; isAlone && next < round.length && room > 0;) {
+      const some = fitting(round.slice(next, next + room), this.#store.maxChecks);
+      const check = { key, versionstamp };
+      const commits = some.map(async ({ item, resolve, reject }) => {
+        const result = await this.#group.commit(changeOf(item, check)).catch(reject);
+        resolve(result?.ok ?? false);
+        return result?.ok ? result.versionstamp : null;
+      });
+      const versionstamps = new Set(await Promise.all(commits));
+      isAlone = versionstamps.size === 1 && !versionstamps.has(null);
+      [versionstamp = null] = versionstamps;
+      next += some.length;
+      room -= some.length;
+    }
+    // Whoever is left may try again: there may be no room then, but the first reply to the same request.
+    for (const { resolve } of round.slice(next)) resolve(false);
   }
 
   /** How many messages wait: of one account, or of all. */
@@ -129,12 +142,22 @@ export class MessageStore {
   /** Ids sort by time, those of one process in the order they were made in. */
   #nextId(now: number): string {
     this.#last = Math.max(now * 1_000, this.#last + 1);
-    return `msg_${this.#last.toString(36).padStart(11, "0")}${randomBase62(4)}`;
+    return `msg_${this.#last.toString(36).padStart(11, "0")}${randomBase62(10)}`;
   }
 }
 
 /** Sums wrap around at 2^64. */
 const ONE_LESS = 2n ** 64n - 1n;
+
+/** The first that one commit can check, beside the count. */
+function fitting<Item extends Waiting<Arrival, unknown>>(
+  waiting: readonly Item[],
+  maxChecks: number,
+): Item[] {
+  let checks = 1;
+  const end = waiting.findIndex(({ item }) => (checks += item.change.checks.length) > maxChecks);
+  return waiting.slice(0, Math.min(end === -1 ? Infinity : end, MAX_AT_ONCE));
+}
 
 function changeOf(
   { message, change: { checks, sets, increments = [] } }: Arrival,

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { MAX_REPLIES, replyCountKey } from "../../src/idempotency/reply_store.ts";
+import { MAX_WAITING } from "../../src/messages/message_store.ts";
 import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { assertConsistent } from "../pets/consistency.ts";
@@ -156,6 +157,22 @@ Deno.test.each(OPERATIONS)(
     assertEquals(await post("d"), status);
   },
 );
+
+Deno.test("createMessage() replays to many at once where there was room for one message", async () => {
+  await using shop = await Shop.open();
+  const { account, apiKey: key } = await shop.createAccount();
+  await shop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));
+
+  const responses = await Promise.all(
+    Array.from(
+      { length: 5 },
+      () => shop.fetch("POST /v1/messages", { key, json: { message: "Hello" }, headers: ONCE }),
+    ),
+  );
+
+  assertEquals(responses.map(({ status }) => status), new Array(5).fill(202));
+  assertEquals(responses.filter(isReplay).length, 4);
+});
 
 Deno.test("createPet() takes a key again after refusals, and refuses one that is none", async () => {
   await using shop = await Shop.open();

@@ -31,6 +31,6 @@ Deno.test("createApp() keeps nothing but bytes and counts", async () => {
   const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
 
   const tables = new Set(rows.map(({ key: [table] }) => table));
-  assertEquals(tables.size, 13, [...tables].join());
+  assertEquals(tables.size, 14, [...tables].join());
   for (const { value } of rows) assert(value instanceof Uint8Array || value instanceof Deno.KvU64);
 });

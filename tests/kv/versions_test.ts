@@ -170,9 +170,11 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   const kv = await Deno.openKv(path);
   const other = await Deno.openKv(path);
   const dataVersion = await DataVersion.open(path);
+  assertEquals(typeof dataVersion?.read(), "number");
+  assertEquals(await DataVersion.open(`${folder}/none.kv`), undefined);
   let reads = 0;
   const counted = disturbed(kv, { read: () => void reads++ });
-  const store = new Store(new Connection([counted]), { maxChecks: 100, clock: () => 0, dataVersion });
+  const store = new Store(new Connection([counted], { dataVersion }), { maxChecks: 100, clock: () => 0 });
   const versions = new Versions(store);
   const row = versions.watch(["row"]);
   const changed = async (handle: Deno.Kv, key: string) => (await handle.set([key], 1)).versionstamp;
@@ -194,7 +196,7 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   assertEquals([late.version > row.version, reads], [true, 5]);
 
   await store.close();
-  assertEquals(dataVersion.read(), undefined);
+  assertEquals(dataVersion?.read(), undefined);
   other.close();
   await Deno.remove(folder, { recursive: true });
 });

@@ -17,7 +17,7 @@ Deno.test("createMessage() queues a message, and keeps to itself who sent it", a
   assertEquals(response.headers.get("content-type"), "application/json");
   assertLimitHeaders(response);
   const { id, ...rest } = await response.json();
-  assertMatch(id, /^msg_\w{15}$/);
+  assertMatch(id, /^msg_\w{21}$/);
   const message = { message: " Hello\n", status: "queued", createdAt: "2027-01-15T12:00:00.001Z" };
   assertEquals(rest, message);
   assertEquals(await stored(shop), [{ id, ...message, accountId: account.id }]);

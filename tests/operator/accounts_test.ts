@@ -326,9 +326,13 @@ Deno.test("no key is stored in any row, whatever was done with it", async () => 
 
   const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
 
-  const text = rows.map(({ key, value }) =>
-    `${key.join("/")} ${value instanceof Uint8Array ? new TextDecoder().decode(value) : "?"}`
-  );
+  const textOf = (value: unknown) =>
+    value instanceof Uint8Array
+      ? new TextDecoder().decode(value)
+      : value instanceof Deno.KvU64
+      ? `${value}`
+      : "?";
+  const text = rows.map(({ key, value }) => `${key.join("/")} ${textOf(value)}`);
   assertMatch(text.join("\n"), /^pets\/\d+ \{"id"/m);
   assertEquals(text.filter((row) => row.endsWith("?")), []);
   assertEquals(text.filter((row) => keys.some((key) => row.includes(key.slice(8, 40)))), []);

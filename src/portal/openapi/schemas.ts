@@ -94,7 +94,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
       createdAt: TIME,
     }),
     examples: [{
-      id: "msg_0hodmpe1xowtHEk",
+      id: "msg_0hodmpe1xowtHEk3Vq9Zb",
       message: "Is Rex still there?",
       status: "queued",
       createdAt: "2026-11-21T20:47:39.746Z",
