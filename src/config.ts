@@ -43,7 +43,7 @@ Serves until Ctrl-C. Environment variables, all optional:
   PUBLIC_URL             what clients put before /v1, such as https://pets.example (each request's Host)
   SIGN_UP                open or closed: whether POST /v1/accounts makes accounts (open in staging)
   MAX_STALENESS_MS       how old what is known of keys, plans and animals may be (0)
-  SECURITY_CONTACT       for /.well-known/security.txt: a mailto: or https: URI (no such file)
+  SECURITY_CONTACT       for /.well-known/security.txt: a mailto:, https: or tel: URI (no file)
   OPERATOR_TOKEN         for commands over HTTP: a secret of 32 characters or more (none are taken)
   ACCESS_LOG             off, or json for a line a request on standard output (off)
   CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address`;

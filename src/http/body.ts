@@ -44,6 +44,12 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
   return { bytes, object };
 }
 
+/** Whether a request tells of a body (RFC 9112 section 6.3); `request.body` is there in any case. */
+export function hasBody({ headers }: Request): boolean {
+  return headers.has("content-type") || headers.has("transfer-encoding") ||
+    Number(headers.get("content-length")) > 0;
+}
+
 /** Whether a parsed JSON text is an object. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -3,7 +3,7 @@ import type { AccountState, AccountStore } from "../access/account_store.ts";
 import { type Gate, INVALID_API_KEY } from "../access/admission.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
-import type { JsonObject } from "../http/body.ts";
+import { hasBody, type JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/error.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -23,7 +23,7 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
 
   async function rotateKey(request: Request, call: Call): Promise<Response> {
     refuseIdempotencyKey(request);
-    const object: JsonObject = request.body === null ? {} : (await call.readBody()).object;
+    const object: JsonObject = hasBody(request) ? (await call.readBody()).object : {};
     const graceSeconds = object.graceSeconds === undefined
       ? 0
       : integerField(object, "graceSeconds", GRACE_SECONDS);

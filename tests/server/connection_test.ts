@@ -60,6 +60,21 @@ Deno.test("server makes one animal when a client half-closes the connection and 
   }
 });
 
+Deno.test("server gives a new key also to a request without a body", async () => {
+  await using served = await ServedStore.start();
+  let key = served.key;
+
+  for (const lengths of [{}, { "content-length": "0" }]) {
+    using connection = await RawConnection.open(served.server.port);
+    const headers = { authorization: `Bearer ${key}`, ...lengths };
+    await connection.send(rawRequest("POST /v1/account/key", headers));
+    const answer = await connection.receive();
+
+    assertEquals(answer?.status, 201);
+    key = JSON.parse(answer?.body ?? "").apiKey;
+  }
+});
+
 Deno.test("server stores nothing and goes on when clients leave in the middle of a body, or unanswered", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
