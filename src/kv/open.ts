@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { DataVersion } from "./data_version.ts";
-import { KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { DeadlineExceeded, KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
 import { againIfLocked } from "./marks.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
 import { requireSchema } from "./schema.ts";
@@ -26,6 +26,7 @@ export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
 const SERVER_HANDLES = 8;
+const OPENING_TRIES = 3;
 const WAIT_NOTICE = 1_000;
 
 /**
@@ -68,7 +69,7 @@ async function openServer(url: string, { patience }: OpenOptions): Promise<Conne
       clearTimeout(timer);
     }
   }
-  const kvs = await openAll(SERVER_HANDLES, () => openKv(url));
+  const kvs = await openAll(SERVER_HANDLES, () => openPersistently(url));
   return new Connection(kvs, { manyWriters: true, reopen: reopener(url, SERVER_HANDLES) });
 }
 
@@ -111,6 +112,16 @@ async function openKv(path: string | undefined): Promise<Deno.Kv> {
   } catch (error) {
     opening.then((kv) => kv.close(), () => {});
     throw error;
+  }
+}
+
+/** Tries again where an opening fails at once: unlike later ones, its requests are not repeated by Deno. */
+async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
+  try {
+    return await openKv(url);
+  } catch (error) {
+    if (tries === 1 || error instanceof DeadlineExceeded) throw error;
+    return await openPersistently(url, tries - 1);
   }
 }
 

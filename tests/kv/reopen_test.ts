@@ -146,6 +146,19 @@ Deno.test("openStore() says in one line, without secrets, why a server's KV cann
   }
 });
 
+Deno.test("openStore() opens each handle again that fails to open, up to twice", async () => {
+  await using door = new Door();
+  const ends = [503, 503, 200, 503, 503, 503];
+  door.onOpen = () => ends.shift() === 503 ? new Response("Not yet", { status: 503 }) : metadata();
+  using handles = closedHandles();
+
+  // It fails all the same: there are no rows to read behind this door.
+  const { message } = await assertRejects(() => openStore(door.url, OPTIONS), OpenError);
+
+  assertEquals(message.includes("503"), false, message);
+  await handles.reach(8);
+});
+
 Deno.test("openStore() does not wait for ever for a server that answers but does not open its KV", async () => {
   await using door = new Door();
   const end = Promise.withResolvers<void>();
