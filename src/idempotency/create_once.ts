@@ -33,7 +33,6 @@ export interface Creation<Item> {
 }
 
 const DAY = 24 * 3_600_000;
-const REPLAYED_FOR = DAY;
 
 /**
  * Creates an item and replies; with an Idempotency-Key, just once: whoever repeats the request within
@@ -58,18 +57,14 @@ export async function createOnce<Item>(
 
   const name: ReplyName = [call.accountId, creation.operation, key];
   const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
-  const expiresAt = call.now + REPLAYED_FOR;
+  const expiresAt = call.now + DAY;
   const look = async () => {
-    const found = await replies.find(name);
-    const isAlive = found !== null && found.reply.expiresAt > call.now;
-    const replayed = isAlive ? replay(found.reply, fingerprint) : undefined;
-    return { replayed, versionstamp: found?.versionstamp ?? null };
+    const { reply, ...found } = await replies.find(name, call.now);
+    const isAlive = reply !== null && reply.expiresAt > call.now;
+    return { ...found, replayed: isAlive ? replay(reply, fingerprint) : undefined };
   };
   return await retried(async () => {
-    const [{ replayed, versionstamp }, count] = await Promise.all([
-      look(),
-      replies.count(call.accountId, call.now),
-    ]);
+    const { replayed, versionstamp, count } = await look();
     if (replayed) return replayed;
     if (count >= MAX_REPLIES) throw tooManyReplies(call.now);
     try {

@@ -1,6 +1,6 @@
 import { dayOf } from "../access/usage.ts";
 import type { Row } from "../kv/group_commit.ts";
-import { CorruptRow, decodeCount, decodeText, encodeText, type Entry } from "../kv/row.ts";
+import { CorruptRow, decodeCount, decodeText, encodeText, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 
 /** What was answered to the first request with an idempotency key. */
@@ -12,6 +12,14 @@ export interface StoredReply {
   readonly body: string;
   /** Until when it is replayed, ms since the epoch. */
   readonly expiresAt: number;
+}
+
+/** What is known of an idempotency key. */
+export interface FoundReply {
+  readonly reply: StoredReply | null;
+  /** Version of its row, null where there is none. */
+  readonly versionstamp: string | null;
+  readonly count: number;
 }
 
 /** What an idempotency key is unique within, and the key: account id, operation, key. */
@@ -33,15 +41,11 @@ export class ReplyStore {
     this.#store = store;
   }
 
-  /** The reply, which may have expired. */
-  async find(name: ReplyName): Promise<{ reply: StoredReply; versionstamp: string } | null> {
-    const entry = await this.#store.get(replyKey(name));
-    return entry && { reply: decode(entry), versionstamp: entry.versionstamp };
-  }
-
-  /** How many replies of an account were stored on the UTC day of `now` (ms). */
-  async count(accountId: string, now: number): Promise<number> {
-    return decodeCount(await this.#store.get(replyCountKey(accountId, now)));
+  /** The reply, which may have expired, and how many the account was given on the UTC day of `now` (ms). */
+  async find(name: ReplyName, now: number): Promise<FoundReply> {
+    const keys = [replyKey(name), replyCountKey(name[0], now)];
+    const [entry = null, count = null] = await this.#store.getMany(keys);
+    return { reply: entry && decode(entry), versionstamp: versionstampOf(entry), count: decodeCount(count) };
   }
 
   /** Removes some of what has expired by `now` (ms); resolves to whether there may be more. */

@@ -15,7 +15,6 @@ const MESSAGES = "messages";
 /** How many messages wait, of all accounts. */
 const WAITING: Deno.KvKey = ["messages_waiting"];
 const LIST_PAGE = 100;
-
 const MAX_QUEUES = 1_000;
 /** Messages that share a commit. */
 const MAX_AT_ONCE = 100;
