@@ -18,8 +18,6 @@ const TICK = 100;
 export class Budget {
   /** By `performance.now()`. */
   deadline: number;
-  /** What happens then. */
-  giveUp: () => void = () => {};
 
   constructor(deadline: number) {
     this.deadline = deadline;
@@ -35,6 +33,13 @@ export class Budget {
       this.deadline = performance.now() + left;
     }
   }
+}
+
+/** A request that is waited for. */
+interface Waiting {
+  readonly budget: Budget;
+  /** Answers it at once. */
+  readonly giveUp: () => void;
 }
 
 /**
@@ -55,7 +60,7 @@ export class Budget {
 export class InFlight {
   readonly #limits: InFlightLimits;
   /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
-  readonly #budgets: (Budget | undefined)[] = [];
+  readonly #waiting: (Waiting | undefined)[] = [];
   readonly #freePlaces: number[] = [];
   readonly #answered: PromiseWithResolvers<void> = Promise.withResolvers();
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -68,7 +73,7 @@ export class InFlight {
 
   /** How many requests there are. */
   get size(): number {
-    return this.#budgets.length - this.#freePlaces.length;
+    return this.#waiting.length - this.#freePlaces.length;
   }
 
   /** Whether there are as many as there may be. */
@@ -97,15 +102,11 @@ export class InFlight {
 
   #inTime<Answer>(answer: Promise<Answer>, budget: Budget, giveUp: () => Answer): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const place = this.#freePlaces.pop() ?? this.#budgets.length;
-    const settle = <T>(how: (value: T) => void) => (value: T) => {
-      this.#leave(place, budget);
-      how(value);
-    };
-    budget.giveUp = () => settle(resolve)(giveUp());
-    this.#budgets[place] = budget;
+    const waiting = { budget, giveUp: () => resolve(giveUp()) };
+    const place = this.#freePlaces.pop() ?? this.#waiting.length;
+    this.#waiting[place] = waiting;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    answer.then(settle(resolve), settle(reject));
+    answer.then(resolve, reject).then(() => this.#leave(place, waiting));
     return promise;
   }
 
@@ -116,18 +117,20 @@ export class InFlight {
   }
 
   /** Makes room for another; what is given up leaves again when its work ends. */
-  #leave(place: number, budget: Budget): void {
-    if (this.#budgets[place] !== budget) return;
-    this.#budgets[place] = undefined;
+  #leave(place: number, waiting: Waiting): void {
+    if (this.#waiting[place] !== waiting) return;
+    this.#waiting[place] = undefined;
     this.#freePlaces.push(place);
     if (this.size === 0) this.#rest();
   }
 
   #giveUpLate(): void {
     const now = performance.now();
-    for (const budget of this.#budgets) {
-      if (budget && Math.min(budget.deadline, this.#end) <= now) budget.giveUp();
-    }
+    this.#waiting.forEach((waiting, place) => {
+      if (!waiting || Math.min(waiting.budget.deadline, this.#end) > now) return;
+      waiting.giveUp();
+      this.#leave(place, waiting);
+    });
   }
 
   #rest(): void {
