@@ -1,5 +1,5 @@
 import { type Admission, type Gate, unauthorized } from "./access/admission.ts";
-import { refusedResponse, setLimitHeaders } from "./access/limit_headers.ts";
+import { refusedResponse, withLimitHeaders } from "./access/limit_headers.ts";
 import { wrongOperatorToken } from "./access/operator_token.ts";
 import { type Arrival, BAD_HOST, BASE_PATH, isForOperator, isVersioned, patternOf } from "./arrival.ts";
 import { BODY_RULES, type BodyRules, readJsonObject } from "./http/body.ts";
@@ -16,7 +16,7 @@ import {
 import type { Budget, InFlight } from "./http/in_flight.ts";
 import { describeError, type Log } from "./http/log.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
-import { createResponse } from "./http/response.ts";
+import { createResponse, ownOf } from "./http/response.ts";
 import { createMatcher, type Route } from "./http/router.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
@@ -170,13 +170,13 @@ export function createApp(
     }
   }
 
-  function finish(arrival: Arrival, { response, admission }: Answer): Response {
+  function finish(arrival: Arrival, { response: answer, admission }: Answer): Response {
     const { request, id, now, started, matched, address } = arrival;
-    const { headers, status } = response;
     // Refusals have them already, and so have responses that tell of a limit of their own.
-    if (isVersioned(arrival) && !headers.has("x-ratelimit-limit")) {
-      setLimitHeaders(headers, admission?.decision ?? gate.peek(address(), now));
-    }
+    const isLimited = isVersioned(arrival) && !answer.headers.has("x-ratelimit-limit");
+    const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
+    const response = decision ? withLimitHeaders(answer, decision) : ownOf(answer);
+    const { headers, status } = response;
     if (status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);

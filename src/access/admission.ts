@@ -1,4 +1,5 @@
 import { type Problem, problemResponse } from "../http/error.ts";
+import { shared } from "../http/response.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Versions } from "../kv/versions.ts";
 import type { Account } from "./account.ts";
@@ -118,20 +119,20 @@ export class Gate {
 }
 
 const CHALLENGE = 'Bearer realm="animal-store"';
-const MISSING = problemResponse({
+const MISSING = shared(problemResponse({
   code: "missing_api_key",
   message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
   headers: { "www-authenticate": CHALLENGE },
-});
+}));
 /** For a key that opens no account; it does not say why. */
 export const INVALID_API_KEY: Problem = {
   code: "invalid_api_key",
   message: "The API key is not valid.",
   headers: { "www-authenticate": `${CHALLENGE}, error="invalid_token"` },
 };
-const INVALID = problemResponse(INVALID_API_KEY);
+const INVALID = shared(problemResponse(INVALID_API_KEY));
 
-/** The 401 with its challenge (RFC 6750 section 3). */
+/** The 401 with its challenge (RFC 6750 section 3); shared. */
 export function unauthorized(authorization: string | null): Response {
-  return (authorization === null || !BEARER.test(authorization) ? MISSING : INVALID).clone();
+  return authorization === null || !BEARER.test(authorization) ? MISSING : INVALID;
 }

@@ -35,7 +35,10 @@ export class Budget {
   }
 }
 
-/** A request that is waited for. */
+/**
+ * A request that is waited for. The function is not the budget's own: V8 would then allocate for long life what a
+ * request leaves behind, and each garbage collection would carry a quarter of it along.
+ */
 interface Waiting {
   readonly budget: Budget;
   /** Answers it at once. */

@@ -8,10 +8,7 @@ export interface ResponseOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * A response with the headers that all have. Those that depend on the request follow; so a response that is
- * sent many times is made once, and each request gets a clone, which costs a fraction.
- */
+/** A response with the headers that all have; those that depend on the request follow. */
 export function createResponse(
   body: BodyInit | null,
   { status = 200, headers = {} }: ResponseOptions = {},
@@ -30,6 +27,36 @@ export function jsonResponse(
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
   return createResponse(text, { status, headers: { "content-type": "application/json", ...headers } });
+}
+
+const SHARED: WeakSet<Response> = new WeakSet();
+
+/**
+ * Marks a response as made once for many requests: each is sent a clone, which costs a fraction.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const response = shared(new Response("the same for all"));
+ * assertEquals(isShared(response), true);
+ * assertEquals(isShared(ownOf(response)), false);
+ * assertEquals(await ownOf(response).text(), await ownOf(response).text());
+ * ```
+ */
+export function shared(response: Response): Response {
+  SHARED.add(response);
+  return response;
+}
+
+/** Whether a response is meant for many requests, so that nobody may change or send it. */
+export function isShared(response: Response): boolean {
+  return SHARED.has(response);
+}
+
+/** The response that one request gets: a clone if the response is shared. */
+export function ownOf(response: Response): Response {
+  return isShared(response) ? response.clone() : response;
 }
 
 /** For a response that nobody may keep. */
@@ -75,11 +102,10 @@ class Variant {
   respondTo(request: Request): Response {
     const known = request.headers.get("if-none-match");
     if (known === null || ifNoneMatch(known, this.#etag)) {
-      this.#response ??= createResponse(this.#body, { headers: { ...this.#full, ...this.#common } });
-      return this.#response.clone();
+      const headers = { ...this.#full, ...this.#common };
+      return this.#response ??= shared(createResponse(this.#body, { headers }));
     }
-    this.#notModified ??= createResponse(null, { status: 304, headers: this.#common });
-    return this.#notModified.clone();
+    return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
   }
 }
 
@@ -105,7 +131,7 @@ export class Representation {
       new Variant(Uint8Array.from(gzipSync(text)), etag.replace(/"$/, '-gzip"'), full, common);
   }
 
-  /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2). */
+  /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2); a shared response. */
   respondTo(request: Request): Response {
     // Compressing costs more than all the rest: what is asked for just once is not worth it.
     const isWorthIt = this.#isAskedAgain;

@@ -24,7 +24,7 @@ export interface Call {
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
-/** Answers a request, or throws an ApiError. */
+/** Answers a request, maybe with a shared response; or throws an ApiError. */
 export type Handler = (request: Request, call: Call) => Response | Promise<Response>;
 
 /** A row of the route table. A path segment written `:name` matches any one non-empty segment. */

@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { decide, refusedResponse, setLimitHeaders } from "../../src/access/limit_headers.ts";
+import { decide, refusedResponse, withLimitHeaders } from "../../src/access/limit_headers.ts";
+import { shared } from "../../src/http/response.ts";
 import type { Limits } from "../../src/access/plans.ts";
 import { type Refusal, UNUSED, type Usage } from "../../src/access/usage.ts";
 import { NOON } from "../harness.ts";
@@ -123,15 +124,15 @@ const situations: readonly Situation[] = [
   },
 ];
 
+const SHARED = shared(new Response());
 const CODES = { minute: "rate_limit_minute", day: "rate_limit_day", ban: "key_banned" };
 
 for (const situation of situations) {
   const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, both, retryAfter } = situation;
-  Deno.test(`setLimitHeaders() and refusedResponse() ${what}`, async () => {
-    const headers = new Headers();
-
+  Deno.test(`withLimitHeaders() and refusedResponse() ${what}`, async () => {
     const decision = decide({ ...UNUSED, minute: NOON, ...usage }, limits, left, refusal, now);
-    setLimitHeaders(headers, decision);
+    const own = withLimitHeaders(new Response(), decision);
+    const { headers } = withLimitHeaders(SHARED, decision);
 
     const [limit, remaining, reset] = main;
     assertEquals(Object.fromEntries(headers), {
@@ -141,6 +142,8 @@ for (const situation of situations) {
       "x-ratelimit-remaining": `${remaining}`,
       "x-ratelimit-reset": `${Math.ceil(reset / 1_000)}`,
     });
+    assertEquals([...own.headers], [...headers]);
+    assertEquals([...SHARED.headers], []);
     if (refusal === undefined) return;
     const response = refusedResponse(decision, refusal);
     assertEquals(response.status, 429);

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
-import { createResponse, etagOf, jsonResponse, Representation } from "../../src/http/response.ts";
+import { createResponse, etagOf, jsonResponse, ownOf, Representation } from "../../src/http/response.ts";
 import { variedResponses } from "./varied_responses.ts";
 
 const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
@@ -9,7 +9,7 @@ const LASTING = { ...ALWAYS, etag: TAG, "cache-control": "private, no-cache", su
 /** The response to a client that has a version of the representation, or none. */
 function respondTo(known: string | null, representation = representationOf("[]")): Response {
   const headers: HeadersInit = known === null ? [] : [["if-none-match", known]];
-  return representation.respondTo(new Request("http://localhost/", { headers }));
+  return ownOf(representation.respondTo(new Request("http://localhost/", { headers })));
 }
 
 function representationOf(text: string): Representation {
