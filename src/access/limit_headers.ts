@@ -49,9 +49,15 @@ export function decide(
   };
 }
 
-/** Shared responses with the headers that stay for as long as a window: by those headers, then by response. */
-const WITH_POLICY: BoundedMap<string, BoundedMap<Response, Response>> = new BoundedMap(20);
-const MAX_RESPONSES = 500;
+/** A response with the headers that stay until the minute ends. */
+interface Kept {
+  readonly policy: string;
+  readonly until: number;
+  readonly response: Response;
+}
+
+/** By shared response; other policies of the same minute go without. */
+const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
  * The response, or one of its own for a shared one, with the rate limit headers: X-RateLimit-*, which describe the
@@ -61,31 +67,32 @@ const MAX_RESPONSES = 500;
 export function withLimitHeaders(response: Response, decision: Decision): Response {
   const { minute, day, now } = decision;
   const window = decisiveWindow(decision);
-  const told = isShared(response) ? sharedWithPolicy(response, decision, window).clone() : response;
-  if (told === response) setPolicy(response.headers, decision, window);
+  const own = (isShared(response) ? cloneWithPolicy : setPolicy)(response, decision, window);
   const dailyLeft = day ? `, "day";r=${day.remaining};t=${secondsUntil(day, now)}` : "";
-  told.headers.set("x-ratelimit-remaining", `${window.remaining}`);
-  told.headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${dailyLeft}`);
-  return told;
+  own.headers.set("x-ratelimit-remaining", `${window.remaining}`);
+  own.headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${dailyLeft}`);
+  return own;
 }
 
 /** Sets the headers that stay the same until the window ends. */
-function setPolicy(headers: Headers, { minute, day }: Decision, { limit, reset }: Window): void {
+function setPolicy(response: Response, { minute, day }: Decision, { limit, reset }: Window): Response {
   const daily = day ? `, "day";q=${day.limit};w=86400` : "";
-  headers.set("x-ratelimit-limit", `${limit}`);
-  headers.set("x-ratelimit-reset", `${Math.ceil(reset / 1000)}`);
-  headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${daily}`);
+  response.headers.set("x-ratelimit-limit", `${limit}`);
+  response.headers.set("x-ratelimit-reset", `${Math.ceil(reset / 1000)}`);
+  response.headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${daily}`);
+  return response;
 }
 
-function sharedWithPolicy(response: Response, decision: Decision, window: Window): Response {
-  const policy = `${window.limit} ${window.reset} ${decision.minute.limit} ${decision.day?.limit}`;
-  const responses = WITH_POLICY.get(policy) ?? new BoundedMap(MAX_RESPONSES);
-  const known = responses.get(response);
-  if (known !== undefined) return known;
-  const made = response.clone();
-  setPolicy(made.headers, decision, window);
-  WITH_POLICY.set(policy, responses.set(response, made));
-  return made;
+function cloneWithPolicy(response: Response, decision: Decision, window: Window): Response {
+  const { minute, day, now } = decision;
+  const policy = `${window.limit} ${window.reset} ${minute.limit} ${day?.limit}`;
+  const kept = KEPT.get(response);
+  if (kept?.policy === policy) return kept.response.clone();
+  const own = setPolicy(response.clone(), decision, window);
+  if (kept === undefined || kept.until <= now) {
+    KEPT.set(response, { policy, until: minute.reset, response: own.clone() });
+  }
+  return own;
 }
 
 const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, reason: string]>> = {

@@ -102,8 +102,9 @@ class Variant {
   respondTo(request: Request): Response {
     const known = request.headers.get("if-none-match");
     if (known === null || ifNoneMatch(known, this.#etag)) {
-      const headers = { ...this.#full, ...this.#common };
-      return this.#response ??= shared(createResponse(this.#body, { headers }));
+      return this.#response ??= shared(
+        createResponse(this.#body, { headers: { ...this.#full, ...this.#common } }),
+      );
     }
     return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
   }
