@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 /** Where a service runs; a key of one environment is not valid in the other. */
@@ -39,7 +39,7 @@ export function isApiKey(text: string, environment: Environment): boolean {
 
 /** SHA-256 of the key in hex: all that is ever stored of it. */
 export function hashApiKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+  return hash("sha256", key);
 }
 
 /** Random base62 characters from the system's generator, each equally likely. */

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { ifNoneMatch } from "@std/http/etag";
 
@@ -67,7 +67,7 @@ export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no
  * 8.8.3).
  */
 export function etagOf(text: string): string {
-  return `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
+  return `"${hash("sha256", text).slice(0, 32)}"`;
 }
 
 /** How a representation is sent. */

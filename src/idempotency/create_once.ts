@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
@@ -56,7 +56,7 @@ export async function createOnce<Item>(
   if (key === undefined) return await retried(() => create(() => NO_CHANGE));
 
   const name: ReplyName = [call.accountId, creation.operation, key];
-  const fingerprint = createHash("sha256").update(creation.bytes).digest("hex");
+  const fingerprint = hash("sha256", creation.bytes);
   const expiresAt = call.now + DAY;
   const look = async () => {
     const { reply, ...found } = await replies.find(name, call.now);

@@ -31,7 +31,7 @@ Deno.test("createResponse() and jsonResponse() send what every response has, and
 });
 
 Deno.test("etagOf() is strong, the same for the same content, and another for another", () => {
-  assertMatch(TAG, /^"[\w-]{22}"$/);
+  assertMatch(TAG, /^"[\da-f]{32}"$/);
   assertEquals(etagOf("[]"), TAG);
   assertNotEquals(etagOf("[] "), TAG);
 });
