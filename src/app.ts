@@ -74,11 +74,15 @@ export function createApp(
     if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
     const answered = inFlight.answer(
       (budget) => answer(arrival, budget),
-      () => refused(inFlight.isStopping ? STOPPING : UNAVAILABLE),
+      giveUp,
       arrival.started,
     );
     return whenReady(answered, (answer) => finish(arrival, answer));
   };
+
+  function giveUp(): Answer {
+    return refused(inFlight.isStopping ? STOPPING : UNAVAILABLE);
+  }
 
   function arrive(request: Request, info: ConnectionInfo): Arrival {
     const target = targetOf(request.url);

@@ -104,13 +104,16 @@ export class InFlight {
   }
 
   #inTime<Answer>(answer: Promise<Answer>, budget: Budget, giveUp: () => Answer): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const waiting = { budget, giveUp: () => resolve(giveUp()) };
-    const place = this.#freePlaces.pop() ?? this.#waiting.length;
-    this.#waiting[place] = waiting;
-    this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    answer.then(resolve, reject).then(() => this.#leave(place, waiting));
-    return promise;
+    return new Promise((resolve, reject) => {
+      const place = this.#freePlaces.pop() ?? this.#waiting.length;
+      const waiting = { budget, giveUp: () => resolve(giveUp()) };
+      this.#waiting[place] = waiting;
+      this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
+      answer.then(
+        (answer) => (this.#leave(place, waiting), resolve(answer)),
+        (error) => (this.#leave(place, waiting), reject(error)),
+      );
+    });
   }
 
   /** Resolves once every request is answered; that takes no longer than the limits say. */
