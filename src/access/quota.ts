@@ -3,6 +3,7 @@ import type { Account } from "./account.ts";
 import { HeldLeases, type LeaseTimes } from "./lease.ts";
 import { decide, type Decision } from "./limit_headers.ts";
 import { Others } from "./others.ts";
+import type { Limits } from "./plans.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
@@ -66,11 +67,11 @@ export class Quota {
     if (leases.hasPlace(usage, limits, now)) {
       this.#served++;
       leases.take();
-      return this.#decision(undefined, leases.left, now);
+      return this.#decision(undefined, leases.left, now, usage, limits);
     }
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined || (refusal !== "ban" && !this.#strike())) return undefined;
-    return this.#decision(refusal, 0, now);
+    return this.#decision(refusal, 0, now, usage, limits);
   }
 
   /** Whether memory cannot decide on a request. */
@@ -133,7 +134,8 @@ export class Quota {
       granted,
       this.leases.left,
       refusals,
-      (refusal, left) => this.#decision(refusal, left, now),
+      // They are charged as planned, even if the row has moved on since.
+      (refusal, left) => this.#decision(refusal, left, now, usage, limits),
     );
     // Those who came since the plan may find a place now.
     if (this.leases.hasPlace(this.usage, this.account.limits, now)) this.waiting.turnAway();
@@ -204,9 +206,8 @@ export class Quota {
     return this.#mayComeBack(usage, window, now) && this.#others.hope(windowEnd);
   }
 
-  #decision(refusal: Refusal | undefined, left: number, now: number): Decision {
+  #decision(refusal: Refusal | undefined, left: number, now: number, usage: Usage, limits: Limits): Decision {
     // What is on its way back is not used; but whoever is refused did not get any of it.
-    const usage = refusal ? this.usage : this.leases.giveBackEnding(this.usage);
-    return decide(usage, this.account.limits, left, refusal, now);
+    return decide(refusal ? usage : this.leases.giveBackEnding(usage), limits, left, refusal, now);
   }
 }
