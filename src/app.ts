@@ -1,4 +1,4 @@
-import { type Admission, type Gate, unauthorized } from "./access/admission.ts";
+import { type Admission, type Entry, type Gate, unauthorized } from "./access/admission.ts";
 import { refusedResponse, withLimitHeaders } from "./access/limit_headers.ts";
 import { wrongOperatorToken } from "./access/operator_token.ts";
 import { type Arrival, BAD_HOST, BASE_PATH, isForOperator, isVersioned, patternOf } from "./arrival.ts";
@@ -13,7 +13,7 @@ import {
   STOPPING,
   UNAVAILABLE,
 } from "./http/error.ts";
-import type { Budget, InFlight } from "./http/in_flight.ts";
+import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
 import { describeError, type Log } from "./http/log.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createResponse, ownOf } from "./http/response.ts";
@@ -72,17 +72,15 @@ export function createApp(
     const arrival = arrive(request, info);
     if (inFlight.isStopping) return finish(arrival, refused(STOPPING));
     if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
-    const answered = inFlight.answer(
-      (budget) => answer(arrival, budget),
-      giveUp,
-      arrival.started,
+    const entry = enter(arrival);
+    const work = (budget: Budget) => answer(arrival, entry, budget);
+    const answered = inFlight.answer(work, arrival.started, entry?.ready);
+    if (!(answered instanceof Promise)) return finish(arrival, answered);
+    return answered.then(
+      (answer) => finish(arrival, answer),
+      (error) => finish(arrival, refused(problemOf(error, arrival))),
     );
-    return whenReady(answered, (answer) => finish(arrival, answer));
   };
-
-  function giveUp(): Answer {
-    return refused(inFlight.isStopping ? STOPPING : UNAVAILABLE);
-  }
 
   function arrive(request: Request, info: ConnectionInfo): Arrival {
     const target = targetOf(request.url);
@@ -100,13 +98,13 @@ export function createApp(
     };
   }
 
-  function answer(arrival: Arrival, budget: Budget): Answer | Promise<Answer> {
+  function answer(arrival: Arrival, entry: Entry | undefined, budget: Budget): Answer | Promise<Answer> {
     const charged = (admission: Admission | undefined) => {
       if (admission) countAdmission(admission);
       const responding = () => respond(arrival, admission, budget);
       return attempt(responding, (response) => ({ response, admission }), arrival, admission);
     };
-    return attempt(() => admit(arrival), charged, arrival);
+    return attempt(() => entry?.admit(), charged, arrival);
   }
 
   /** What `use` makes of what `work` comes to, or the answer to what it throws. */
@@ -125,18 +123,15 @@ export function createApp(
     }
   }
 
-  /** Charges whoever the request is to be charged to. */
-  function admit(arrival: Arrival): Admission | undefined | Promise<Admission> {
+  /** What it takes to charge whoever the request is to be charged to. */
+  function enter(arrival: Arrival): Entry | undefined {
     const { request, matched, now, address } = arrival;
     const access = matched.kind === "route" ? matched.route.access : "key";
     if (access === "public" || request.method === "OPTIONS") return undefined;
-    if (access === "address") return gate.admitAddress(address(), now);
     const authorization = request.headers.get("authorization");
-    if (access === "operator") {
-      return isOperator(authorization) ? undefined : gate.admitAddress(address(), now);
-    }
+    if (access === "operator" && isOperator(authorization)) return undefined;
     if (matched.kind !== "route" && !isVersioned(arrival)) return undefined;
-    return gate.admit(authorization, address, now);
+    return gate.enter(access === "key" ? authorization : null, address, now);
   }
 
   function respond(
@@ -198,6 +193,7 @@ export function createApp(
   /** What a client is told of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
   function problemOf(error: unknown, { id, now, matched }: Arrival): Problem {
     if (error instanceof ApiError) return error;
+    if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
     log.error({ time: new Date(now).toISOString(), id, route: patternOf(matched), ...describeError(error) });
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }

@@ -32,10 +32,12 @@ export class Harness implements AsyncDisposable {
   /** Address of the client. */
   address: string = "192.0.2.1";
   readonly app: Service;
+  readonly #inFlight: InFlight;
   /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
 
   constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000, ...services }: HarnessOptions = {}) {
+    this.#inFlight = services.inFlight ?? new InFlight();
     this.kv = kv;
     const clock = () => this.now;
     this.store = services.store ??
@@ -57,8 +59,8 @@ export class Harness implements AsyncDisposable {
         flushed: () => Promise.resolve(),
       },
       clientAddress: () => this.address,
-      inFlight: new InFlight(),
       ...services,
+      inFlight: this.#inFlight,
     });
   }
 
@@ -102,10 +104,16 @@ export class Harness implements AsyncDisposable {
     return response;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Stops, as the service does before its KV is closed. */
+  async stop(): Promise<void> {
+    await this.#inFlight.stop();
     await this.app.settle();
-    this.kv.close();
     for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    this.kv.close();
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Problem, problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
+import { whenReady } from "../http/when_ready.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Versions } from "../kv/versions.ts";
 import type { Account } from "./account.ts";
@@ -18,6 +19,22 @@ export interface Admission {
   /** The account whose key was charged; undefined where the client address was. */
   readonly account: Account | undefined;
   readonly decision: Decision;
+}
+
+/** A request that is about to be charged. */
+export interface Entry {
+  /**
+   * Resolves when what is in memory is true, for many at a time; undefined where nothing is waited for.
+   *
+   * @throws {StoreUnavailable}
+   */
+  readonly ready: Promise<void> | undefined;
+  /**
+   * Charges it, then: to its account or, without a valid key, to its client address.
+   *
+   * @throws {StoreUnavailable}
+   */
+  readonly admit: () => Admission | Promise<Admission>;
 }
 
 /** What a gate stands on. */
@@ -43,28 +60,19 @@ export class Gate {
     this.#leases = new Leases(options);
   }
 
-  /**
-   * Charges a request that arrived at `now`: from memory, if a look shows that what is there is true.
-   *
-   * @throws {StoreUnavailable}
-   */
-  admit(authorization: string | null, address: () => string, now: number): Admission | Promise<Admission> {
-    if (authorization === null) return this.admitAddress(address(), now);
-    const recalled = this.#directory.recall(authorization, now);
-    if (recalled === undefined && !this.#directory.mayOpen(authorization)) {
-      return this.admitAddress(address(), now);
+  /** Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. */
+  enter(authorization: string | null, address: () => string, now: number): Entry {
+    const recalled = authorization === null ? undefined : this.#directory.recall(authorization, now);
+    if (authorization === null || (recalled === undefined && !this.#directory.mayOpen(authorization))) {
+      return { ready: undefined, admit: () => this.#admitAddress(address(), now) };
     }
+    const decide = () => this.#decide(authorization, address, now, 0);
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
     const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
-    const looking = this.#versions.look();
-    const decide = () => this.#decide(authorization, address, now, 0);
-    if (early === undefined) return looking ? looking.then(decide) : decide();
-    return Promise.all([early, looking]).then(([charged]) => charged === STALE ? decide() : charged);
-  }
-
-  /** Charges a request to its client address, whatever key it carries. */
-  admitAddress(address: string, now: number): Admission {
-    return { account: undefined, decision: this.#anonymous.take(address, now) };
+    const ready = this.#versions.look();
+    if (early === undefined) return { ready, admit: decide };
+    if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
+    return { ready, admit: () => whenReady(early, (charged) => charged === STALE ? decide() : charged) };
   }
 
   /** What the address has left without a key; charges nothing. */
@@ -100,13 +108,17 @@ export class Gate {
   ): Admission | Promise<Admission> {
     if (tries === MAX_TRIES) throw new StoreUnavailable("The account changes all the time");
     const charge = (quota: Quota | null) =>
-      quota === null ? this.admitAddress(address(), now) : this.#charge(quota);
+      quota === null ? this.#admitAddress(address(), now) : this.#charge(quota);
     const quota = this.#directory.find(authorization, now);
     const charged = quota instanceof Promise ? quota.then(charge) : charge(quota);
     if (!(charged instanceof Promise)) return charged;
     return charged.then((charged) =>
       charged === STALE ? this.#decide(authorization, address, now, tries + 1) : charged
     );
+  }
+
+  #admitAddress(address: string, now: number): Admission {
+    return { account: undefined, decision: this.#anonymous.take(address, now) };
   }
 
   #charge(quota: Quota): Admission | Promise<Charged> {

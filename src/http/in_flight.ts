@@ -35,14 +35,18 @@ export class Budget {
   }
 }
 
-/**
- * A request that is waited for. The function is not the budget's own: V8 would then allocate for long life what a
- * request leaves behind, and each garbage collection would carry a quarter of it along.
- */
-interface Waiting {
+/** A request has no time left to be answered in. */
+export class OutOfTime extends Error {
+  override readonly name = "OutOfTime";
+}
+
+/** A promise that is waited for in time, by so many requests for their answer. */
+interface Wait<Value> {
+  readonly awaited: Promise<Value>;
+  readonly inTime: Promise<Value>;
   readonly budget: Budget;
-  /** Answers it at once. */
-  readonly giveUp: () => void;
+  readonly requests: number;
+  readonly giveUp: (reason: OutOfTime) => void;
 }
 
 /**
@@ -51,24 +55,28 @@ interface Waiting {
  *
  * @example
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals, assertRejects } from "@std/assert";
  *
  * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
  * const never = () => new Promise<string>(() => {});
- * const answer = inFlight.answer(never, () => "too late", performance.now());
+ * const answer = inFlight.answer(never, performance.now());
  * assertEquals(inFlight.isFull, true);
- * assertEquals(await answer, "too late");
+ * await assertRejects(async () => await answer, OutOfTime);
+ * await inFlight.stop();
  * ```
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
   /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
-  readonly #waiting: (Waiting | undefined)[] = [];
+  readonly #waits: (Wait<unknown> | undefined)[] = [];
   readonly #freePlaces: number[] = [];
   readonly #answered: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** What requests have begun to wait for together. */
+  #shared: Wait<void> | undefined;
+  #size = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
   /** When the last request is answered at the latest, by `performance.now()`. */
-  #end = Infinity;
+  #lastEnd = Infinity;
 
   constructor(limits: InFlightLimits = IN_FLIGHT_LIMITS) {
     this.#limits = limits;
@@ -76,7 +84,7 @@ export class InFlight {
 
   /** How many requests there are. */
   get size(): number {
-    return this.#waiting.length - this.#freePlaces.length;
+    return this.#size;
   }
 
   /** Whether there are as many as there may be. */
@@ -86,57 +94,78 @@ export class InFlight {
 
   /** Whether the service stops, so that further requests are to be turned away. */
   get isStopping(): boolean {
-    return this.#end !== Infinity;
+    return this.#lastEnd !== Infinity;
   }
 
   /**
-   * What `work` comes to, or what `giveUp` returns when that takes too long after `started`, by
-   * `performance.now()`.
+   * What `work` comes to for a request that started at `started`, by `performance.now()`; once `ready` has
+   * resolved, if that is given. Those who wait for the same share a promise, and the time of the first of them.
+   *
+   * @throws {OutOfTime} when it takes too long.
    */
   answer<Answer>(
     work: (budget: Budget) => Answer | Promise<Answer>,
-    giveUp: () => Answer,
     started: number,
+    ready?: Promise<void>,
   ): Answer | Promise<Answer> {
     const budget = new Budget(started + this.#limits.budgetMs);
-    const answer = work(budget);
-    return answer instanceof Promise ? this.#inTime(answer, budget, giveUp) : answer;
-  }
-
-  #inTime<Answer>(answer: Promise<Answer>, budget: Budget, giveUp: () => Answer): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const place = this.#freePlaces.pop() ?? this.#waiting.length;
-      const waiting = { budget, giveUp: () => resolve(giveUp()) };
-      this.#waiting[place] = waiting;
-      this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-      answer.then(
-        (answer) => (this.#leave(place, waiting), resolve(answer)),
-        (error) => (this.#leave(place, waiting), reject(error)),
-      );
+    if (ready === undefined) return this.#begin(work, budget);
+    if (this.#shared?.awaited !== ready) this.#shared = this.#wait(ready, budget, 0);
+    this.#size++;
+    const enter = () => (this.#size--, this.#begin(work, budget));
+    return this.#shared.inTime.then(enter, (error) => {
+      this.#size--;
+      throw error;
     });
   }
 
-  /** Resolves once every request is answered; that takes no longer than the limits say. */
+  /** Resolves once every request is answered; that takes hardly longer than the limits say. */
   async stop(): Promise<void> {
-    this.#end = performance.now() + this.#limits.stopMs;
-    if (this.size > 0) await this.#answered.promise;
-  }
-
-  /** Makes room for another; what is given up leaves again when its work ends. */
-  #leave(place: number, waiting: Waiting): void {
-    if (this.#waiting[place] !== waiting) return;
-    this.#waiting[place] = undefined;
-    this.#freePlaces.push(place);
+    this.#lastEnd = performance.now() + this.#limits.stopMs;
     if (this.size === 0) this.#rest();
+    else await this.#answered.promise;
   }
 
-  #giveUpLate(): void {
+  #begin<Answer>(
+    work: (budget: Budget) => Answer | Promise<Answer>,
+    budget: Budget,
+  ): Answer | Promise<Answer> {
+    const answer = work(budget);
+    return answer instanceof Promise ? this.#wait(answer, budget, 1).inTime : answer;
+  }
+
+  #wait<Value>(awaited: Promise<Value>, budget: Budget, requests: number): Wait<Value> {
+    const { promise: inTime, resolve, reject } = Promise.withResolvers<Value>();
+    const wait = { awaited, inTime, budget, requests, giveUp: reject };
+    const place = this.#freePlaces.pop() ?? this.#waits.length;
+    this.#waits[place] = wait;
+    this.#size += requests;
+    this.#timer ??= setInterval(() => this.#tick(), TICK);
+    awaited.then(
+      (value) => (this.#end(place, wait), resolve(value)),
+      (error) => (this.#end(place, wait), reject(error)),
+    );
+    return wait;
+  }
+
+  /** Frees a place; what was given up ends again when its work does. */
+  #end(place: number, wait: Wait<unknown>): void {
+    if (this.#waits[place] !== wait) return;
+    this.#waits[place] = undefined;
+    this.#freePlaces.push(place);
+    this.#size -= wait.requests;
+    if (this.#shared === wait) this.#shared = undefined;
+  }
+
+  #tick(): void {
     const now = performance.now();
-    this.#waiting.forEach((waiting, place) => {
-      if (!waiting || Math.min(waiting.budget.deadline, this.#end) > now) return;
-      waiting.giveUp();
-      this.#leave(place, waiting);
+    this.#waits.forEach((wait, place) => {
+      if (!wait || Math.min(wait.budget.deadline, this.#lastEnd) > now) return;
+      this.#end(place, wait);
+      wait.giveUp(new OutOfTime());
     });
+    // Not before: a timer costs as much as a request, and the next one is there before long.
+    if (this.size === 0) this.#rest();
   }
 
   #rest(): void {

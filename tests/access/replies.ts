@@ -16,7 +16,7 @@ export interface Reply {
 /** Another process of the service, on a KV that is closed elsewhere. */
 export class OtherProcess extends Harness {
   override [Symbol.asyncDispose](): Promise<void> {
-    return this.app.settle();
+    return this.stop();
   }
 }
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Budget, IN_FLIGHT_LIMITS, InFlight } from "../../src/http/in_flight.ts";
+import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/http/in_flight.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { Harness } from "../harness.ts";
 import { type CommitResult, FakeKv } from "../kv/fake_kv.ts";
@@ -7,6 +7,10 @@ import { VirtualTime } from "../virtual_time.ts";
 import { assertError, assertLimitHeaders } from "./assertions.ts";
 
 const MESSAGE = { message: "Hello" };
+
+function nameOf({ name }: Error): string {
+  return name;
+}
 
 function never(): Promise<never> {
   return new Promise(() => {});
@@ -16,9 +20,8 @@ function never(): Promise<never> {
 function answered<Answer>(
   inFlight: InFlight,
   work: (budget: Budget) => Promise<Answer>,
-  giveUp: () => Answer,
 ): Promise<Answer> {
-  return Promise.resolve(inFlight.answer(work, giveUp, performance.now()));
+  return Promise.resolve(inFlight.answer(work, performance.now()));
 }
 
 /** A message whose text comes, once it is asked for, when `sent` resolves. */
@@ -65,24 +68,25 @@ Deno.test("answer() resolves or rejects as the work does, and frees its place", 
   const { promise, resolve } = Promise.withResolvers<string>();
   const states = () => [inFlight.size, inFlight.isFull];
 
-  const first = answered(inFlight, () => promise, String);
+  const first = answered(inFlight, () => promise);
   assertEquals(states(), [1, false]);
-  const failing = answered(inFlight, () => Promise.reject(new Error("broken")), String);
+  const failing = answered(inFlight, () => Promise.reject(new Error("broken")));
   assertEquals(states(), [2, true]);
   await assertRejects(() => failing, Error, "broken");
   assertEquals(states(), [1, false]);
-  const second = answered(inFlight, () => Promise.resolve("second"), String);
+  const second = answered(inFlight, () => Promise.resolve("second"));
   assertEquals(states(), [2, true]);
   resolve("first");
 
   assertEquals([await first, await second], ["first", "second"]);
   assertEquals(states(), [0, false]);
+  await inFlight.stop();
 });
 
 Deno.test("answer() takes no place, and no time, for what is there at once", () => {
   const inFlight = new InFlight();
 
-  assertEquals(inFlight.answer(() => inFlight.size, () => -1, performance.now()), 0);
+  assertEquals(inFlight.answer(() => inFlight.size, performance.now()), 0);
 });
 
 Deno.test("answer() gives up each request once its own time is over, within a tenth of a second", async () => {
@@ -90,7 +94,7 @@ Deno.test("answer() gives up each request once its own time is over, within a te
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const events: string[] = [];
   const start = (work: () => Promise<string>) =>
-    answered(inFlight, work, () => "late").then((answer) => events.push(`${answer} at ${time.now}`));
+    answered(inFlight, work).catch(nameOf).then((answer) => events.push(`${answer} at ${time.now}`));
 
   start(never);
   await time.advance(550);
@@ -98,7 +102,62 @@ Deno.test("answer() gives up each request once its own time is over, within a te
   start(() => pause(900).then(() => "done"));
   await time.advance(2_000);
 
-  assertEquals(events, ["late at 1000", "done at 1450", "late at 1600"]);
+  assertEquals(events, ["OutOfTime at 1000", "done at 1450", "OutOfTime at 1600"]);
+});
+
+Deno.test("answer() has each of many requests take a place, while all wait for the same", async () => {
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 3 });
+  const [ready, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const begin = (ready: Promise<void>) => inFlight.answer(() => inFlight.size, performance.now(), ready);
+
+  const answers = [begin(ready.promise), begin(ready.promise)];
+  assertEquals([inFlight.size, inFlight.isFull], [2, false]);
+  const failing = assertRejects(async () => await begin(other.promise), Error, "broken");
+  assertEquals([inFlight.size, inFlight.isFull], [3, true]);
+  other.reject(new Error("broken"));
+  await failing;
+  assertEquals(inFlight.size, 2);
+  ready.resolve();
+  assertEquals(await Promise.all(answers), [1, 0]);
+  assertEquals(await begin(ready.promise), 0);
+  await inFlight.stop();
+});
+
+Deno.test("answer() gives up all who wait for the same once the time of the first is over, and begins none", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
+  const events: string[] = [];
+  const begin = async (ready: Promise<void>) => {
+    const work = () => events.push("begun");
+    await Promise.resolve(inFlight.answer(work, performance.now(), ready))
+      .catch((error) => events.push(`${nameOf(error)} at ${time.now}`));
+  };
+
+  const ready = pause(6_000);
+  begin(ready);
+  await time.advance(4_000);
+  begin(ready);
+  await time.advance(4_000);
+  begin(never());
+  const stopping = inFlight.stop();
+  await time.advance(2_000);
+  await stopping;
+
+  assertEquals(events, ["OutOfTime at 5000", "OutOfTime at 5000", "OutOfTime at 9000"]);
+  assertEquals(inFlight.size, 0);
+});
+
+Deno.test("stop() waits for who goes on after waiting with others", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight();
+  const events: string[] = [];
+  const work = () => pause(1_000).then(() => events.push("answered"));
+  inFlight.answer(work, performance.now(), pause(1_000));
+
+  inFlight.stop().then(() => events.push("stopped"));
+  await time.advance(3_000);
+
+  assertEquals(events, ["answered", "stopped"]);
 });
 
 Deno.test("without() costs nothing of a request's time, however it ends", async () => {
@@ -111,10 +170,9 @@ Deno.test("without() costs nothing of a request's time, however it ends", async 
     return await never();
   };
 
-  assertEquals(
-    await time.until(answered(inFlight, work, () => time.now), 200_000),
-    300 + 120_000 + 700,
-  );
+  await time.until(assertRejects(() => answered(inFlight, work), OutOfTime), 200_000);
+
+  assertEquals(time.now, 300 + 120_000 + 700);
 });
 
 Deno.test("stop() waits for the last answer, and gives up at its end, whatever is waited for", async () => {
@@ -122,9 +180,9 @@ Deno.test("stop() waits for the last answer, and gives up at its end, whatever i
   const inFlight = new InFlight({ capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
-  answered(inFlight, () => pause(1_000), () => {}).then(note("done"));
-  answered(inFlight, never, () => {}).then(note("given up"));
-  answered(inFlight, (budget) => budget.without(never()), () => {}).then(note("given up"));
+  answered(inFlight, () => pause(1_000)).then(note("done"));
+  answered(inFlight, never).catch(note("given up"));
+  answered(inFlight, (budget) => budget.without(never())).catch(note("given up"));
   await time.advance(500);
 
   inFlight.stop().then(note("stopped"));

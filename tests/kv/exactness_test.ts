@@ -49,7 +49,7 @@ async function assertStored(kv: Deno.Kv, told: readonly Animal[][]): Promise<voi
 async function assertSpent(services: readonly Harness[], key: string): Promise<void> {
   for (const service of services) {
     assertEquals((await service.fetch("GET /v1/pets", { key })).status, 429);
-    await service.app.settle();
+    await service.stop();
   }
 }
 

@@ -65,7 +65,7 @@ export class Shop extends Harness {
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
-    await this.app.settle();
+    await this.stop();
     if (this.#ownsKv) this.kv.close();
   }
 }

@@ -39,7 +39,7 @@ export async function month(
         flushed: () => Promise.resolve(),
       });
     }
-    await service.app.settle();
+    await service.stop();
     errors += service.errors.length;
     if (day >= WARM_UP_DAYS && (day - WARM_UP_DAYS) % 7 === 6) counts.push(await countRows(kv));
     if (day % 50 === 0) note(`month: day ${day}`);
