@@ -73,13 +73,13 @@ export function createApp(
     if (inFlight.isStopping) return finish(arrival, refused(STOPPING));
     if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
     const entry = enter(arrival);
-    const work = (budget: Budget) => answer(arrival, entry, budget);
-    const answered = inFlight.answer(work, arrival.started, entry?.ready);
-    if (!(answered instanceof Promise)) return finish(arrival, answered);
-    return answered.then(
-      (answer) => finish(arrival, answer),
-      (error) => finish(arrival, refused(problemOf(error, arrival))),
-    );
+    return inFlight.answer({
+      started: arrival.started,
+      ready: entry?.ready,
+      work: (budget) => answer(arrival, entry, budget),
+      finish: (answer) => finish(arrival, answer),
+      fail: (error) => finish(arrival, refused(problemOf(error, arrival))),
+    });
   };
 
   function arrive(request: Request, info: ConnectionInfo): Arrival {

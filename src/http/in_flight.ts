@@ -40,6 +40,19 @@ export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
+/** How a request is answered. */
+export interface InTime<Answer, Result> {
+  /** When it came, by `performance.now()`. */
+  readonly started: number;
+  /** What is waited for before any work. */
+  readonly ready?: Promise<void> | undefined;
+  readonly work: (budget: Budget) => Answer | Promise<Answer>;
+  /** Makes the result of what the work comes to. */
+  readonly finish: (answer: Answer) => Result;
+  /** Makes the result of what kept it from that: OutOfTime, or what the promises reject with. */
+  readonly fail: (error: unknown) => Result;
+}
+
 /** A promise that is waited for in time, by so many requests for their answer. */
 interface Wait<Value> {
   readonly awaited: Promise<Value>;
@@ -55,13 +68,17 @@ interface Wait<Value> {
  *
  * @example
  * ```ts
- * import { assertEquals, assertRejects } from "@std/assert";
+ * import { assertEquals } from "@std/assert";
  *
  * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
- * const never = () => new Promise<string>(() => {});
- * const answer = inFlight.answer(never, performance.now());
+ * const answer = inFlight.answer({
+ *   started: performance.now(),
+ *   work: () => new Promise<string>(() => {}),
+ *   finish: (answer) => answer,
+ *   fail: (error) => error instanceof OutOfTime ? "too late" : "failed",
+ * });
  * assertEquals(inFlight.isFull, true);
- * await assertRejects(async () => await answer, OutOfTime);
+ * assertEquals(await answer, "too late");
  * await inFlight.stop();
  * ```
  */
@@ -98,25 +115,18 @@ export class InFlight {
   }
 
   /**
-   * What `work` comes to for a request that started at `started`, by `performance.now()`; once `ready` has
-   * resolved, if that is given. Those who wait for the same share a promise, and the time of the first of them.
-   *
-   * @throws {OutOfTime} when it takes too long.
+   * Answers a request in time, also if what it waits for is not. Those who wait for the same share a promise, and
+   * the time of the first of them.
    */
-  answer<Answer>(
-    work: (budget: Budget) => Answer | Promise<Answer>,
-    started: number,
-    ready?: Promise<void>,
-  ): Answer | Promise<Answer> {
-    const budget = new Budget(started + this.#limits.budgetMs);
-    if (ready === undefined) return this.#begin(work, budget);
-    if (this.#shared?.awaited !== ready) this.#shared = this.#wait(ready, budget, 0);
+  answer<Answer, Result>(request: InTime<Answer, Result>): Result | Promise<Result> {
+    const { ready, started } = request;
+    if (ready === undefined) return this.#begin(request);
+    if (this.#shared?.awaited !== ready) this.#shared = this.#wait(ready, this.#budget(started), 0);
     this.#size++;
-    const enter = () => (this.#size--, this.#begin(work, budget));
-    return this.#shared.inTime.then(enter, (error) => {
-      this.#size--;
-      throw error;
-    });
+    return this.#shared.inTime.then(
+      () => (this.#size--, this.#begin(request)),
+      (error) => (this.#size--, request.fail(error)),
+    );
   }
 
   /** Resolves once every request is answered; that takes hardly longer than the limits say. */
@@ -126,12 +136,16 @@ export class InFlight {
     else await this.#answered.promise;
   }
 
-  #begin<Answer>(
-    work: (budget: Budget) => Answer | Promise<Answer>,
-    budget: Budget,
-  ): Answer | Promise<Answer> {
+  #begin<Answer, Result>({ started, work, finish, fail }: InTime<Answer, Result>): Result | Promise<Result> {
+    const budget = this.#budget(started);
     const answer = work(budget);
-    return answer instanceof Promise ? this.#wait(answer, budget, 1).inTime : answer;
+    return answer instanceof Promise
+      ? this.#wait(answer, budget, 1).inTime.then(finish, fail)
+      : finish(answer);
+  }
+
+  #budget(started: number): Budget {
+    return new Budget(started + this.#limits.budgetMs);
   }
 
   #wait<Value>(awaited: Promise<Value>, budget: Budget, requests: number): Wait<Value> {

@@ -16,12 +16,17 @@ function never(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Has work answered that starts now. */
+/** Has a request answered that comes now; once `ready` has resolved, if that is given. */
 function answered<Answer>(
   inFlight: InFlight,
-  work: (budget: Budget) => Promise<Answer>,
+  work: (budget: Budget) => Answer | Promise<Answer>,
+  ready?: Promise<void>,
 ): Promise<Answer> {
-  return Promise.resolve(inFlight.answer(work, performance.now()));
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const finish = (answer: Answer) => answer;
+  return Promise.resolve(inFlight.answer({ started: performance.now(), ready, work, finish, fail }));
 }
 
 /** A message whose text comes, once it is asked for, when `sent` resolves. */
@@ -86,7 +91,9 @@ Deno.test("answer() resolves or rejects as the work does, and frees its place", 
 Deno.test("answer() takes no place, and no time, for what is there at once", () => {
   const inFlight = new InFlight();
 
-  assertEquals(inFlight.answer(() => inFlight.size, performance.now()), 0);
+  const started = performance.now();
+  const finish = (answer: number) => answer;
+  assertEquals(inFlight.answer({ started, work: () => inFlight.size, finish, fail: () => NaN }), 0);
 });
 
 Deno.test("answer() gives up each request once its own time is over, within a tenth of a second", async () => {
@@ -108,11 +115,11 @@ Deno.test("answer() gives up each request once its own time is over, within a te
 Deno.test("answer() has each of many requests take a place, while all wait for the same", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 3 });
   const [ready, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const begin = (ready: Promise<void>) => inFlight.answer(() => inFlight.size, performance.now(), ready);
+  const begin = (ready: Promise<void>) => answered(inFlight, () => inFlight.size, ready);
 
   const answers = [begin(ready.promise), begin(ready.promise)];
   assertEquals([inFlight.size, inFlight.isFull], [2, false]);
-  const failing = assertRejects(async () => await begin(other.promise), Error, "broken");
+  const failing = assertRejects(() => begin(other.promise), Error, "broken");
   assertEquals([inFlight.size, inFlight.isFull], [3, true]);
   other.reject(new Error("broken"));
   await failing;
@@ -127,9 +134,8 @@ Deno.test("answer() gives up all who wait for the same once the time of the firs
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
   const events: string[] = [];
-  const begin = async (ready: Promise<void>) => {
-    const work = () => events.push("begun");
-    await Promise.resolve(inFlight.answer(work, performance.now(), ready))
+  const begin = (ready: Promise<void>) => {
+    answered(inFlight, () => events.push("begun"), ready)
       .catch((error) => events.push(`${nameOf(error)} at ${time.now}`));
   };
 
@@ -152,7 +158,7 @@ Deno.test("stop() waits for who goes on after waiting with others", async () => 
   const inFlight = new InFlight();
   const events: string[] = [];
   const work = () => pause(1_000).then(() => events.push("answered"));
-  inFlight.answer(work, performance.now(), pause(1_000));
+  answered(inFlight, work, pause(1_000));
 
   inFlight.stop().then(() => events.push("stopped"));
   await time.advance(3_000);
