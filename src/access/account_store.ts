@@ -39,7 +39,7 @@ export class AccountStore {
   constructor(store: Store, access: Watched) {
     this.#store = store;
     this.#access = access;
-    this.#group = new GroupCommit(store, []);
+    this.#group = new GroupCommit(store);
   }
 
   /**

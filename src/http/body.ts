@@ -83,7 +83,7 @@ function requireLength(headers: Headers, rules: BodyRules): void {
 }
 
 async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array<ArrayBuffer>> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
+  const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Most bodies come along with their headers: only the others cost a timer.
   const arming = setImmediate(() => {
@@ -91,8 +91,11 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   });
   // A body of known length ends there by itself (RFC 9112 section 6.3).
   const sized = request.headers.get("content-length") !== null;
+  const reader = sized ? undefined : (request.body ?? new Blob().stream()).getReader();
+  const reading = reader ? readChunks(reader, rules) : request.bytes();
+  reading.then(resolve, reject);
   try {
-    const bytes = await (sized ? Promise.race([request.bytes(), late]) : readChunks(request, late, rules));
+    const bytes = await inTime;
     if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;
   } catch (error) {
@@ -101,27 +104,23 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   } finally {
     clearImmediate(arming);
     clearTimeout(timer);
+    // Ends the stream of a body that goes on; what the client makes of that is not waited for.
+    reader?.cancel().catch(() => {});
   }
 }
 
+/** Reads until the body ends, or is too large. */
 async function readChunks(
-  { body }: Request,
-  late: Promise<never>,
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { maxBytes }: BodyRules,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = (body ?? new Blob().stream()).getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
-  try {
-    while (length <= maxBytes) {
-      const { done, value } = await Promise.race([reader.read(), late]);
-      if (done) break;
-      chunks.push(value);
-      length += value.length;
-    }
-  } finally {
-    // Ends the stream of a body that goes on; what the client makes of that is not waited for.
-    reader.cancel().catch(() => {});
+  while (length <= maxBytes) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    length += value.length;
   }
   return await new Blob(chunks).bytes();
 }

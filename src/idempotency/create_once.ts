@@ -42,36 +42,40 @@ const DAY = 24 * 3_600_000;
  * the account has used too many of them on this UTC day.
  * @throws {StoreUnavailable}
  */
-export async function createOnce<Item>(
+export function createOnce<Item>(
   request: Request,
   call: Call,
   replies: ReplyStore,
   creation: Creation<Item>,
 ): Promise<Response> {
   const key = readIdempotencyKey(request);
-  const create = async (along: Along<Item>) => {
-    const item = await creation.create(along);
-    return item === null ? AGAIN : toResponse(creation.reply(item));
-  };
-  if (key === undefined) return await retried(() => create(() => NO_CHANGE));
+  if (key === undefined) return retried(() => create(creation, () => NO_CHANGE));
+  return createWithKey([call.accountId, creation.operation, key], call.now, replies, creation);
+}
 
-  const name: ReplyName = [call.accountId, creation.operation, key];
+async function createWithKey<Item>(
+  name: ReplyName,
+  now: number,
+  replies: ReplyStore,
+  creation: Creation<Item>,
+): Promise<Response> {
+  const [accountId] = name;
   const fingerprint = hash("sha256", creation.bytes);
-  const expiresAt = call.now + DAY;
+  const expiresAt = now + DAY;
   const look = async () => {
-    const { reply, ...found } = await replies.find(name, call.now);
-    const isAlive = reply !== null && reply.expiresAt > call.now;
+    const { reply, ...found } = await replies.find(name, now);
+    const isAlive = reply !== null && reply.expiresAt > now;
     return { ...found, replayed: isAlive ? replay(reply, fingerprint) : undefined };
   };
   return await retried(async () => {
     const { replayed, versionstamp, count } = await look();
     if (replayed) return replayed;
-    if (count >= MAX_REPLIES) throw tooManyReplies(call.now);
+    if (count >= MAX_REPLIES) throw tooManyReplies(now);
     try {
-      return await create((item) => ({
+      return await create(creation, (item) => ({
         checks: [{ key: replyKey(name), versionstamp }],
         sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
-        increments: [replyCountKey(call.accountId, call.now)],
+        increments: [replyCountKey(accountId, now)],
       }));
     } catch (error) {
       // The same request may have taken the last place meanwhile.
@@ -80,6 +84,10 @@ export async function createOnce<Item>(
       throw error;
     }
   });
+}
+
+function create<Item>(creation: Creation<Item>, along: Along<Item>): Promise<Response | typeof AGAIN> {
+  return creation.create(along).then((item) => item === null ? AGAIN : toResponse(creation.reply(item)));
 }
 
 function tooManyReplies(now: number): ApiError {

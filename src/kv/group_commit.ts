@@ -2,8 +2,9 @@ import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { CommitResult } from "./commit.ts";
 import { RoundTrip } from "./round_trip.ts";
-import { type Entry, versionstampOf } from "./row.ts";
+import { encodeJson, type Entry, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
+import { raise, type Watched } from "./versions.ts";
 
 /** A key and the value to store under it. */
 export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
@@ -30,11 +31,12 @@ const LANES = 3;
 /** What one atomic operation takes, with some room for what is not counted here. */
 const MAX_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
+/** What a watched row holds; only its version counts. */
+const CHANGED = encodeJson({});
 
 /**
- * Joins changes that wait into one commit, as databases do to share what it costs to make one durable. Each
- * commit also sets the rows `always`. When one is refused, it goes on without the changes whose checks failed:
- * the others do not suffer for it.
+ * Joins changes that wait into one commit, as databases do to share what it costs to make one durable. When one
+ * is refused, it goes on without the changes whose checks failed: the others do not suffer for it.
  */
 export class GroupCommit {
   /**
@@ -44,13 +46,14 @@ export class GroupCommit {
    */
   readonly commit: (change: Change) => Promise<CommitResult>;
   readonly #store: Store;
-  readonly #always: readonly Row[];
+  readonly #watched: Watched | undefined;
   readonly #roundTrip: RoundTrip;
 
-  constructor(store: Store, always: readonly Row[]) {
+  /** Each commit also sets the row that is `watched`. */
+  constructor(store: Store, watched?: Watched) {
     this.#store = store;
     this.#roundTrip = new RoundTrip(store);
-    this.#always = always;
+    this.#watched = watched;
     this.commit = batched((round) => this.#commitRound(round), {
       gather: (count) => this.#roundTrip.gather(count),
       lanes: () => this.#roundTrip.isFar ? LANES : 1,
@@ -82,6 +85,7 @@ export class GroupCommit {
       for (const { reject } of group) reject(error);
       return;
     }
+    if (result.ok && this.#watched) raise(this.#watched, result.versionstamp);
     const others = result.ok ? [] : innocent(group, checks, result.rows);
     for (const call of group) if (!others.includes(call)) call.resolve(result);
     if (others.length > 0) await this.#commitGroup(others);
@@ -95,7 +99,7 @@ export class GroupCommit {
         for (const key of item.deletes ?? []) operation.delete(key);
         for (const key of item.increments ?? []) operation.sum(key, 1n);
       }
-      for (const [key, value] of this.#always) operation.set(key, value);
+      if (this.#watched) operation.set(this.#watched.key, CHANGED);
     }, checks.map(({ key }) => key));
   }
 }

@@ -60,19 +60,22 @@ export class Sequence {
    *
    * @throws {StoreUnavailable}
    */
-  async draw(use: UseNumber): Promise<number | null> {
+  draw(use: UseNumber): Promise<number | null> {
+    if (this.#isEmpty) return this.#drawLater(use);
+    const number = this.#range.next++;
+    this.#refill();
+    return use(number, NO_CHANGE).then(({ ok }) => ok ? number : null);
+  }
+
+  async #drawLater(use: UseNumber): Promise<number | null> {
     while (this.#isEmpty && (this.#taking ?? this.#refilling)) {
       this.#waited++;
       await (this.#taking ?? this.#refilling);
     }
-    if (this.#isEmpty) {
-      const taken = this.#takeRange(use);
-      this.#taking = taken.then(() => {}, () => {}).finally(() => this.#taking = undefined);
-      return await taken;
-    }
-    const number = this.#range.next++;
-    this.#refill();
-    return (await use(number, NO_CHANGE)).ok ? number : null;
+    if (!this.#isEmpty) return await this.draw(use);
+    const taken = this.#takeRange(use);
+    this.#taking = taken.then(() => {}, () => {}).finally(() => this.#taking = undefined);
+    return await taken;
   }
 
   /** Whether the range is used up, and there is no other. */

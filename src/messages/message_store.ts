@@ -39,7 +39,7 @@ export class MessageStore {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#group = new GroupCommit(store, []);
+    this.#group = new GroupCommit(store);
   }
 
   /**

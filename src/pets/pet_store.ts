@@ -1,13 +1,12 @@
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
 import { batched } from "../kv/batcher.ts";
-import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, type Change, GroupCommit, NO_CHANGE, type Row } from "../kv/group_commit.ts";
-import { CorruptRow, decodeText, encodeJson, encodeText, type Entry } from "../kv/row.ts";
+import { type Along, GroupCommit, NO_CHANGE, type Row } from "../kv/group_commit.ts";
+import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import { Sequence } from "../kv/sequence.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, type Watched } from "../kv/versions.ts";
+import type { Watched } from "../kv/versions.ts";
 import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";
 import type { PetQuery } from "./pet_query.ts";
 
@@ -32,7 +31,6 @@ const LIST_PAGE = 500;
 /** The catalogue. Every method throws StoreUnavailable when KV fails. */
 export class PetStore {
   readonly #store: Store;
-  readonly #catalogue: Watched;
   readonly #ids: Sequence;
   readonly #group: GroupCommit;
   /** The animal with this id as JSON; null where there is none. Those who ask at the same time share a read. */
@@ -41,9 +39,8 @@ export class PetStore {
   /** What it does to the catalogue shows in the version that is watched. */
   constructor(store: Store, catalogue: Watched) {
     this.#store = store;
-    this.#catalogue = catalogue;
     this.#ids = new Sequence(store, ["ids"]);
-    this.#group = new GroupCommit(store, [[catalogue.key, encodeJson({})]]);
+    this.#group = new GroupCommit(store, catalogue);
     this.find = batched(async (round) => {
       const entries = await store.getMany(round.map(({ item }) => petKey(item)));
       round.forEach(({ resolve, reject }, index) => {
@@ -62,7 +59,7 @@ export class PetStore {
     const id = await this.#ids.draw((id, draw) => {
       const pet = { id, ...newPet };
       const { checks, sets, increments = [] } = along(pet);
-      return this.#commit({
+      return this.#group.commit({
         checks: [...draw.checks, ...checks],
         sets: [...draw.sets, ...rowsOf({ pet, ownerId }), ...sets],
         increments,
@@ -82,7 +79,7 @@ export class PetStore {
       const after = decide(owned);
       if (entry === null || owned === null || after === owned.pet) return after;
       const isMoved = after?.status !== owned.pet.status;
-      const { ok } = await this.#commit({
+      const { ok } = await this.#group.commit({
         checks: [entry],
         sets: after ? rowsOf({ pet: after, ownerId: owned.ownerId }) : [],
         deletes: [...(after ? [] : [entry.key]), ...(isMoved ? [statusKey(owned.pet)] : [])],
@@ -112,12 +109,6 @@ export class PetStore {
       pets: entries.slice(0, limit).map(jsonIn),
       next: entries.length > limit ? Number(entries.at(-2)?.key.at(-1)) : undefined,
     };
-  }
-
-  async #commit(change: Change): Promise<CommitResult> {
-    const result = await this.#group.commit(change);
-    if (result.ok) raise(this.#catalogue, result.versionstamp);
-    return result;
   }
 }
 

@@ -1,14 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { type Change, GroupCommit, NO_CHANGE, type Row } from "../../src/kv/group_commit.ts";
+import type { Watched } from "../../src/kv/versions.ts";
 import { settled } from "../../src/kv/commit.ts";
 import { carryOut, hang } from "./disturbed_kv.ts";
 import { RoughStore } from "./rough_store.ts";
 
-const ALWAYS: Row = [["always"], new Uint8Array()];
+const WATCHED: Deno.KvKey = ["watched"];
 
 /** A group commit on a KV in memory that takes ten checks at a time. */
 class Fixture extends RoughStore {
-  readonly group: GroupCommit = new GroupCommit(this.store, [ALWAYS]);
+  readonly watched: Watched = { key: WATCHED, version: "" };
+  readonly group: GroupCommit = new GroupCommit(this.store, this.watched);
 
   static override async open(): Promise<Fixture> {
     return new Fixture(await Deno.openKv(":memory:"));
@@ -69,7 +71,7 @@ Deno.test.each([
   },
 );
 
-Deno.test("GroupCommit.commit() sets and deletes, and sets in each commit the rows that are always set", async () => {
+Deno.test("GroupCommit.commit() sets and deletes, and sets the watched row, whose version it then knows", async () => {
   using fixture = await Fixture.open();
   await fixture.sizes([change(0)]);
 
@@ -78,7 +80,8 @@ Deno.test("GroupCommit.commit() sets and deletes, and sets in each commit the ro
   const rows = await Array.fromAsync(fixture.kv.list({ prefix: [] }));
   const kept = rows.filter(({ key: [table] }) => table !== "commits");
   const versionstamp = result.ok ? result.versionstamp : "";
-  assertEquals(kept.map(({ key }) => key), [["always"], ["rows", 1, 0]]);
+  assertEquals(kept.map(({ key }) => key), [["rows", 1, 0], WATCHED]);
+  assertEquals(fixture.watched.version, kept[1]?.versionstamp);
   assertEquals(kept.map((row) => row.versionstamp), [versionstamp, versionstamp]);
 });
 
