@@ -118,8 +118,8 @@ function innocent(
 }
 
 /**
- * As many as fit into one atomic operation. Of two that are about one row, the second has to see the first,
- * unless both carry the very same check of it.
+ * As many as fit into one atomic operation, which changes rows in their order. But who checks a row that one
+ * before writes has to see that first; and of two who check the same row, both have to carry the very same check.
  */
 function firstGroup(
   waiting: readonly WaitingChange[],
@@ -130,28 +130,29 @@ function firstGroup(
   const checked = new Map<string, Deno.AtomicCheck>();
   const written = new Set<string>();
   const grown = new Set<string>();
+  const isChecking = waiting.some(({ item: { checks } }) => checks.length > 0);
   let [bytes, mutations] = [0, 0];
   for (const call of waiting) {
     const { checks, sets, deletes = [], increments = [] } = call.item;
-    const writes = [...sets.map(([key]) => nameOf(key)), ...deletes.map(nameOf)];
     const reads = checks.map((check) => [nameOf(check.key), check] as const);
     const news = reads.filter(([row]) => !checked.has(row));
-    const count = writes.length + increments.length;
+    const count = sets.length + deletes.length + increments.length;
     let size = 0;
-    for (const row of writes) size += row.length;
-    for (const [, value] of sets) size += value.length;
-    const isApart = !writes.some((row) => checked.has(row) || written.has(row)) &&
-      reads.every(([row, check]) => !written.has(row) && (checked.get(row) ?? check) === check);
+    for (const [key, value] of sets) size += sizeOf(key) + value.length;
+    for (const key of deletes) size += sizeOf(key);
     const fits = group.length === 0 ||
       bytes + size <= MAX_BYTES && mutations + count <= MAX_MUTATIONS &&
-        checked.size + news.length <= maxChecks && isApart;
+        checked.size + news.length <= maxChecks &&
+        reads.every(([row, check]) => !written.has(row) && (checked.get(row) ?? check) === check);
     (fits ? group : rest).push(call);
     if (!fits) continue;
-    for (const [row, check] of news) checked.set(row, check);
-    for (const row of writes) written.add(row);
-    for (const key of increments) grown.add(nameOf(key));
     bytes += size;
     mutations += count;
+    if (!isChecking) continue;
+    for (const [row, check] of news) checked.set(row, check);
+    for (const [key] of sets) written.add(nameOf(key));
+    for (const key of deletes) written.add(nameOf(key));
+    for (const key of increments) grown.add(nameOf(key));
   }
   return { group, rest, changed: written.union(grown) };
 }
@@ -159,4 +160,9 @@ function firstGroup(
 /** Tells keys apart, as long as none differ in the type of a part alone. */
 function nameOf(key: Deno.KvKey): string {
   return key.join("\0");
+}
+
+/** Roughly, in bytes. */
+function sizeOf(key: Deno.KvKey): number {
+  return key.reduce<number>((size, part) => size + (typeof part === "string" ? part.length : 10), 0);
 }

@@ -58,9 +58,14 @@ Deno.test.each([
     TWOS,
   ],
   ["the very same check", upTo(30).map((name) => ({ ...change(name), checks: [SHARED] })), [30]],
-  ["a row set twice", [0, 1, 0].map((name) => change(name)), [2, 1]],
-  ["a row set and deleted", [change(0), { ...NO_CHANGE, deletes: [["rows", 0, 0]] }, change(1)], [2, 1]],
-  ["a row set and checked", [{ checks: [check("rows", 0, 0)], sets: [] }, change(0)], [1, 1]],
+  ["a row set twice", [0, 1, 0].map((name) => change(name)), [3]],
+  ["a row set and deleted", [change(0), { ...NO_CHANGE, deletes: [["rows", 0, 0]] }, change(1)], [3]],
+  ["a row checked and then set", [{ checks: [check("rows", 0, 0)], sets: [] }, change(0)], [2]],
+  ["a row set and then checked", [change(0), { checks: [check("rows", 0, 0)], sets: [] }], [1, 1]],
+  ["a row deleted and then checked", [
+    { ...NO_CHANGE, deletes: [["rows", 0, 0]] },
+    { checks: [check("rows", 0, 0)], sets: [] },
+  ], [1, 1]],
   ["one that is too much for others", [change(0, { rows: 950 }), change(1)], [1, 1]],
 ])(
   "GroupCommit.commit() joins what comes at once as far as a commit takes it: %s",
@@ -83,6 +88,17 @@ Deno.test("GroupCommit.commit() sets and deletes, and sets the watched row, whos
   assertEquals(kept.map(({ key }) => key), [["rows", 1, 0], WATCHED]);
   assertEquals(fixture.watched.version, kept[1]?.versionstamp);
   assertEquals(kept.map((row) => row.versionstamp), [versionstamp, versionstamp]);
+});
+
+Deno.test("GroupCommit.commit() changes a row in the order in which that was asked for", async () => {
+  using fixture = await Fixture.open();
+  const gone: Change = { ...NO_CHANGE, deletes: [["rows", 0, 0], ["rows", 1, 0]] };
+  const twice: Change = { ...NO_CHANGE, sets: [[["rows", 2, 0], new Uint8Array([2])]] };
+
+  assertEquals(await fixture.sizes([change(0), gone, change(1), change(2), twice]), [5]);
+
+  assertEquals(await Promise.all([0, 1].map((name) => fixture.has(["rows", name, 0]))), [false, true]);
+  assertEquals((await fixture.kv.get(["rows", 2, 0])).value, new Uint8Array([2]));
 });
 
 Deno.test("GroupCommit.commit() refuses only the changes whose checks fail", async () => {
