@@ -18,7 +18,6 @@ import { describeError, type Log } from "./http/log.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createResponse, ownOf } from "./http/response.ts";
 import { createMatcher, type Route } from "./http/router.ts";
-import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { ADMITTED, REFUSED, REQUEST_DURATION, REQUESTS } from "./metrics/metrics.ts";
 

@@ -108,14 +108,15 @@ async function simulate(options: Options): Promise<boolean> {
   const latencies: number[] = [];
   const origins = servers.map(({ origin }) => origin);
   const everything = { origins, customers, isCreate: options.isCreate, latencies };
+  let warmedUp = 0;
   if (limit > 0) await minuteBegins();
   if (limit === 0) {
     note("Warming up.");
     await sendClosedLoop({ ...everything, end: performance.now() + WARM_UP }, options.connections);
+    warmedUp = customers.reduce((sum, { admitted }) => sum + admitted, 0);
     for (const customer of customers) customer.admitted = customer.refused = customer.failed = 0;
     everything.latencies.length = 0;
   }
-  const usedBefore = limit > 0 ? 0 : await usedToday(servers, customers.map(({ id }) => id));
   const before = await total(servers);
   const seconds = limit > 0 ? 58 : options.seconds;
   const traffic = { ...everything, end: performance.now() + seconds * 1_000 };
@@ -128,7 +129,7 @@ async function simulate(options: Options): Promise<boolean> {
   await killing;
   await delay(3_000 + 20 * options.network.latency);
   const after = await total(servers);
-  const used = await usedToday(servers, customers.map(({ id }) => id)) - usedBefore;
+  const used = await usedToday(servers, customers.map(({ id }) => id)) - warmedUp;
   report({ options, customers, latencies, seconds, used, before, after });
   return limit === 0 || customers.every(({ admitted }) => admitted <= limit);
 }
