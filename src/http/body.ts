@@ -91,10 +91,12 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   });
   // A body of known length ends there by itself (RFC 9112 section 6.3).
   const sized = request.headers.get("content-length") !== null;
-  const reader = sized ? undefined : (request.body ?? new Blob().stream()).getReader();
-  const reading = reader ? readChunks(reader, rules) : request.bytes();
-  reading.then(resolve, reject);
+  let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   try {
+    // Deno throws here once the request has been answered.
+    if (!sized) reader = (request.body ?? new Blob().stream()).getReader();
+    const reading = reader ? readChunks(reader, rules) : request.bytes();
+    reading.then(resolve, reject);
     const bytes = await inTime;
     if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;

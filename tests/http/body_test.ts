@@ -4,6 +4,7 @@ import { BODY_RULES, type BodyRules, readJsonObject } from "../../src/http/body.
 import { ApiError, type ErrorCode } from "../../src/http/error.ts";
 import { Server } from "../../src/http/server.ts";
 import { Harness } from "../harness.ts";
+import { VirtualTime } from "../virtual_time.ts";
 
 const SHORT: BodyRules = { maxBytes: 10, timeoutMs: 60_000, chunked: false };
 const MERGE_PATCH = "application/merge-patch+json";
@@ -39,6 +40,26 @@ function endlessBody() {
   const cancel = () => void (source.cancelled = true);
   return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
 }
+
+Deno.test("readJsonObject() leaves nothing behind that fails later where a body cannot be read any more", async () => {
+  using time = new VirtualTime();
+  const failures: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    failures.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", note);
+  const headers = { "content-type": "application/json" };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: endlessBody().stream });
+  const lock = request.body?.getReader();
+
+  await assertRefused(readJsonObject(request, BODY_RULES), "invalid_request", "ended before");
+  await time.advance(20_000);
+
+  assertEquals(failures, []);
+  globalThis.removeEventListener("unhandledrejection", note);
+  lock?.releaseLock();
+});
 
 Deno.test.each<Record<string, string>>([
   { "content-type": "application/json" },
