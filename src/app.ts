@@ -1,4 +1,4 @@
-import { type Admission, type Entry, type Gate, unauthorized } from "./access/admission.ts";
+import { type Admission, type Gate, type PendingAdmission, unauthorized } from "./access/admission.ts";
 import { refusedResponse, withLimitHeaders } from "./access/limit_headers.ts";
 import { wrongOperatorToken } from "./access/operator_token.ts";
 import { type Arrival, BAD_HOST, BASE_PATH, isForOperator, isVersioned, patternOf } from "./arrival.ts";
@@ -71,14 +71,15 @@ export function createApp(
     const arrival = arrive(request, info);
     if (inFlight.isStopping) return finish(arrival, refused(STOPPING));
     if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
-    const entry = enter(arrival);
-    return inFlight.answer({
-      started: arrival.started,
-      ready: entry?.ready,
-      work: (budget) => answer(arrival, entry, budget),
-      finish: (answer) => finish(arrival, answer),
-      fail: (error) => finish(arrival, refused(problemOf(error, arrival))),
-    });
+    const fail = (error: unknown) => finish(arrival, refused(problemOf(error, arrival)));
+    try {
+      const pending = enter(arrival);
+      const work = (budget: Budget) => answer(arrival, pending, budget);
+      const done = (answer: Answer) => finish(arrival, answer);
+      return inFlight.answer({ started: arrival.started, ready: pending?.ready, work, finish: done, fail });
+    } catch (error) {
+      return fail(error);
+    }
   };
 
   function arrive(request: Request, info: ConnectionInfo): Arrival {
@@ -97,13 +98,17 @@ export function createApp(
     };
   }
 
-  function answer(arrival: Arrival, entry: Entry | undefined, budget: Budget): Answer | Promise<Answer> {
+  function answer(
+    arrival: Arrival,
+    pending: PendingAdmission | undefined,
+    budget: Budget,
+  ): Answer | Promise<Answer> {
     const charged = (admission: Admission | undefined) => {
       if (admission) countAdmission(admission);
       const responding = () => respond(arrival, admission, budget);
       return attempt(responding, (response) => ({ response, admission }), arrival, admission);
     };
-    return attempt(() => entry?.admit(), charged, arrival);
+    return attempt(() => pending?.admit(), charged, arrival);
   }
 
   /** What `use` makes of what `work` comes to, or the answer to what it throws. */
@@ -123,7 +128,7 @@ export function createApp(
   }
 
   /** What it takes to charge whoever the request is to be charged to. */
-  function enter(arrival: Arrival): Entry | undefined {
+  function enter(arrival: Arrival): PendingAdmission | undefined {
     const { request, matched, now, address } = arrival;
     const access = matched.kind === "route" ? matched.route.access : "key";
     if (access === "public" || request.method === "OPTIONS") return undefined;

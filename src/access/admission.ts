@@ -21,8 +21,8 @@ export interface Admission {
   readonly decision: Decision;
 }
 
-/** A request that is about to be charged. */
-export interface Entry {
+/** A request that is about to be charged. Where that takes a commit, it is on its way already. */
+export interface PendingAdmission {
   /**
    * Resolves when what is in memory is true, for many at a time; undefined where nothing is waited for.
    *
@@ -61,7 +61,7 @@ export class Gate {
   }
 
   /** Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. */
-  enter(authorization: string | null, address: () => string, now: number): Entry {
+  enter(authorization: string | null, address: () => string, now: number): PendingAdmission {
     const recalled = authorization === null ? undefined : this.#directory.recall(authorization, now);
     if (authorization === null || (recalled === undefined && !this.#directory.mayOpen(authorization))) {
       return { ready: undefined, admit: () => this.#admitAddress(address(), now) };

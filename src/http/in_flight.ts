@@ -40,7 +40,7 @@ export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
-/** How a request is answered. */
+/** How a request is answered; nothing of it throws. */
 export interface InTime<Answer, Result> {
   /** When it came, by `performance.now()`. */
   readonly started: number;
@@ -53,12 +53,9 @@ export interface InTime<Answer, Result> {
   readonly fail: (error: unknown) => Result;
 }
 
-/** A promise that is waited for in time, by so many requests for their answer. */
-interface Wait<Value> {
-  readonly awaited: Promise<Value>;
-  readonly inTime: Promise<Value>;
+/** A promise that is waited for in time. */
+interface Wait {
   readonly budget: Budget;
-  readonly requests: number;
   readonly giveUp: (reason: OutOfTime) => void;
 }
 
@@ -85,11 +82,11 @@ interface Wait<Value> {
 export class InFlight {
   readonly #limits: InFlightLimits;
   /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
-  readonly #waits: (Wait<unknown> | undefined)[] = [];
+  readonly #waits: (Wait | undefined)[] = [];
   readonly #freePlaces: number[] = [];
   readonly #answered: PromiseWithResolvers<void> = Promise.withResolvers();
-  /** What requests have begun to wait for together. */
-  #shared: Wait<void> | undefined;
+  /** What requests wait for together, and the same in time. */
+  #shared: { readonly ready: Promise<void>; readonly inTime: Promise<void> } | undefined;
   #size = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
   /** When the last request is answered at the latest, by `performance.now()`. */
@@ -115,21 +112,20 @@ export class InFlight {
   }
 
   /**
-   * Answers a request in time, also if what it waits for is not. Those who wait for the same share a promise, and
-   * the time of the first of them.
+   * Answers a request in time, even if what it waits for never comes. Those who wait for the same share a promise,
+   * and the time of the first of them.
    */
   answer<Answer, Result>(request: InTime<Answer, Result>): Result | Promise<Result> {
+    this.#size++;
     const { ready, started } = request;
     if (ready === undefined) return this.#begin(request);
-    if (this.#shared?.awaited !== ready) this.#shared = this.#wait(ready, this.#budget(started), 0);
-    this.#size++;
-    return this.#shared.inTime.then(
-      () => (this.#size--, this.#begin(request)),
-      (error) => (this.#size--, request.fail(error)),
+    return this.#together(ready, started).then(
+      () => this.#begin(request),
+      (error) => this.#leave(request.fail(error)),
     );
   }
 
-  /** Resolves once every request is answered; that takes hardly longer than the limits say. */
+  /** Resolves once every request is answered; that takes no longer than the limits say. */
   async stop(): Promise<void> {
     this.#lastEnd = performance.now() + this.#limits.stopMs;
     if (this.size === 0) this.#rest();
@@ -139,43 +135,57 @@ export class InFlight {
   #begin<Answer, Result>({ started, work, finish, fail }: InTime<Answer, Result>): Result | Promise<Result> {
     const budget = this.#budget(started);
     const answer = work(budget);
-    return answer instanceof Promise
-      ? this.#wait(answer, budget, 1).inTime.then(finish, fail)
-      : finish(answer);
+    if (!(answer instanceof Promise)) return this.#leave(finish(answer));
+    return this.#inTime(answer, budget).then(
+      (answer) => this.#leave(finish(answer)),
+      (error) => this.#leave(fail(error)),
+    );
+  }
+
+  #leave<Result>(result: Result): Result {
+    if (--this.#size === 0 && this.isStopping) this.#rest();
+    return result;
+  }
+
+  #together(ready: Promise<void>, started: number): Promise<void> {
+    if (this.#shared?.ready === ready) return this.#shared.inTime;
+    const shared = { ready, inTime: this.#inTime(ready, this.#budget(started)) };
+    this.#shared = shared;
+    // Whoever comes with it later has time of its own.
+    const forget = () => void (this.#shared === shared && (this.#shared = undefined));
+    shared.inTime.then(forget, forget);
+    return shared.inTime;
   }
 
   #budget(started: number): Budget {
     return new Budget(started + this.#limits.budgetMs);
   }
 
-  #wait<Value>(awaited: Promise<Value>, budget: Budget, requests: number): Wait<Value> {
-    const { promise: inTime, resolve, reject } = Promise.withResolvers<Value>();
-    const wait = { awaited, inTime, budget, requests, giveUp: reject };
+  #inTime<Value>(awaited: Promise<Value>, budget: Budget): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const wait = { budget, giveUp: reject };
     const place = this.#freePlaces.pop() ?? this.#waits.length;
     this.#waits[place] = wait;
-    this.#size += requests;
     this.#timer ??= setInterval(() => this.#tick(), TICK);
     awaited.then(
-      (value) => (this.#end(place, wait), resolve(value)),
-      (error) => (this.#end(place, wait), reject(error)),
+      (value) => (this.#free(place, wait), resolve(value)),
+      (error) => (this.#free(place, wait), reject(error)),
     );
-    return wait;
+    return promise;
   }
 
-  /** Frees a place; what was given up ends again when its work does. */
-  #end(place: number, wait: Wait<unknown>): void {
+  /** Frees a place; what was given up comes here again when it settles. */
+  #free(place: number, wait: Wait): void {
     if (this.#waits[place] !== wait) return;
     this.#waits[place] = undefined;
     this.#freePlaces.push(place);
-    this.#size -= wait.requests;
-    if (this.#shared === wait) this.#shared = undefined;
   }
 
   #tick(): void {
     const now = performance.now();
     this.#waits.forEach((wait, place) => {
       if (!wait || Math.min(wait.budget.deadline, this.#lastEnd) > now) return;
-      this.#end(place, wait);
+      this.#free(place, wait);
       wait.giveUp(new OutOfTime());
     });
     // Not before: a timer costs as much as a request, and the next one is there before long.
