@@ -3,7 +3,7 @@ import { type Along, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
 import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, type Watched } from "../kv/versions.ts";
+import { raise, touch, type Watched } from "../kv/versions.ts";
 import { type Account, accountKey, apiKeyKey } from "./account.ts";
 import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
 import { type Issued, IssueInDoubt } from "./issue.ts";
@@ -22,8 +22,6 @@ export interface AccountState {
   readonly versionstamp: string;
 }
 
-/** The version of its row is all that matters. */
-const ACCESS = encodeJson({});
 const LIST_PAGE = 500;
 
 /**
@@ -178,7 +176,7 @@ export class AccountStore {
   async #commit(build: Build): Promise<CommitResult> {
     const result = await settled(this.#store.commit((operation) => {
       build(operation);
-      operation.set(this.#access.key, ACCESS);
+      touch(operation, this.#access);
     }));
     if (result.ok) raise(this.#access, result.versionstamp);
     return result;

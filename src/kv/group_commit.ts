@@ -2,9 +2,9 @@ import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { CommitResult } from "./commit.ts";
 import { RoundTrip } from "./round_trip.ts";
-import { encodeJson, type Entry, versionstampOf } from "./row.ts";
+import { type Entry, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
-import { raise, type Watched } from "./versions.ts";
+import { raise, touch, type Watched } from "./versions.ts";
 
 /** A key and the value to store under it. */
 export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
@@ -28,11 +28,10 @@ type WaitingChange = Waiting<Change, CommitResult>;
 
 /** Commits at a time to a KV that is far away. */
 const LANES = 3;
-/** What one atomic operation takes, with some room for what is not counted here. */
-const MAX_BYTES = 600_000;
+/** What one atomic operation takes of keys, values and mutations, with some room for what is not counted here. */
+const MAX_KEY_BYTES = 75_000;
+const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
-/** What a watched row holds; only its version counts. */
-const CHANGED = encodeJson({});
 
 /**
  * Joins changes that wait into one commit, as databases do to share what it costs to make one durable. When one
@@ -99,7 +98,7 @@ export class GroupCommit {
         for (const key of item.deletes ?? []) operation.delete(key);
         for (const key of item.increments ?? []) operation.sum(key, 1n);
       }
-      if (this.#watched) operation.set(this.#watched.key, CHANGED);
+      if (this.#watched) touch(operation, this.#watched);
     }, checks.map(({ key }) => key));
   }
 }
@@ -117,10 +116,7 @@ function innocent(
   return group.filter(({ item }) => !item.checks.some((check) => failed.has(check)));
 }
 
-/**
- * As many as fit into one atomic operation, which changes rows in their order. But who checks a row that one
- * before writes has to see that first; and of two who check the same row, both have to carry the very same check.
- */
+/** As many as fit into one atomic operation, which carries them out in their order. */
 function firstGroup(
   waiting: readonly WaitingChange[],
   maxChecks: number,
@@ -130,32 +126,45 @@ function firstGroup(
   const checked = new Map<string, Deno.AtomicCheck>();
   const written = new Set<string>();
   const grown = new Set<string>();
+  // Without checks nobody depends on another, and rows need no names.
   const isChecking = waiting.some(({ item: { checks } }) => checks.length > 0);
-  let [bytes, mutations] = [0, 0];
+  let [keyBytes, valueBytes, mutations] = [0, 0, 0];
   for (const call of waiting) {
     const { checks, sets, deletes = [], increments = [] } = call.item;
     const reads = checks.map((check) => [nameOf(check.key), check] as const);
     const news = reads.filter(([row]) => !checked.has(row));
+    const grows = isChecking ? new Set(increments.map(nameOf)) : NOTHING;
     const count = sets.length + deletes.length + increments.length;
-    let size = 0;
-    for (const [key, value] of sets) size += sizeOf(key) + value.length;
-    for (const key of deletes) size += sizeOf(key);
+    let [keySize, valueSize] = [0, 0];
+    for (const [key, value] of sets) {
+      keySize += sizeOf(key);
+      valueSize += value.length;
+    }
+    for (const key of deletes) keySize += sizeOf(key);
+    // Who checks a row has to see what those before made of it, unless all of them only count in it and carry the
+    // very same check: which of them comes first makes no difference.
     const fits = group.length === 0 ||
-      bytes + size <= MAX_BYTES && mutations + count <= MAX_MUTATIONS &&
+      keyBytes + keySize <= MAX_KEY_BYTES && valueBytes + valueSize <= MAX_VALUE_BYTES &&
+        mutations + count <= MAX_MUTATIONS &&
         checked.size + news.length <= maxChecks &&
-        reads.every(([row, check]) => !written.has(row) && (checked.get(row) ?? check) === check);
+        reads.every(([row, check]) =>
+          !written.has(row) && (!grown.has(row) || grows.has(row)) && (checked.get(row) ?? check) === check
+        );
     (fits ? group : rest).push(call);
     if (!fits) continue;
-    bytes += size;
+    keyBytes += keySize;
+    valueBytes += valueSize;
     mutations += count;
     if (!isChecking) continue;
     for (const [row, check] of news) checked.set(row, check);
     for (const [key] of sets) written.add(nameOf(key));
     for (const key of deletes) written.add(nameOf(key));
-    for (const key of increments) grown.add(nameOf(key));
+    for (const row of grows) grown.add(row);
   }
   return { group, rest, changed: written.union(grown) };
 }
+
+const NOTHING: ReadonlySet<string> = new Set();
 
 /** Tells keys apart, as long as none differ in the type of a part alone. */
 function nameOf(key: Deno.KvKey): string {
@@ -164,5 +173,5 @@ function nameOf(key: Deno.KvKey): string {
 
 /** Roughly, in bytes. */
 function sizeOf(key: Deno.KvKey): number {
-  return key.reduce<number>((size, part) => size + (typeof part === "string" ? part.length : 10), 0);
+  return key.reduce<number>((size, part) => size + (typeof part === "string" ? part.length + 2 : 10), 0);
 }

@@ -1,5 +1,6 @@
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { RoundTrip } from "./round_trip.ts";
+import { encodeJson } from "./row.ts";
 import type { Store } from "./store.ts";
 
 /** A row whose version is watched: it changes whenever something does that is kept in memory. */
@@ -112,6 +113,14 @@ export class Versions {
     }
     this.#lookedAt = Math.max(this.#lookedAt, started);
   }
+}
+
+/** What a watched row holds: only its version matters. */
+const CHANGED = encodeJson({});
+
+/** Has a commit change the version of a row. */
+export function touch(operation: Deno.AtomicOperation, { key }: Watched): void {
+  operation.set(key, CHANGED);
 }
 
 /** Takes note of a version that was seen. */

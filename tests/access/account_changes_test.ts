@@ -160,3 +160,19 @@ Deno.test("Quota.apply() takes over no version of the row that is older than the
   assertEquals(quota.admit(NOON)?.refusal, "minute");
   assertEquals(quota.needsCommit(NOON + 60_000), true);
 });
+
+Deno.test("Quota.apply() tells whoever waited of the limits that it was charged under", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 2, day: 99 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1", roll(UNUSED, NOON), "1");
+  const reply = quota.waiting.wait();
+  const plan = quota.plan(NOON, times);
+
+  quota.update({ ...account, limits: { minute: 60, day: 1_000 } }, "2", { ...plan.usage, used: 2 }, "3");
+  quota.apply(plan, "2", NOON, times);
+
+  const decision = await reply;
+  assert(decision !== STALE);
+  assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
+});

@@ -42,6 +42,7 @@ const TWOS = [2, 2, 1];
 const check = (...key: Deno.KvKey) => ({ key, versionstamp: null });
 
 const SHARED = check("shared");
+const LONG = "k".repeat(1_000);
 
 Deno.test.each([
   ["few small ones", upTo(30).map((name) => change(name)), [30]],
@@ -66,6 +67,39 @@ Deno.test.each([
     { ...NO_CHANGE, deletes: [["rows", 0, 0]] },
     { checks: [check("rows", 0, 0)], sets: [] },
   ], [1, 1]],
+  ["a row grown and then checked", [
+    { ...NO_CHANGE, increments: [["rows", 0, 0]] },
+    { checks: [check("rows", 0, 0)], sets: [] },
+  ], [1, 1]],
+  [
+    "a row checked by all who count in it",
+    upTo(3).map(() => ({
+      checks: [SHARED],
+      sets: [],
+      increments: [SHARED.key],
+    })),
+    [3],
+  ],
+  ["a row checked and counted in, and then set", [
+    { checks: [SHARED], sets: [], increments: [SHARED.key] },
+    { checks: [SHARED], sets: [[SHARED.key, new Uint8Array()]] },
+  ], [1, 1]],
+  [
+    "many long keys set",
+    upTo(8).map((name) => ({
+      checks: [],
+      sets: upTo(10).map((row): Row => [[LONG, name, row], new Uint8Array()]),
+    })),
+    [7, 1],
+  ],
+  [
+    "many long keys deleted",
+    upTo(8).map((name) => ({
+      ...NO_CHANGE,
+      deletes: upTo(10).map((row) => [LONG, name, row]),
+    })),
+    [7, 1],
+  ],
   ["one that is too much for others", [change(0, { rows: 950 }), change(1)], [1, 1]],
 ])(
   "GroupCommit.commit() joins what comes at once as far as a commit takes it: %s",
