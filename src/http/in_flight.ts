@@ -40,7 +40,7 @@ export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
-/** How a request is answered; nothing of it throws. */
+/** How a request is answered; its work rejects rather than to throw. */
 export interface InTime<Answer, Result> {
   /** When it came, by `performance.now()`. */
   readonly started: number;
@@ -121,7 +121,7 @@ export class InFlight {
     if (ready === undefined) return this.#begin(request);
     return this.#together(ready, started).then(
       () => this.#begin(request),
-      (error) => this.#leave(request.fail(error)),
+      (error) => (this.#leave(), request.fail(error)),
     );
   }
 
@@ -135,16 +135,18 @@ export class InFlight {
   #begin<Answer, Result>({ started, work, finish, fail }: InTime<Answer, Result>): Result | Promise<Result> {
     const budget = this.#budget(started);
     const answer = work(budget);
-    if (!(answer instanceof Promise)) return this.#leave(finish(answer));
+    if (!(answer instanceof Promise)) {
+      this.#leave();
+      return finish(answer);
+    }
     return this.#inTime(answer, budget).then(
-      (answer) => this.#leave(finish(answer)),
-      (error) => this.#leave(fail(error)),
+      (answer) => (this.#leave(), finish(answer)),
+      (error) => (this.#leave(), fail(error)),
     );
   }
 
-  #leave<Result>(result: Result): Result {
+  #leave(): void {
     if (--this.#size === 0 && this.isStopping) this.#rest();
-    return result;
   }
 
   #together(ready: Promise<void>, started: number): Promise<void> {

@@ -133,7 +133,7 @@ function firstGroup(
     const { checks, sets, deletes = [], increments = [] } = call.item;
     const reads = checks.map((check) => [nameOf(check.key), check] as const);
     const news = reads.filter(([row]) => !checked.has(row));
-    const grows = isChecking ? new Set(increments.map(nameOf)) : NOTHING;
+    const grows = new Set(increments.map(nameOf));
     const count = sets.length + deletes.length + increments.length;
     let [keySize, valueSize] = [0, 0];
     for (const [key, value] of sets) {
@@ -163,8 +163,6 @@ function firstGroup(
   }
   return { group, rest, changed: written.union(grown) };
 }
-
-const NOTHING: ReadonlySet<string> = new Set();
 
 /** Tells keys apart, as long as none differ in the type of a part alone. */
 function nameOf(key: Deno.KvKey): string {
