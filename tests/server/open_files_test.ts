@@ -65,9 +65,12 @@ async function tryToOpen(port: number): Promise<RawConnection | undefined> {
   try {
     return await RawConnection.open(port);
   } catch (error) {
-    // Reset are those that wait in the queue of a listener when it is closed.
-    const { ConnectionRefused, ConnectionReset } = Deno.errors;
-    if ([ConnectionRefused, ConnectionReset].some((kind) => error instanceof kind)) return undefined;
+    // Reset are those that wait in the queue of a listener when it is closed: some before Deno has asked for their
+    // address.
+    const { ConnectionRefused, ConnectionReset, NotConnected } = Deno.errors;
+    if ([ConnectionRefused, ConnectionReset, NotConnected].some((kind) => error instanceof kind)) {
+      return undefined;
+    }
     throw error;
   }
 }
