@@ -1,4 +1,6 @@
-import type { Match } from "./http/router.ts";
+import type { JsonBody } from "./http/body.ts";
+import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
+import { createMatcher, type Match, type Route } from "./http/router.ts";
 
 /** A request as it arrived. */
 export interface Arrival {
@@ -14,12 +16,53 @@ export interface Arrival {
   readonly query: string;
   readonly matched: Match | typeof BAD_HOST;
   readonly address: () => string;
+  /** Once it is asked for: it cannot be read twice. */
+  body?: Promise<JsonBody>;
+}
+
+/** What the server knows of a request's connection. */
+export interface ConnectionInfo {
+  readonly remoteAddr: Deno.Addr;
+}
+
+/** How requests are taken in. */
+export interface ArrivalsOptions {
+  readonly routes: readonly Route[];
+  /** What the URLs in responses begin with; undefined for the origin that each request names. */
+  readonly publicUrl: string | undefined;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /** The client's address, for requests without a valid key. */
+  readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
 }
 
 /** What paths with limits begin with. */
 export const BASE_PATH = "/v1";
 /** Without a valid Host there is no telling what the path is. */
 export const BAD_HOST = { kind: "bad host" } as const;
+
+/** Finds out all that can be known of a request beforehand. */
+export function createArrivals(
+  { routes, publicUrl, clock, clientAddress }: ArrivalsOptions,
+): (request: Request, info: ConnectionInfo) => Arrival {
+  const match = createMatcher(routes);
+  const requestId = createRequestIds();
+  return function arrive(request: Request, info: ConnectionInfo): Arrival {
+    const target = targetOf(request.url);
+    const { origin, path, query } = target;
+    return {
+      request,
+      id: requestId(request),
+      now: clock(),
+      started: performance.now(),
+      base: publicUrl ?? origin,
+      path,
+      query,
+      matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,
+      address: () => clientAddress(request, info),
+    };
+  };
+}
 
 /** The route's pattern; empty where the path matches none. */
 export function patternOf(matched: Arrival["matched"]): string {

@@ -99,7 +99,7 @@ Deno.test("src imports only downward, from itself, @std and node:", async () => 
   const imports = await readImports();
 
   assert(imports["main.ts"]?.includes("./src/service.ts"));
-  assert(imports["src/app.ts"]?.includes("./http/router.ts"));
+  assert(imports["src/app.ts"]?.includes("./http/response.ts"));
   assertEquals(violations(imports), []);
 });
 

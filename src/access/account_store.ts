@@ -3,7 +3,7 @@ import { type Along, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
 import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, touch, type Watched } from "../kv/versions.ts";
+import { raise, touch, type Watched } from "../kv/watched.ts";
 import { type Account, accountKey, apiKeyKey } from "./account.ts";
 import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
 import { type Issued, IssueInDoubt } from "./issue.ts";

@@ -3,8 +3,10 @@ import { shared } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Versions } from "../kv/versions.ts";
+import { Condition, type Watched } from "../kv/watched.ts";
 import type { Account } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
+import { AdmissionCondition } from "./admission_condition.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
 import { BEARER, Directory, type DirectoryOptions } from "./directory.ts";
 import type { LeasesOptions } from "./lease_commits.ts";
@@ -19,6 +21,8 @@ export interface Admission {
   /** The account whose key was charged; undefined where the client address was. */
   readonly account: Account | undefined;
   readonly decision: Decision;
+  /** Undefined where it is certain. */
+  readonly condition?: AdmissionCondition;
 }
 
 /** A request that is about to be charged. Where that takes a commit, it is on its way already. */
@@ -52,23 +56,43 @@ export class Gate {
   readonly #versions: Versions;
   readonly #directory: Directory;
   readonly #leases: Leases;
+  readonly #access: Watched;
+  /** That access has the version that was seen last. */
+  #unchanged: Condition;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
 
   constructor(options: GateOptions) {
     this.#versions = options.versions;
+    this.#access = options.access;
+    this.#unchanged = new Condition(options.access);
     this.#directory = new Directory(options);
     this.#leases = new Leases(options);
   }
 
-  /** Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. */
-  enter(authorization: string | null, address: () => string, now: number): PendingAdmission {
+  /**
+   * Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. An
+   * optimistic one is charged at once, on a condition, where its account has a lease.
+   */
+  enter(
+    authorization: string | null,
+    address: () => string,
+    now: number,
+    isOptimistic: boolean = false,
+  ): PendingAdmission {
     const recalled = authorization === null ? undefined : this.#directory.recall(authorization, now);
     if (authorization === null || (recalled === undefined && !this.#directory.mayOpen(authorization))) {
       return { ready: undefined, admit: () => this.#admitAddress(address(), now) };
     }
-    const decide = () => this.#decide(authorization, address, now, 0);
+    const lease = isOptimistic && recalled?.label === this.#access.version
+      ? recalled.leaseAt(now)
+      : undefined;
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
-    const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
+    const early = recalled && (lease || recalled.needsCommit(now)) ? this.#charge(recalled) : undefined;
+    if (lease && early && !(early instanceof Promise)) {
+      const condition = this.#conditionOf(() => lease.left++);
+      return { ready: undefined, admit: () => ({ ...early, condition }) };
+    }
+    const decide = () => this.#decide(authorization, address, now, 0);
     const ready = this.#versions.look();
     if (early === undefined) return { ready, admit: decide };
     if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
@@ -115,6 +139,12 @@ export class Gate {
     return charged.then((charged) =>
       charged === STALE ? this.#decide(authorization, address, now, tries + 1) : charged
     );
+  }
+
+  /** Those who are admitted under the same version share a check, so that they can share a commit. */
+  #conditionOf(takeBack: () => void): AdmissionCondition {
+    if (!this.#unchanged.holds) this.#unchanged = new Condition(this.#access);
+    return new AdmissionCondition(this.#unchanged, this.#versions, takeBack);
   }
 
   #admitAddress(address: string, now: number): Admission {

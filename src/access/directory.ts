@@ -2,7 +2,7 @@ import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../kv/versions.ts";
+import type { Watched } from "../kv/watched.ts";
 import { type Account, accountKey, apiKeyKey, isOpenedBy } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
 import { Quota } from "./quota.ts";

@@ -31,7 +31,7 @@ export function leaseTimes(roundTrip: number, isShared: boolean): LeaseTimes {
 }
 
 /** A lease in the hands of the process that took it. */
-interface HeldLease extends Lease {
+export interface HeldLease extends Lease {
   /** Limits that it was taken under. */
   readonly limits: Limits;
   /** When that was, by `performance.now()`. */
@@ -59,15 +59,9 @@ export class HeldLeases {
     return this.#current.reduce((sum, { left }) => sum + left, 0);
   }
 
-  /** Whether a place can be handed out at `now` (ms since the epoch). */
-  hasPlace(usage: Usage, limits: Limits, now: number): boolean {
-    return this.#current.some((lease) => lease.left > 0 && isTrue(lease, usage, limits, now));
-  }
-
-  /** Hands out a place. */
-  take(): void {
-    const lease = this.#current.find(({ left }) => left > 0);
-    if (lease) lease.left--;
+  /** One that can hand out a place at `now` (ms since the epoch). */
+  withPlace(usage: Usage, limits: Limits, now: number): HeldLease | undefined {
+    return this.#current.find((lease) => lease.left > 0 && isTrue(lease, usage, limits, now));
   }
 
   /** Whether some ought to be settled: for they are used up, older than `life` (ms), or over. */

@@ -1,7 +1,7 @@
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../kv/versions.ts";
+import type { Watched } from "../kv/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { lowerDayTotal } from "./day_totals.ts";
 import { type LeaseTimes, leaseTimes } from "./lease.ts";

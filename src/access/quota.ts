@@ -1,8 +1,9 @@
 import { BANS } from "../metrics/metrics.ts";
 import type { Account } from "./account.ts";
-import { HeldLeases, type LeaseTimes } from "./lease.ts";
+import { type HeldLease, HeldLeases, type LeaseTimes } from "./lease.ts";
 import { decide, type Decision } from "./limit_headers.ts";
 import { Others } from "./others.ts";
+import { Pace } from "./pace.ts";
 import type { Limits } from "./plans.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
@@ -22,10 +23,8 @@ export class Quota {
   /** Refusals in the minute that the usage counts, not written yet; since when, by `performance.now()`. */
   #strikes = 0;
   #struckAt = 0;
-  /** Requests served since the last plan was carried out, when that was, and how many a ms there were before. */
-  #served = 0;
-  #plannedAt = -Infinity;
-  #rate = 0;
+  /** From one plan that was carried out to the next. */
+  readonly #pace: Pace = new Pace();
   /** With fewer places left than this, more are leased. */
   #low = 0;
 
@@ -64,9 +63,10 @@ export class Quota {
   /** Decides on a request from memory; undefined when that takes a commit. */
   admit(now: number): Decision | undefined {
     const { leases, usage, account: { limits } } = this;
-    if (leases.hasPlace(usage, limits, now)) {
-      this.#served++;
-      leases.take();
+    const lease = this.leaseAt(now);
+    if (lease) {
+      this.#pace.count();
+      lease.left--;
       return this.#decision(undefined, leases.left, now, usage, limits);
     }
     const refusal = this.#certainRefusal(now);
@@ -74,10 +74,14 @@ export class Quota {
     return this.#decision(refusal, 0, now, usage, limits);
   }
 
+  /** A lease that has a place for a request. */
+  leaseAt(now: number): HeldLease | undefined {
+    return this.leases.withPlace(this.usage, this.account.limits, now);
+  }
+
   /** Whether memory cannot decide on a request. */
   needsCommit(now: number): boolean {
-    return !this.leases.hasPlace(this.usage, this.account.limits, now) &&
-      this.#certainRefusal(now) === undefined;
+    return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
   /** Whether it is time for a commit. */
@@ -98,7 +102,7 @@ export class Quota {
   plan(now: number, { span, life }: LeaseTimes): UsagePlan {
     const { leases, usage, account: { limits } } = this;
     const waiting = this.waiting.count;
-    this.#rate = this.#served / Math.max(1, performance.now() - this.#plannedAt);
+    this.#pace.measure();
     // Those who wait came when nothing was left to hand out, and get of what has come since, too.
     if (waiting > 0) leases.endAll();
     else leases.endDue(usage, limits, now, life);
@@ -106,7 +110,7 @@ export class Quota {
       settled: leases.ending,
       strikes: this.#strikes,
       waiting,
-      ahead: Math.max(0, Math.floor(this.#rate * span) - leases.left),
+      ahead: Math.max(0, Math.floor(this.#pace.within(span)) - leases.left),
       mayHope: (usage, window) => this.#mayHope(usage, window, now),
     }, now);
   }
@@ -122,14 +126,12 @@ export class Quota {
       this.#others.seeRow();
     }
     const { epoch, minute } = usage;
-    const takenAt = performance.now();
-    const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
-    this.leases.replace(wish.settled, lease);
-    const until = this.#rate * renewal;
-    this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;
+    const lease = { epoch, minute, limits, size: ahead, left: ahead, takenAt: performance.now() };
+    this.leases.replace(wish.settled, ahead > 0 ? lease : undefined);
+    const until = this.#pace.within(renewal);
+    this.#low = ahead > 0 ? until + 1.5 * Math.sqrt(until) : 0;
     this.#strikes -= wish.strikes;
-    this.#served = granted;
-    this.#plannedAt = takenAt;
+    this.#pace.restart(granted);
     this.waiting.answer(
       granted,
       this.leases.left,
@@ -138,7 +140,7 @@ export class Quota {
       (refusal, left) => this.#decision(refusal, left, now, usage, limits),
     );
     // Those who came since the plan may find a place now.
-    if (this.leases.hasPlace(this.usage, this.account.limits, now)) this.waiting.turnAway();
+    if (this.leaseAt(now)) this.waiting.turnAway();
     if (this.waiting.count === 0) this.#others.stopHoping();
   }
 

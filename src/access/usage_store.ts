@@ -1,6 +1,6 @@
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, type Watched } from "../kv/versions.ts";
+import { raise, type Watched } from "../kv/watched.ts";
 import { dayTotalKey } from "./day_totals.ts";
 import type { UsagePlan } from "./usage_plan.ts";
 import type { Quota } from "./quota.ts";

@@ -18,6 +18,11 @@ export interface Call {
   readonly now: number;
   /** Id of the account that called; empty where none had to. */
   readonly accountId: string;
+  /**
+   * What each commit that is made for the caller has to check: that no account has changed since it was admitted.
+   * Empty where that is certain.
+   */
+  readonly checks: readonly Deno.AtomicCheck[];
   /** The client's address. */
   readonly address: () => string;
   /** Reads the request's body as `readJsonObject` does; the client may take its time. */
@@ -33,6 +38,8 @@ export interface Route {
   readonly path: string;
   readonly access: Access;
   readonly handler: Handler;
+  /** Whether the handler changes nothing but in commits with its call's checks. */
+  readonly checksInCommit?: boolean;
 }
 
 /** What the table says of a method and path; `path` is the pattern that the path matched. */

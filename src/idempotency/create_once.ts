@@ -49,13 +49,15 @@ export function createOnce<Item>(
   creation: Creation<Item>,
 ): Promise<Response> {
   const key = readIdempotencyKey(request);
-  if (key === undefined) return retried(() => create(creation, () => NO_CHANGE));
-  return createWithKey([call.accountId, creation.operation, key], call.now, replies, creation);
+  if (key === undefined) {
+    return retried(() => create(creation, () => ({ ...NO_CHANGE, checks: call.checks })));
+  }
+  return createWithKey([call.accountId, creation.operation, key], call, replies, creation);
 }
 
 async function createWithKey<Item>(
   name: ReplyName,
-  now: number,
+  { now, checks }: Call,
   replies: ReplyStore,
   creation: Creation<Item>,
 ): Promise<Response> {
@@ -73,7 +75,7 @@ async function createWithKey<Item>(
     if (count >= MAX_REPLIES) throw tooManyReplies(now);
     try {
       return await create(creation, (item) => ({
-        checks: [{ key: replyKey(name), versionstamp }],
+        checks: [...checks, { key: replyKey(name), versionstamp }],
         sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
         increments: [replyCountKey(accountId, now)],
       }));

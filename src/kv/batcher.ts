@@ -49,11 +49,14 @@ export function batched<Item, Result>(
 
   async function drain(): Promise<void> {
     running++;
+    let gatherFirst = gather;
     while (waiting.length > 0 && !isGathering) {
       isGathering = true;
       await Promise.resolve();
-      await gather?.(() => waiting.length);
+      await gatherFirst?.(() => waiting.length);
       isGathering = false;
+      // Meanwhile the next round gathers by itself.
+      gatherFirst = undefined;
       const round = waiting;
       waiting = [];
       try {

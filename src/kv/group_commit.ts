@@ -4,7 +4,7 @@ import type { CommitResult } from "./commit.ts";
 import { RoundTrip } from "./round_trip.ts";
 import { type Entry, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
-import { raise, touch, type Watched } from "./versions.ts";
+import { Condition, Outdated, raise, touch, type Watched } from "./watched.ts";
 
 /** A key and the value to store under it. */
 export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
@@ -41,6 +41,7 @@ export class GroupCommit {
   /**
    * Carries out all of a change, or nothing of it.
    *
+   * @throws {Outdated} where nothing was done because a Condition among its checks does not hold.
    * @throws {StoreUnavailable}
    */
   readonly commit: (change: Change) => Promise<CommitResult>;
@@ -84,9 +85,29 @@ export class GroupCommit {
       for (const { reject } of group) reject(error);
       return;
     }
-    if (result.ok && this.#watched) raise(this.#watched, result.versionstamp);
-    const others = result.ok ? [] : innocent(group, checks, result.rows);
-    for (const call of group) if (!others.includes(call)) call.resolve(result);
+    checks.forEach((check, index) => {
+      if (!(check instanceof Condition)) return;
+      if (result.ok) check.seeHold(started);
+      else check.seeRow(result.rows[index] ?? null);
+    });
+    if (!result.ok) return await this.#goOn(group, failedChecks(checks, result.rows), result);
+    if (this.#watched) raise(this.#watched, result.versionstamp);
+    for (const { resolve } of group) resolve(result);
+  }
+
+  /** Goes on with those whose checks have not failed, after a commit that was refused; with nobody, if none has. */
+  async #goOn(
+    group: readonly WaitingChange[],
+    failed: readonly Deno.AtomicCheck[],
+    refused: CommitResult,
+  ): Promise<void> {
+    const others: WaitingChange[] = [];
+    for (const call of group) {
+      const own = call.item.checks.filter((check) => failed.includes(check));
+      if (own.some((check) => check instanceof Condition)) call.reject(new Outdated());
+      else if (own.length > 0 || failed.length === 0) call.resolve(refused);
+      else others.push(call);
+    }
     if (others.length > 0) await this.#commitGroup(others);
   }
 
@@ -103,17 +124,12 @@ export class GroupCommit {
   }
 }
 
-/** Those for which a commit was not refused, as the rows they check show; none if it cannot be told. */
-function innocent(
-  group: readonly WaitingChange[],
+/** The checks for which a commit was refused, as their rows show. */
+function failedChecks(
   checks: readonly Deno.AtomicCheck[],
   rows: readonly (Entry | null)[],
-): WaitingChange[] {
-  const failed = new Set(
-    checks.filter(({ versionstamp }, index) => versionstampOf(rows[index] ?? null) !== versionstamp),
-  );
-  if (failed.size === 0) return [];
-  return group.filter(({ item }) => !item.checks.some((check) => failed.has(check)));
+): Deno.AtomicCheck[] {
+  return checks.filter(({ versionstamp }, index) => versionstampOf(rows[index] ?? null) !== versionstamp);
 }
 
 /** As many as fit into one atomic operation, which carries them out in their order. */
@@ -126,8 +142,9 @@ function firstGroup(
   const checked = new Map<string, Deno.AtomicCheck>();
   const written = new Set<string>();
   const grown = new Set<string>();
-  // Without checks nobody depends on another, and rows need no names.
-  const isChecking = waiting.some(({ item: { checks } }) => checks.length > 0);
+  // Only rows that may be checked need names.
+  const checkedRoots = new Set(waiting.flatMap(({ item: { checks } }) => checks.map(({ key }) => key[0])));
+  const note = (key: Deno.KvKey, names: Set<string>) => checkedRoots.has(key[0]) && names.add(nameOf(key));
   let [keyBytes, valueBytes, mutations] = [0, 0, 0];
   for (const call of waiting) {
     const { checks, sets, deletes = [], increments = [] } = call.item;
@@ -155,11 +172,10 @@ function firstGroup(
     keyBytes += keySize;
     valueBytes += valueSize;
     mutations += count;
-    if (!isChecking) continue;
     for (const [row, check] of news) checked.set(row, check);
-    for (const [key] of sets) written.add(nameOf(key));
-    for (const key of deletes) written.add(nameOf(key));
-    for (const row of grows) grown.add(row);
+    for (const [key] of sets) note(key, written);
+    for (const key of deletes) note(key, written);
+    for (const key of increments) note(key, grown);
   }
   return { group, rest, changed: written.union(grown) };
 }

@@ -103,9 +103,9 @@ export class Sequence {
   /** Takes the next range in the background, where the one in use is half gone before long. */
   #refill(): void {
     const { next, end } = this.#range;
-    const isBusy = this.#size > 1 && performance.now() - this.#takenAt < BUSY;
     const isLow = end - next < this.#size / 2;
-    if (!this.#roundTrip.isFar || !isBusy || !isLow || this.#spare || this.#refilling) return;
+    if (!this.#roundTrip.isFar || !isLow || this.#spare || this.#refilling) return;
+    if (this.#size === 1 || performance.now() - this.#takenAt >= BUSY) return;
     this.#refilling = this.#takeSpare(this.#size).catch(() => {}).finally(() => this.#refilling = undefined);
   }
 

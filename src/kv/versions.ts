@@ -1,14 +1,7 @@
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { RoundTrip } from "./round_trip.ts";
-import { encodeJson } from "./row.ts";
 import type { Store } from "./store.ts";
-
-/** A row whose version is watched: it changes whenever something does that is kept in memory. */
-export interface Watched {
-  readonly key: Deno.KvKey;
-  /** Its version, as far as it is known; "" where there is no row. Versions compare as strings. */
-  version: string;
-}
+import { type Condition, Outdated, raise, type Watched } from "./watched.ts";
 
 /** How looks are taken. */
 export interface VersionsOptions {
@@ -87,6 +80,21 @@ export class Versions {
     return this.#next ??= this.#startNext();
   }
 
+  /**
+   * Resolves if a condition has held since this time, by `performance.now()`: looks, unless a commit has found out.
+   *
+   * @throws {Outdated} if it does not hold.
+   * @throws {StoreUnavailable}
+   */
+  confirm(condition: Condition, since: number): Promise<void> | undefined {
+    return condition.heldSince(since) ? undefined : this.#lookWhether(condition);
+  }
+
+  async #lookWhether(condition: Condition): Promise<void> {
+    await this.look();
+    if (!condition.holds) throw new Outdated();
+  }
+
   async #startNext(): Promise<void> {
     const before = this.#asked - 1;
     await this.#roundTrip.gather(() => this.#asked - before, ENOUGH);
@@ -113,17 +121,4 @@ export class Versions {
     }
     this.#lookedAt = Math.max(this.#lookedAt, started);
   }
-}
-
-/** What a watched row holds: only its version matters. */
-const CHANGED = encodeJson({});
-
-/** Has a commit change the version of a row. */
-export function touch(operation: Deno.AtomicOperation, { key }: Watched): void {
-  operation.set(key, CHANGED);
-}
-
-/** Takes note of a version that was seen. */
-export function raise(row: Watched, versionstamp: string): void {
-  if (versionstamp > row.version) row.version = versionstamp;
 }

@@ -10,6 +10,7 @@ export function messageRoutes(messages: MessageStore, replies: ReplyStore): Rout
     method: "POST",
     path: "/v1/messages",
     access: "key",
+    checksInCommit: true,
     handler: async function createMessage(request, call) {
       const { bytes, object } = await call.readBody();
       const newMessage = { message: parseMessage(object), accountId: call.accountId };

@@ -153,8 +153,11 @@ function fitting<Item extends Waiting<Arrival, unknown>>(
   waiting: readonly Item[],
   maxChecks: number,
 ): Item[] {
-  let checks = 1;
-  const end = waiting.findIndex(({ item }) => (checks += item.change.checks.length) > maxChecks);
+  const checks = new Set<Deno.AtomicCheck>();
+  const end = waiting.findIndex(({ item }) => {
+    for (const check of item.change.checks) checks.add(check);
+    return checks.size + 1 > maxChecks;
+  });
   return waiting.slice(0, Math.min(end === -1 ? Infinity : end, MAX_AT_ONCE));
 }
 

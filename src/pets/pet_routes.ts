@@ -7,7 +7,7 @@ import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { VersionedCache } from "../kv/versioned_cache.ts";
-import type { Watched } from "../kv/versions.ts";
+import type { Watched } from "../kv/watched.ts";
 import { DEPRECATION_ROUTE, deprecationHeaders, isRemoved } from "./deprecation.ts";
 import { parseNewPet, parsePetPatch, type Pet, toJson } from "./pet.ts";
 import { parsePetQuery, queryAfter } from "./pet_query.ts";
@@ -92,7 +92,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
       const before = changeable(owned, request, call);
       const after = { ...before, ...patch };
       return toJson(after) === toJson(before) ? before : after;
-    });
+    }, call.checks);
     if (pet === null) throw petNotFound();
     const json = toJson(pet);
     return jsonResponse(json, { headers: { etag: etagOf(json) } });
@@ -102,17 +102,17 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
     await pets.change(parsePetId(call), (owned) => {
       changeable(owned, request, call);
       return null;
-    });
+    }, call.checks);
     return createResponse(null, { status: 204 });
   }
 
   const one = `${PATH}/:petId`;
   return [
     { method: "GET", path: PATH, access: "key", handler: listPets },
-    { method: "POST", path: PATH, access: "key", handler: createPet },
+    { method: "POST", path: PATH, access: "key", handler: createPet, checksInCommit: true },
     { method: "GET", path: one, access: "key", handler: getPet },
-    { method: "PATCH", path: one, access: "key", handler: updatePet },
-    { method: "DELETE", path: one, access: "key", handler: deletePet },
+    { method: "PATCH", path: one, access: "key", handler: updatePet, checksInCommit: true },
+    { method: "DELETE", path: one, access: "key", handler: deletePet, checksInCommit: true },
     DEPRECATION_ROUTE,
   ];
 }

@@ -6,7 +6,7 @@ import { type Along, GroupCommit, NO_CHANGE, type Row } from "../kv/group_commit
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import { Sequence } from "../kv/sequence.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../kv/versions.ts";
+import type { Watched } from "../kv/watched.ts";
 import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";
 import type { PetQuery } from "./pet_query.ts";
 
@@ -70,9 +70,13 @@ export class PetStore {
 
   /**
    * Changes an animal to what `decide` makes of it, or removes it where that is null. Resolves to the animal
-   * as it is then, or null; `decide` is asked again when somebody else was faster.
+   * as it is then, or null; `decide` is asked again when somebody else was faster. The commit makes these checks.
    */
-  change(id: number, decide: (owned: OwnedPet | null) => Pet | null): Promise<Pet | null> {
+  change(
+    id: number,
+    decide: (owned: OwnedPet | null) => Pet | null,
+    checks: readonly Deno.AtomicCheck[] = [],
+  ): Promise<Pet | null> {
     return retried(async () => {
       const entry = await this.#store.get(petKey(id));
       const owned = entry && ownedPetIn(entry);
@@ -80,7 +84,7 @@ export class PetStore {
       if (entry === null || owned === null || after === owned.pet) return after;
       const isMoved = after?.status !== owned.pet.status;
       const { ok } = await this.#group.commit({
-        checks: [entry],
+        checks: [...checks, entry],
         sets: after ? rowsOf({ pet: after, ownerId: owned.ownerId }) : [],
         deletes: [...(after ? [] : [entry.key]), ...(isMoved ? [statusKey(owned.pet)] : [])],
       });

@@ -82,6 +82,30 @@ Deno.test.each([
   },
 );
 
+Deno.test("batched() has only those gather who need not wait for another round", async () => {
+  let gathered = 0;
+  const doubler = new Doubler({ gather: () => (gathered++, Promise.resolve()) });
+  const double = async (numbers: readonly number[]) => {
+    const doubled = numbers.map((number) => doubler.double(number));
+    await setImmediate();
+    doubler.letGo();
+    await setImmediate();
+    return doubled;
+  };
+  const doubled = [...await double([1, 2]), ...await double([3])];
+
+  assertEquals([doubler.rounds, gathered], [[[1, 2], [3]], 2]);
+  doubled.push(doubler.double(4));
+  await setImmediate();
+  doubled.push(doubler.double(5), doubler.double(6));
+  doubler.letGo();
+  await setImmediate();
+  doubler.letGo();
+
+  assertEquals(await Promise.all(doubled), [2, 4, 6, 8, 10, 12]);
+  assertEquals([doubler.rounds, gathered], [[[1, 2], [3], [4], [5, 6]], 3]);
+});
+
 Deno.test("batched() runs as many rounds at a time as it has lanes", async () => {
   const doubler = new Doubler({ lanes: () => 2 });
   const doubled: Promise<number>[] = [];

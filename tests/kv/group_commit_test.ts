@@ -1,6 +1,6 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertInstanceOf } from "@std/assert";
 import { type Change, GroupCommit, NO_CHANGE, type Row } from "../../src/kv/group_commit.ts";
-import type { Watched } from "../../src/kv/versions.ts";
+import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
 import { settled } from "../../src/kv/commit.ts";
 import { carryOut, hang } from "./disturbed_kv.ts";
 import { RoughStore } from "./rough_store.ts";
@@ -167,6 +167,28 @@ Deno.test.each<[string, { ok: boolean[]; commits: number }]>([
     assertEquals(await Promise.all(upTo(3).map((name) => fixture.has(["rows", name, 0]))), expected.ok);
   },
 );
+
+Deno.test("GroupCommit.commit() rejects those alone whose Condition does not hold, and tells it what it found", async () => {
+  using fixture = await Fixture.open();
+  const row: Watched = { key: ["row"], version: "" };
+  const condition = new Condition(row);
+  const withCondition = (name: number) => ({ ...change(name), checks: [condition] });
+  const before = performance.now();
+  assertEquals(await fixture.sizes([withCondition(0), withCondition(1)]), [2]);
+  assertEquals([condition.heldSince(before), condition.holds], [true, true]);
+  const { versionstamp } = await fixture.kv.set(row.key, 1);
+  const after = performance.now();
+
+  const [refused, made] = await Promise.allSettled(
+    [withCondition(2), change(3)].map((change) => fixture.group.commit(change)),
+  );
+
+  assertInstanceOf(refused?.status === "rejected" && refused.reason, Outdated);
+  assertEquals(made?.status === "fulfilled" && made.value.ok, true);
+  assertEquals([condition.heldSince(after), condition.holds], [false, false]);
+  assertEquals(row.version, versionstamp);
+  assertEquals(await Promise.all([2, 3].map((name) => fixture.has(["rows", name, 0]))), [false, true]);
+});
 
 const unanswered: typeof carryOut = async ({ apply }) => (await apply(), await hang());
 const conflict = { ...change(0), checks: [check("rows", 9, 0)] };

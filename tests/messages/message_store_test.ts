@@ -28,6 +28,20 @@ Deno.test("list() gives the oldest messages in the order of creation, whatever t
   assertEquals(back.createdAt, new Date(NOON - 60_000).toISOString());
 });
 
+Deno.test("create() accepts messages in one commit that share their check, where KV takes ten", async () => {
+  await using service = await Harness.open({ maxChecks: 10 });
+  const messages = new MessageStore(service.store);
+  const shared = { key: ["shared"], versionstamp: null };
+  const along = () => ({ checks: [shared], sets: [] });
+  const newMessage = { message: "Hello", accountId: "a" };
+
+  await Promise.all(Array.from({ length: 30 }, () => messages.create(newMessage, NOON, along)));
+
+  const rows = await Array.fromAsync(service.kv.list({ prefix: ["messages"] }));
+  assertEquals(rows.length, 30);
+  assertEquals(new Set(rows.map(({ versionstamp }) => versionstamp)).size, 1);
+});
+
 Deno.test("create() accepts exactly as many messages of an account as may wait, however many come at once", async () => {
   await using service = await Harness.open();
   const [one, two] = [new MessageStore(service.store), new MessageStore(service.store)];

@@ -1,0 +1,29 @@
+/** How fast the requests of an account come. */
+export class Pace {
+  #served = 0;
+  /** By `performance.now()`. */
+  #since = -Infinity;
+  /** Requests a ms. */
+  #rate = 0;
+
+  /** Counts a request that was served. */
+  count(): void {
+    this.#served++;
+  }
+
+  /** Takes the rate from those served since it last started anew. */
+  measure(): void {
+    this.#rate = this.#served / Math.max(1, performance.now() - this.#since);
+  }
+
+  /** Starts anew, with so many served at once. */
+  restart(served: number): void {
+    this.#served = served;
+    this.#since = performance.now();
+  }
+
+  /** How many come within so many ms, at the rate that was measured last. */
+  within(ms: number): number {
+    return this.#rate * ms;
+  }
+}
