@@ -181,6 +181,17 @@ Deno.test("createApp() adds nothing for an account that was closed, when another
   assertEquals(fixture.stored(), before);
 });
 
+Deno.test("createApp() adds animals in one commit that come at once, where KV takes ten checks", async () => {
+  await using fixture = await Fixture.open({ maxChecks: 10 });
+
+  const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
+
+  assertEquals(tally(replies), { 201: 5 });
+  const added = fixture.service.commits.map(({ keys }) => keys.filter(([table]) => table === "pets").length);
+  // The second takes numbers for those who wait for the first.
+  assertEquals(added.filter((count) => count > 0), [1, 1, 3]);
+});
+
 Deno.test("createApp() charges an animal once that is added as the minute ends", async () => {
   await using fixture = await Fixture.open();
   const { service } = fixture;
