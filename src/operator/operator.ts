@@ -31,12 +31,16 @@ export async function carryOut(
   try {
     const command = commandOf(args, operation);
     if (typeof command !== "string") return await operation.run(command);
-    await terminal.out(command);
+    await terminal.out(`${command}\n\n${SURROUNDINGS}`);
     return 0;
   } catch (error) {
     return await explain(error, args, terminal);
   }
 }
+
+const SURROUNDINGS =
+  `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start; with SERVICE_URL and
+OPERATOR_TOKEN a running service does the work. Exit codes: 0 done, 1 could not be done, 2 not understood.`;
 
 /** The work that a command line stands for; only the help where it asks for it. */
 function commandOf(args: readonly string[], operation: Operation): Command | string {

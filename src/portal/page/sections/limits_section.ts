@@ -38,8 +38,8 @@ export function limitsSection(): Html {
         </tbody>
       </table>
       <p>
-        Minutes and days are those of the UTC clock. A request counts in both, whatever its answer; one that is
-        refused with 429 counts in neither. A higher plan comes from the operator of the service.
+        Minutes and days are those of the UTC clock. A request counts in both, whatever its answer; one that
+        either limit or a ban refuses counts in neither. A higher plan comes from the operator of the service.
       </p>
       <p>
         Whoever goes on after 429, more often within a minute than the minute allows, is banned: for 5 minutes,
