@@ -1,6 +1,7 @@
 import { type Admission, type Gate, type PendingAdmission, unauthorized } from "./access/admission.ts";
 import { refusedResponse, withLimitHeaders } from "./access/limit_headers.ts";
 import { wrongOperatorToken } from "./access/operator_token.ts";
+import type { Provisional } from "./access/provisional.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
@@ -26,9 +27,9 @@ import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
 import { describeError, type Log } from "./http/log.ts";
 import { createResponse, ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";
-import { Outdated } from "./kv/watched.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
-import { record } from "./record.ts";
+import { Outdated } from "./kv/watched.ts";
+import { countAdmission, record } from "./record.ts";
 
 /** What is done with requests. */
 export interface AppOptions extends ArrivalsOptions {
@@ -67,7 +68,7 @@ export function createApp(options: AppOptions): App {
     if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
     const fail = (error: unknown) => finish(arrival, refused(problemOf(error, arrival)));
     try {
-      const pending = enter(arrival);
+      const pending = enter(arrival, true);
       const work = (budget: Budget) => answer(arrival, pending, budget);
       const done = (answer: Answer) => finish(arrival, answer);
       return inFlight.answer({ started: arrival.started, ready: pending?.ready, work, finish: done, fail });
@@ -82,19 +83,39 @@ export function createApp(options: AppOptions): App {
     budget: Budget,
   ): Answer | Promise<Answer> {
     const charged = (admission: Admission | undefined) => {
+      if (admission?.provisional) {
+        return answerProvisionally(arrival, admission, admission.provisional, budget);
+      }
+      if (admission) countAdmission(admission);
       const responding = () => respond(arrival, admission, budget);
-      const use = (response: Response) => ({ response, admission });
-      const { condition } = admission ?? {};
-      const work = condition ? () => condition.confirmed(responding, arrival.started) : responding;
-      return attempt(work, use, arrival, budget, admission);
+      return attempt(responding, (response) => ({ response, admission }), arrival, admission);
     };
-    return attempt(() => pending?.admit(), charged, arrival, budget);
+    return attempt(() => pending?.admit(), charged, arrival);
   }
 
-  /** Answers as if nobody had been charged, but after a look: an account has changed. */
-  function answerAnew(arrival: Arrival, budget: Budget): Answer | Promise<Answer> {
-    const pending = enter(arrival);
-    return attempt(() => pending?.ready, () => answer(arrival, pending, budget), arrival, budget);
+  /** Answers a request that was admitted provisionally; anew, after a look, if an account has changed. */
+  async function answerProvisionally(
+    arrival: Arrival,
+    admission: Admission,
+    provisional: Provisional,
+    budget: Budget,
+  ): Promise<Answer> {
+    try {
+      const response = await provisional.confirmed(
+        () => respond(arrival, admission, budget),
+        arrival.started,
+      );
+      countAdmission(admission);
+      return { response, admission };
+    } catch (error) {
+      if (error instanceof Outdated && !budget.isOver) {
+        provisional.takeBack();
+        const pending = enter(arrival, false);
+        return await attempt(() => pending?.ready, () => answer(arrival, pending, budget), arrival);
+      }
+      countAdmission(admission);
+      return refused(problemOf(error, arrival), admission);
+    }
   }
 
   /** What `use` makes of what `work` comes to, or the answer to what it throws. */
@@ -102,16 +123,9 @@ export function createApp(options: AppOptions): App {
     work: () => Value | Promise<Value>,
     use: (value: Value) => Answer | Promise<Answer>,
     arrival: Arrival,
-    budget: Budget,
     admission?: Admission,
   ): Answer | Promise<Answer> {
-    const fail = (error: unknown) => {
-      if (error instanceof Outdated && admission?.condition) {
-        admission.condition.takeBack();
-        return answerAnew(arrival, budget);
-      }
-      return { response: problemResponse(problemOf(error, arrival)), admission };
-    };
+    const fail = (error: unknown) => refused(problemOf(error, arrival), admission);
     try {
       const value = work();
       return value instanceof Promise ? value.then(use, fail) : use(value);
@@ -121,14 +135,15 @@ export function createApp(options: AppOptions): App {
   }
 
   /** What it takes to charge whoever the request is to be charged to. */
-  function enter(arrival: Arrival): PendingAdmission | undefined {
+  function enter(arrival: Arrival, mayBeProvisional: boolean): PendingAdmission | undefined {
     const { request, matched, now, address } = arrival;
-    const { access, checksInCommit } = matched.kind === "route" ? matched.route : MISS;
+    const { access, checksInCommit = false } = matched.kind === "route" ? matched.route : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
     if (access === "operator" && isOperator(authorization)) return undefined;
     if (matched.kind !== "route" && !isVersioned(arrival)) return undefined;
-    return gate.enter(access === "key" ? authorization : null, address, now, checksInCommit);
+    const isProvisional = mayBeProvisional && checksInCommit;
+    return gate.enter(access === "key" ? authorization : null, address, now, isProvisional);
   }
 
   function respond(
@@ -147,7 +162,7 @@ export function createApp(options: AppOptions): App {
         }
         if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();
         const accountId = admission?.account?.id ?? "";
-        const checks = admission?.condition ? [admission.condition.check] : [];
+        const checks = admission?.provisional ? [admission.provisional.check] : [];
         const readBody = (rules?: Partial<BodyRules>) =>
           arrival.body ??= budget.without(readJsonObject(request, { ...bodyRules, ...rules }));
         return route.handler(request, { params, query, base, now, accountId, checks, address, readBody });
@@ -184,13 +199,14 @@ export function createApp(options: AppOptions): App {
   /** What a client is told of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
   function problemOf(error: unknown, { id, now, matched }: Arrival): Problem {
     if (error instanceof ApiError) return error;
-    if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
+    if (error instanceof OutOfTime || error instanceof Outdated) {
+      return inFlight.isStopping ? STOPPING : UNAVAILABLE;
+    }
     log.error({ time: new Date(now).toISOString(), id, route: patternOf(matched), ...describeError(error) });
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
 }
 
-/** The answer to a request for which nobody is charged. */
-function refused(problem: Problem): Answer {
-  return { response: problemResponse(problem), admission: undefined };
+function refused(problem: Problem, admission?: Admission): Answer {
+  return { response: problemResponse(problem), admission };
 }

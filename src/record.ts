@@ -16,7 +16,6 @@ export function record(
 ): void {
   const { method } = request;
   const route = patternOf(matched);
-  if (admission) countAdmission(admission);
   REQUESTS.add(1, route, METHODS.has(method) ? method : "other", `${status}`);
   REQUEST_DURATION.observe((performance.now() - started) / 1_000, route);
   if (!log.access) return;
@@ -24,7 +23,8 @@ export function record(
   log.access({ time: new Date(now).toISOString(), id, method, route, status, ms: clock() - now, accountId });
 }
 
-function countAdmission({ account, decision: { refusal } }: Admission): void {
+/** Counts a request that was charged. */
+export function countAdmission({ account, decision: { refusal } }: Admission): void {
   const plan = account?.plan ?? "";
   if (refusal === undefined) ADMITTED.add(1, plan);
   else REFUSED.add(1, plan, refusal);

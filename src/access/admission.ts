@@ -6,12 +6,12 @@ import type { Versions } from "../kv/versions.ts";
 import { Condition, type Watched } from "../kv/watched.ts";
 import type { Account } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
-import { AdmissionCondition } from "./admission_condition.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
 import { BEARER, Directory, type DirectoryOptions } from "./directory.ts";
 import type { LeasesOptions } from "./lease_commits.ts";
 import { Leases } from "./leases.ts";
 import type { Decision } from "./limit_headers.ts";
+import { Provisional } from "./provisional.ts";
 import type { Quota } from "./quota.ts";
 import type { Usage } from "./usage.ts";
 import { STALE } from "./waiting_requests.ts";
@@ -22,7 +22,7 @@ export interface Admission {
   readonly account: Account | undefined;
   readonly decision: Decision;
   /** Undefined where it is certain. */
-  readonly condition?: AdmissionCondition;
+  readonly provisional?: Provisional;
 }
 
 /** A request that is about to be charged. Where that takes a commit, it is on its way already. */
@@ -70,29 +70,24 @@ export class Gate {
   }
 
   /**
-   * Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. An
-   * optimistic one is charged at once, on a condition, where its account has a lease.
+   * Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. A
+   * provisional one is charged at once where its account has a lease.
    */
   enter(
     authorization: string | null,
     address: () => string,
     now: number,
-    isOptimistic: boolean = false,
+    isProvisional: boolean,
   ): PendingAdmission {
     const recalled = authorization === null ? undefined : this.#directory.recall(authorization, now);
     if (authorization === null || (recalled === undefined && !this.#directory.mayOpen(authorization))) {
       return { ready: undefined, admit: () => this.#admitAddress(address(), now) };
     }
-    const lease = isOptimistic && recalled?.label === this.#access.version
-      ? recalled.leaseAt(now)
-      : undefined;
-    // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
-    const early = recalled && (lease || recalled.needsCommit(now)) ? this.#charge(recalled) : undefined;
-    if (lease && early && !(early instanceof Promise)) {
-      const condition = this.#conditionOf(() => lease.left++);
-      return { ready: undefined, admit: () => ({ ...early, condition }) };
-    }
+    const admission = isProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
+    if (admission) return { ready: undefined, admit: () => admission };
     const decide = () => this.#decide(authorization, address, now, 0);
+    // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
+    const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
     const ready = this.#versions.look();
     if (early === undefined) return { ready, admit: decide };
     if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
@@ -141,10 +136,15 @@ export class Gate {
     );
   }
 
-  /** Those who are admitted under the same version share a check, so that they can share a commit. */
-  #conditionOf(takeBack: () => void): AdmissionCondition {
+  /** Admits a request without a look, where its account has a lease. */
+  #admitProvisionally(quota: Quota): Admission | undefined {
+    const admitted = quota.label === this.#access.version ? this.#leases.admitAtOnce(quota) : undefined;
+    if (admitted === undefined) return undefined;
+    // Those who are admitted under the same version share a check, so that they can share a commit.
     if (!this.#unchanged.holds) this.#unchanged = new Condition(this.#access);
-    return new AdmissionCondition(this.#unchanged, this.#versions, takeBack);
+    const { decision, takeBack } = admitted;
+    const provisional = new Provisional(this.#unchanged, this.#versions, takeBack);
+    return { account: quota.account, decision, provisional };
   }
 
   #admitAddress(address: string, now: number): Admission {

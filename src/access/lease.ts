@@ -27,7 +27,7 @@ export function leaseTimes(roundTrip: number, isShared: boolean): LeaseTimes {
     return { span: life, renewal: 3 * roundTrip, unchanged, life };
   }
   const life = Math.min(Math.max(250, 8 * roundTrip), LONGEST_LIFE);
-  return { span: Math.max(125, 2 * roundTrip), renewal: 2 * roundTrip, unchanged, life };
+  return { span: Math.max(200, 2 * roundTrip), renewal: 2 * roundTrip, unchanged, life };
 }
 
 /** A lease in the hands of the process that took it. */
@@ -83,6 +83,11 @@ export class HeldLeases {
   replace(settled: readonly Lease[], taken: HeldLease | undefined): void {
     this.#ending = this.#ending.filter((lease) => !settled.includes(lease));
     if (taken) this.#current.push(taken);
+  }
+
+  /** Gives back a place that was handed out; by a commit, for its lease may have been settled meanwhile. */
+  giveBack(lease: HeldLease): void {
+    this.#ending = [...this.#ending, { ...lease, size: 0, left: 1 }];
   }
 
   /** The usage as it will be when the leases are given back that hand out nothing any more. */

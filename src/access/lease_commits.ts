@@ -40,7 +40,7 @@ export class LeaseCommits {
 
   /** How leases of a quota are sized and kept. */
   timesOf(quota: Quota): LeaseTimes {
-    return leaseTimes(this.roundTrip.ms, quota.isShared);
+    return leaseTimes(this.roundTrip.ms, quota.others.areActive);
   }
 
   /**
@@ -70,7 +70,7 @@ export class LeaseCommits {
     const { version } = this.#access;
     const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Change => {
       const isStale = quota.label !== version;
-      if (isStale) quota.waiting.turnAway();
+      quota.waiting.turnAway(version);
       const times = this.timesOf(quota);
       const plan = quota.plan(now, isStale || this.isSettling ? { ...times, span: 0 } : times);
       return { quota, basis: quota.versionstamp, plan };

@@ -51,9 +51,22 @@ export class Leases {
   admit(quota: Quota): Decision | Promise<Decision | typeof STALE> {
     const decision = quota.admit(this.#clock());
     if (decision === undefined) return this.wait(quota);
-    if (quota.isLow) this.#enqueue(quota);
-    else if (quota.isActive) this.#keepActive(quota);
+    this.#renew(quota);
     return decision;
+  }
+
+  /** Admits a request from a lease, if one has a place for it; that can be taken back. */
+  admitAtOnce(quota: Quota): { decision: Decision; takeBack: () => void } | undefined {
+    const now = this.#clock();
+    const lease = quota.leaseAt(now);
+    if (lease === undefined) return undefined;
+    const decision = quota.take(lease, now);
+    this.#renew(quota);
+    const takeBack = () => {
+      quota.leases.giveBack(lease);
+      this.#keepActive(quota);
+    };
+    return { decision, takeBack };
   }
 
   /**
@@ -62,8 +75,8 @@ export class Leases {
    * @throws {StoreUnavailable}
    */
   wait(quota: Quota): Promise<Decision | typeof STALE> {
-    const decided = quota.waiting.wait();
-    if (!quota.isHoping) this.#enqueue(quota);
+    const decided = quota.waiting.wait(quota.label);
+    if (!quota.others.isHoped) this.#enqueue(quota);
     return decided;
   }
 
@@ -96,6 +109,12 @@ export class Leases {
   get #perCommit(): number {
     if (this.#store.isLocal) return this.#store.maxChecks - 1;
     return this.#commits.roundTrip.isFar ? FAR_COMMIT : SMALL_COMMIT;
+  }
+
+  /** Leases more before nothing is left, and sees to it that what is left goes back. */
+  #renew(quota: Quota): void {
+    if (quota.isLow) this.#enqueue(quota);
+    else if (quota.isActive) this.#keepActive(quota);
   }
 
   #enqueue(quota: Quota): void {
@@ -138,7 +157,9 @@ export class Leases {
   #release(quota: Quota): void {
     this.#busy.delete(quota);
     if (!quota.isActive) this.#active.delete(quota);
-    else if (quota.isKnown && !quota.isHoping && quota.isDue(this.#clock(), this.#commits.timesOf(quota))) {
+    else if (
+      quota.isKnown && !quota.others.isHoped && quota.isDue(this.#clock(), this.#commits.timesOf(quota))
+    ) {
       this.#enqueue(quota);
     } else this.#keepActive(quota);
     if (this.#active.size === 0) {

@@ -19,7 +19,8 @@ export class Quota {
   versionstamp: string;
   readonly leases: HeldLeases = new HeldLeases();
   readonly waiting: WaitingRequests = new WaitingRequests();
-  readonly #others: Others = new Others();
+  /** What is known of other processes that call for the account. */
+  readonly others: Others = new Others();
   /** Refusals in the minute that the usage counts, not written yet; since when, by `performance.now()`. */
   #strikes = 0;
   #struckAt = 0;
@@ -45,16 +46,6 @@ export class Quota {
     return this.waiting.count > 0 || !this.leases.isEmpty || this.#strikes > 0;
   }
 
-  /** Whether those who wait hope for places that other processes hold. */
-  get isHoping(): boolean {
-    return this.#others.isHoped;
-  }
-
-  /** Whether other processes have written the row of late. */
-  get isShared(): boolean {
-    return this.#others.areActive;
-  }
-
   /** Whether more should be leased, lest the places run out before that can be done. */
   get isLow(): boolean {
     return this.leases.left < this.#low;
@@ -62,16 +53,18 @@ export class Quota {
 
   /** Decides on a request from memory; undefined when that takes a commit. */
   admit(now: number): Decision | undefined {
-    const { leases, usage, account: { limits } } = this;
     const lease = this.leaseAt(now);
-    if (lease) {
-      this.#pace.count();
-      lease.left--;
-      return this.#decision(undefined, leases.left, now, usage, limits);
-    }
+    if (lease) return this.take(lease, now);
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined || (refusal !== "ban" && !this.#strike())) return undefined;
-    return this.#decision(refusal, 0, now, usage, limits);
+    return this.#decision(refusal, 0, now, this.usage, this.account.limits);
+  }
+
+  /** Admits a request from a lease that has a place. */
+  take(lease: HeldLease, now: number): Decision {
+    this.#pace.count();
+    lease.left--;
+    return this.#decision(undefined, this.leases.left, now, this.usage, this.account.limits);
   }
 
   /** A lease that has a place for a request. */
@@ -95,7 +88,7 @@ export class Quota {
 
   /** Whether the row has to be read before anything is planned. */
   isToBeRead({ unchanged }: LeaseTimes): boolean {
-    return !this.isKnown || this.#others.mayHaveWritten(unchanged);
+    return !this.isKnown || this.others.mayHaveWritten(unchanged);
   }
 
   /** What a commit should make of the usage now. */
@@ -123,13 +116,14 @@ export class Quota {
       if (usage.bans > this.usage.bans) BANS.add(1);
       this.usage = usage;
       this.versionstamp = versionstamp;
-      this.#others.seeRow();
+      this.others.seeRow();
     }
     const { epoch, minute } = usage;
-    const lease = { epoch, minute, limits, size: ahead, left: ahead, takenAt: performance.now() };
-    this.leases.replace(wish.settled, ahead > 0 ? lease : undefined);
+    const takenAt = performance.now();
+    const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
+    this.leases.replace(wish.settled, lease);
     const until = this.#pace.within(renewal);
-    this.#low = ahead > 0 ? until + 1.5 * Math.sqrt(until) : 0;
+    this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;
     this.#strikes -= wish.strikes;
     this.#pace.restart(granted);
     this.waiting.answer(
@@ -141,14 +135,14 @@ export class Quota {
     );
     // Those who came since the plan may find a place now.
     if (this.leaseAt(now)) this.waiting.turnAway();
-    if (this.waiting.count === 0) this.#others.stopHoping();
+    if (this.waiting.count === 0) this.others.stopHoping();
   }
 
   /** Takes note of the row, which another process has written. */
   see(usage: Usage, versionstamp: string): void {
     if (versionstamp <= this.versionstamp) return;
-    if (this.isKnown) this.#others.seeWrite();
-    else this.#others.seeRow();
+    if (this.isKnown) this.others.seeWrite();
+    else this.others.seeRow();
     if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes = 0;
     this.usage = usage;
     this.versionstamp = versionstamp;
@@ -167,7 +161,7 @@ export class Quota {
     this.waiting.fail(error);
     this.leases.replace(this.leases.ending, undefined);
     this.#strikes = 0;
-    this.#others.stopHoping();
+    this.others.stopHoping();
     this.versionstamp = "";
   }
 
@@ -192,7 +186,7 @@ export class Quota {
   /** Whether other processes hold places of a full window. */
   #mayComeBack(usage: Usage, refusal: "minute" | "day", now: number): boolean {
     const count = refusal === "day" ? "leasedToday" : "leased";
-    return this.#others.mayGiveBack(now) && usage[count] > this.leases.countedIn(usage)[count];
+    return this.others.mayGiveBack(now) && usage[count] > this.leases.countedIn(usage)[count];
   }
 
   /** Gathers a strike; false when it is one for which the caller has to be banned. */
@@ -205,7 +199,7 @@ export class Quota {
   /** Whether those who wait go on, for others will give back what they hold before long. */
   #mayHope(usage: Usage, window: "minute" | "day", now: number): boolean {
     const windowEnd = window === "day" ? dayEnd(usage) : minuteEnd(usage);
-    return this.#mayComeBack(usage, window, now) && this.#others.hope(windowEnd);
+    return this.#mayComeBack(usage, window, now) && this.others.hope(windowEnd);
   }
 
   #decision(refusal: Refusal | undefined, left: number, now: number, usage: Usage, limits: Limits): Decision {

@@ -4,18 +4,23 @@ import type { Refusal } from "./usage.ts";
 /** What a request is told that is to be decided on anew: its account, or what is leased of it, has changed. */
 export const STALE: unique symbol = Symbol("stale");
 
+interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof STALE>, "promise"> {
+  /** Version of access that its key was recognized under. */
+  readonly label: string;
+}
+
 /** Requests that wait for what a commit decides, first come, first served. */
 export class WaitingRequests {
-  #waiting: Omit<PromiseWithResolvers<Decision | typeof STALE>, "promise">[] = [];
+  #waiting: WaitingRequest[] = [];
 
   /** How many there are. */
   get count(): number {
     return this.#waiting.length;
   }
 
-  /** Resolves to what the next commit decides. */
-  wait(): Promise<Decision | typeof STALE> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  /** Resolves to what the next commit decides on a request whose key was recognized under this version of access. */
+  wait(label: string): Promise<Decision | typeof STALE> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, label }));
   }
 
   /** Admits the first `granted`, who leave `left` places behind them, and refuses the next. */
@@ -33,9 +38,11 @@ export class WaitingRequests {
     );
   }
 
-  /** Has them decided on anew. */
-  turnAway(): void {
-    for (const { resolve } of this.#waiting.splice(0)) resolve(STALE);
+  /** Has them decided on anew, but for those who were recognized under this version of access, if one is given. */
+  turnAway(version?: string): void {
+    const waiting = this.#waiting;
+    this.#waiting = waiting.filter(({ label }) => label === version);
+    for (const { label, resolve } of waiting) if (label !== version) resolve(STALE);
   }
 
   /** Fails them. */

@@ -18,6 +18,8 @@ const TICK = 100;
 export class Budget {
   /** By `performance.now()`. */
   deadline: number;
+  /** Whether the request was given up. */
+  isOver = false;
 
   constructor(deadline: number) {
     this.deadline = deadline;
@@ -188,6 +190,7 @@ export class InFlight {
     this.#waits.forEach((wait, place) => {
       if (!wait || Math.min(wait.budget.deadline, this.#lastEnd) > now) return;
       this.#free(place, wait);
+      wait.budget.isOver = true;
       wait.giveUp(new OutOfTime());
     });
     // Not before: a timer costs as much as a request, and the next one is there before long.

@@ -38,7 +38,10 @@ export interface Route {
   readonly path: string;
   readonly access: Access;
   readonly handler: Handler;
-  /** Whether the handler changes nothing but in commits with its call's checks. */
+  /**
+   * Whether all that the handler changes is changed in commits with the checks of its call. It is called again
+   * where one of them fails, and whatever it did without them would be done twice.
+   */
   readonly checksInCommit?: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { RoundTrip } from "./round_trip.ts";
 import type { Store } from "./store.ts";
-import { type Condition, Outdated, raise, type Watched } from "./watched.ts";
+import { raise, type Watched } from "./watched.ts";
 
 /** How looks are taken. */
 export interface VersionsOptions {
@@ -78,21 +78,6 @@ export class Versions {
       if (age <= this.#maxStaleness) return void this.#next?.catch(() => {});
     }
     return this.#next ??= this.#startNext();
-  }
-
-  /**
-   * Resolves if a condition has held since this time, by `performance.now()`: looks, unless a commit has found out.
-   *
-   * @throws {Outdated} if it does not hold.
-   * @throws {StoreUnavailable}
-   */
-  confirm(condition: Condition, since: number): Promise<void> | undefined {
-    return condition.heldSince(since) ? undefined : this.#lookWhether(condition);
-  }
-
-  async #lookWhether(condition: Condition): Promise<void> {
-    await this.look();
-    if (!condition.holds) throw new Outdated();
   }
 
   async #startNext(): Promise<void> {

@@ -143,12 +143,35 @@ Deno.test("createApp() admits nobody beyond a plan that is lowered while the rep
   });
 });
 
+Deno.test("createApp() admits nobody whose key has ended, though its account is read again while a request waits", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await call(service, apiKey);
+  await time.advance(5_000);
+  const held = holdReplies(service);
+  const before = call(service, apiKey);
+  await time.advance(1);
+  await other.accounts.change(id, { closedAt: NOON });
+
+  const after = call(service, apiKey);
+  // Written otherwise, the key is looked up anew.
+  const again = call(service, undefined, "GET /v1/pets", { headers: { authorization: `bearer ${apiKey}` } });
+
+  assertEquals((await time.until(again, 1_000)).code, "invalid_api_key");
+  held.letGo();
+  assertEquals((await time.until(before, 1_000)).status, 200);
+  assertEquals((await time.until(after, 1_000)).code, "invalid_api_key");
+});
+
 Deno.test("Quota.apply() takes over no version of the row that is older than the one seen: an unban stays", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 99 });
   const times = leaseTimes(0, false);
   const quota = new Quota(account, "1", roll(UNUSED, NOON), "1");
-  const replies = Array.from({ length: 5 }, () => quota.waiting.wait());
+  const replies = Array.from({ length: 5 }, () => quota.waiting.wait("1"));
   const plan = quota.plan(NOON, times);
 
   quota.update(account, "2", pardon(plan.usage), "3");
@@ -166,7 +189,7 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   const { account } = await service.createAccount({ minute: 2, day: 99 });
   const times = leaseTimes(0, false);
   const quota = new Quota(account, "1", roll(UNUSED, NOON), "1");
-  const reply = quota.waiting.wait();
+  const reply = quota.waiting.wait("1");
   const plan = quota.plan(NOON, times);
 
   quota.update({ ...account, limits: { minute: 60, day: 1_000 } }, "2", { ...plan.usage, used: 2 }, "3");

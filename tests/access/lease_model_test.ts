@@ -13,6 +13,7 @@ import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
 import { Versions } from "../../src/kv/versions.ts";
+import { Outdated } from "../../src/kv/watched.ts";
 import { type CommitResult, FakeKv, type Network } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
@@ -148,6 +149,7 @@ class World {
   readonly failures: unknown[] = [];
   /** Whether places may be lost: a process crashed, or was not heard of for long. */
   isFaulty = false;
+  #sent = 0;
 
   constructor(time: VirtualTime) {
     this.time = time;
@@ -315,10 +317,23 @@ class World {
     const arrived = this.#wall();
     customer.unanswered++;
     const { apiKey } = customer;
-    const admitted = Promise.try(async () => {
-      const { ready, admit } = gate.enter(`Bearer ${apiKey}`, () => "192.0.2.1", clock());
+    const started = performance.now();
+    const enter = async (isProvisional: boolean) => {
+      const { ready, admit } = gate.enter(`Bearer ${apiKey}`, () => "192.0.2.1", clock(), isProvisional);
       await ready;
       return await admit();
+    };
+    const admitted = Promise.try(async () => {
+      const admission = await enter(this.#sent++ % 2 === 0);
+      const { provisional } = admission;
+      if (provisional === undefined) return admission;
+      try {
+        return await provisional.confirmed(() => admission, started);
+      } catch (error) {
+        if (!(error instanceof Outdated)) throw error;
+        provisional.takeBack();
+        return await enter(false);
+      }
     });
     const answered = admitted.then(
       (admission) => {

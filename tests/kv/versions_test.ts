@@ -4,7 +4,7 @@ import { DataVersion } from "../../src/kv/data_version.ts";
 import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
 import { Store } from "../../src/kv/store.ts";
 import { Versions } from "../../src/kv/versions.ts";
-import { Condition, Outdated, raise, type Watched } from "../../src/kv/watched.ts";
+import { raise, type Watched } from "../../src/kv/watched.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { disturbed, fail } from "./disturbed_kv.ts";
 import { calmNetwork, FakeKv } from "./fake_kv.ts";
@@ -163,26 +163,6 @@ Deno.test("Versions.look() fails only once no look is young enough, when reads f
   assertEquals(fixture.reads, 4);
   await time.advance(200);
   await assertRejects(() => fixture.look(10), StoreUnavailable);
-});
-
-Deno.test("Versions.confirm() looks whether a condition holds, unless a commit has found out since", async () => {
-  using fixture = new Fixture();
-  const { versions, row, time } = fixture;
-  await fixture.change();
-  await fixture.look(10);
-  const condition = new Condition(row);
-
-  await time.until(Promise.resolve(versions.confirm(condition, 0)), 10);
-  assertEquals(fixture.reads, 2);
-  condition.seeHold(7);
-  condition.seeHold(5);
-  assertEquals(versions.confirm(condition, 7), undefined);
-  const late = Promise.resolve(versions.confirm(condition, 8));
-  await fixture.change();
-  await assertRejects(() => time.until(late, 10), Outdated);
-
-  assertEquals(fixture.reads, 3);
-  assertEquals(versions.confirm(condition, 7), undefined);
 });
 
 Deno.test("Versions.look() reads the rows of a file only when somebody has committed something", async () => {

@@ -1,36 +1,41 @@
 import { ApiError } from "../http/error.ts";
-import type { Condition } from "../kv/watched.ts";
 import type { Versions } from "../kv/versions.ts";
+import { type Condition, Outdated } from "../kv/watched.ts";
 
-/** What a request is admitted on before anybody has looked: that no account has changed since somebody did. */
-export class AdmissionCondition {
+/** What makes an admission provisional: nobody has looked whether an account has changed since somebody did. */
+export class Provisional {
   /** For the commits that are made for the request. */
   readonly check: Condition;
-  /** Takes the admission back, where the condition does not hold. */
+  /** Takes the admission back. */
   readonly takeBack: () => void;
   readonly #versions: Versions;
 
   constructor(check: Condition, versions: Versions, takeBack: () => void) {
     this.check = check;
-    this.#versions = versions;
     this.takeBack = takeBack;
+    this.#versions = versions;
   }
 
   /**
-   * What the work for a request comes to, if the condition has held since this time, by `performance.now()`.
+   * What the work for a request comes to that arrived at `since`, by `performance.now()`, if no account has changed.
    *
-   * @throws {Outdated} where it has not; then nothing was changed.
+   * @throws {Outdated} where one has; then nothing was changed.
    * @throws {StoreUnavailable}
    */
   async confirmed<Result>(work: () => Result | Promise<Result>, since: number): Promise<Result> {
     try {
       const result = await work();
-      await this.#versions.confirm(this.check, since);
+      if (!this.check.heldSince(since)) await this.#confirm();
       return result;
     } catch (error) {
       // A refusal may be owed to what is no longer so; of other failures it is not known what they left behind.
-      if (error instanceof ApiError) await this.#versions.confirm(this.check, since);
+      if (error instanceof ApiError && !this.check.heldSince(since)) await this.#confirm();
       throw error;
     }
+  }
+
+  async #confirm(): Promise<void> {
+    await this.#versions.look();
+    if (!this.check.holds) throw new Outdated();
   }
 }

@@ -1,10 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { ACCESS_VERSION, type Account } from "../../src/access/account.ts";
 import type { AccountStore } from "../../src/access/account_store.ts";
-import { PLAN_LIMITS } from "../../src/access/plans.ts";
+import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
 import { reset } from "../../src/access/usage.ts";
+import { pause } from "../../src/kv/deadline.ts";
+import { ADMITTED } from "../../src/metrics/metrics.ts";
 import { type HarnessOptions, type HarnessRequest, NOON } from "../harness.ts";
-import { type Commit, fail } from "../kv/disturbed_kv.ts";
+import { carryOut, type Commit, fail } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
@@ -19,19 +21,19 @@ class Fixture implements AsyncDisposable {
   readonly kv: FakeKv = new FakeKv();
   readonly service: NotedService;
   readonly other: NotedService;
+  key: string = "";
   #account: Account | undefined;
-  #key = "";
 
   private constructor(options: HarnessOptions) {
     this.service = new NotedService(this.time, this.kv, options);
     this.other = new NotedService(this.time, this.kv);
   }
 
-  static async open(options: HarnessOptions = {}): Promise<Fixture> {
+  static async open(options: HarnessOptions = {}, limits?: Limits): Promise<Fixture> {
     const fixture = new Fixture(options);
-    const { account, apiKey } = await fixture.service.createAccount("free");
+    const { account, apiKey } = await fixture.service.createAccount(limits ?? "free");
     fixture.#account = account;
-    fixture.#key = apiKey;
+    fixture.key = apiKey;
     for (let count = 0; count < 2; count++) await fixture.send(POST, { json: REX });
     for (let count = 2; count < 10; count++) await fixture.send("GET /v1/pets");
     fixture.service.forget();
@@ -44,7 +46,7 @@ class Fixture implements AsyncDisposable {
 
   /** Sends a request to the process that holds the lease. */
   send(target: string, request: HarnessRequest = {}): Promise<Reply> {
-    return this.time.until(call(this.service, this.#key, target, request), 1_000);
+    return this.time.until(call(this.service, this.key, target, request), 1_000);
   }
 
   /** What is stored of animals, messages and replies. */
@@ -202,6 +204,135 @@ Deno.test("createApp() charges an animal once that is added as the minute ends",
 
   assertEquals([reply.status, reply.remaining], [201, 59]);
   assertEquals((await fixture.send("GET /v1/pets")).remaining, 58);
+});
+
+Deno.test("createApp() charges once whoever is admitted anew after its lease was settled, and not the last place twice", async () => {
+  for (const limits of [{ minute: 60, day: 99 }, { minute: 11, day: 99 }]) {
+    await using fixture = await Fixture.open({}, limits);
+    const { time, other } = fixture;
+    const { account: { id: stranger } } = await other.createAccount("free");
+    const body = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-type": "application/json" };
+    const reply = call(fixture.service, fixture.key, POST, { body: body.readable, headers });
+    await time.advance(3_000);
+    await other.accounts.change(stranger, { name: "new" });
+
+    new Blob([JSON.stringify(REX)]).stream().pipeTo(body.writable);
+
+    const { status, remaining } = await time.until(reply, 1_000);
+    assertEquals([status, remaining], [201, limits.minute - 11]);
+    await time.until(fixture.service.app.settle(), 1_000);
+    const usage = (await other.accounts.find(fixture.id))?.usage;
+    assertEquals([usage?.used, usage?.leased], [11, 0]);
+  }
+});
+
+Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {
+  await using fixture = await Fixture.open();
+  const { time, other, id } = fixture;
+  const body = new TransformStream<Uint8Array, Uint8Array>();
+  const headers = { "content-type": "application/json" };
+  const reply = call(fixture.service, fixture.key, POST, { body: body.readable, headers });
+  await time.advance(3_000);
+  await other.accounts.rotate(id, 0, NOON);
+
+  new Blob([JSON.stringify(REX)]).stream().pipeTo(body.writable);
+
+  assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
+  await time.advance(1_000);
+  assertEquals((await other.accounts.find(id))?.usage.used, 10);
+});
+
+Deno.test("createApp() gives no place back that a ban kept as the minute ended", async () => {
+  await using fixture = await Fixture.open({}, { minute: 400, day: 1_000 });
+  const { time, service, other, id } = fixture;
+  const { account: { id: stranger } } = await other.createAccount("free");
+  await other.accounts.changeUsage(id, (usage) => ({ ...usage, bannedUntil: NOON + 300_000 }));
+  assertEquals((await fixture.send("GET /v1/pets")).status, 200);
+  await other.accounts.change(stranger, { name: "new" });
+  const times = [NOON + 59_999];
+  Object.defineProperty(service, "now", { get: () => times.shift() ?? NOON + 60_000 });
+
+  assertEquals((await fixture.send(POST, { json: {} })).code, "key_banned");
+
+  await time.until(service.app.settle(), 1_000);
+  assertEquals((await other.accounts.find(id))?.usage.usedToday, 11);
+});
+
+Deno.test("createApp() looks for a refusal though a commit has found no change, but before the request came", async () => {
+  await using fixture = await Fixture.open();
+  await fixture.send(POST, { json: REX });
+  await fixture.time.advance(1);
+  await fixture.other.accounts.change(fixture.id, { closedAt: NOON });
+
+  assertEquals((await fixture.send(POST, { json: {} })).code, "invalid_api_key");
+});
+
+Deno.test("createApp() goes by what a look shows, where what its commit checks has vanished", async () => {
+  await using fixture = await Fixture.open();
+  const { service, kv } = fixture;
+  await fixture.other.accounts.change(fixture.id, { name: "new" });
+  await fixture.send("GET /v1/pets");
+  for (const [name, { key }] of kv.rows) if (key[0] === "versions") kv.rows.delete(name);
+  service.forget();
+
+  assertEquals((await fixture.send(POST, { json: REX })).status, 201);
+  assertEquals(service.commits.length, 2);
+});
+
+Deno.test("createApp() needs no look any more once it has seen a change", async () => {
+  await using fixture = await Fixture.open();
+  const { service, other, id } = fixture;
+  await other.accounts.change(id, { name: "new" });
+  await fixture.send("GET /v1/pets");
+  service.forget();
+
+  assertEquals((await fixture.send(POST, { json: REX })).status, 201);
+  assertEquals(service.reads, []);
+});
+
+/** Has commits that add animals take 4 s. */
+const SLOW_ADDING = {
+  commit: async (commit: Commit) => {
+    if (commit.keys.some(([table]) => table === "pets")) await pause(4_000);
+    return await carryOut(commit);
+  },
+};
+
+for (const [what, stops] of [["stopped", true], ["out of time", false]] as const) {
+  Deno.test(`createApp() does nothing more for a request that was given up because it was ${what}`, async () => {
+    await using fixture = await Fixture.open();
+    const { time, service, other, id } = fixture;
+    const slowRead = (keys: readonly Deno.KvKey[]) =>
+      keys[0]?.[0] === "idempotency" ? pause(3_000) : undefined;
+    service.disturbance = stops ? SLOW_ADDING : { ...SLOW_ADDING, read: slowRead };
+    const reply = service.fetch(POST, { key: fixture.key, json: REX, headers: { "idempotency-key": "1" } });
+    await time.advance(10);
+    await other.accounts.change(id, { name: "new" });
+    const stopped = stops ? service.stop() : Promise.resolve();
+
+    assertEquals((await time.until(reply, 6_000)).status, 503);
+    await time.until(stopped, 1_000);
+    await time.advance(1_000);
+    service.forget();
+    await time.advance(20_000);
+
+    assertEquals(service.commits.map(({ keys }) => keys), []);
+    assertEquals((await other.accounts.find(id))?.usage.used, 11);
+  });
+}
+
+Deno.test("createApp() counts a request once in the metrics, also one that is answered anew", async () => {
+  await using fixture = await Fixture.open();
+  const admitted = () => Number(/^\S*\{plan="free"\} (\d+)$/m.exec(ADMITTED.text())?.[1]);
+  const before = admitted();
+  await fixture.other.accounts.change(fixture.id, { name: "new" });
+
+  const replies = [await fixture.send(POST, { json: REX }), await fixture.send(POST, { json: {} })];
+  replies.push(await fixture.send(POST, { json: REX }), await fixture.send("GET /v1/pets"));
+
+  assertEquals(replies.map(({ status }) => status), [201, 400, 201, 200]);
+  assertEquals(admitted() - before, 4);
 });
 
 Deno.test("createApp() does not do again what may have been done, though the account has changed", async () => {
