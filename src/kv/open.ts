@@ -25,7 +25,7 @@ export interface OpenOptions {
 export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
-const SERVER_HANDLES = 8;
+const SERVER_HANDLES = 12;
 const OPENING_TRIES = 3;
 const WAIT_NOTICE = 1_000;
 

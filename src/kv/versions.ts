@@ -9,7 +9,7 @@ export interface VersionsOptions {
   readonly maxStalenessMs?: number;
 }
 
-const MAX_READS = 6;
+const MAX_READS = 10;
 /** Requests that are worth a look: many more at a time wait longer than they save. */
 const ENOUGH = 24;
 
