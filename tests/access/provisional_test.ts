@@ -29,8 +29,8 @@ class Fixture implements AsyncDisposable {
     this.other = new NotedService(this.time, this.kv);
   }
 
-  static async open(options: HarnessOptions = {}, limits?: Limits): Promise<Fixture> {
-    const fixture = new Fixture(options);
+  static async open(options?: HarnessOptions, limits?: Limits): Promise<Fixture> {
+    const fixture = new Fixture(options ?? {});
     const { account, apiKey } = await fixture.service.createAccount(limits ?? "free");
     fixture.#account = account;
     fixture.key = apiKey;
