@@ -101,6 +101,10 @@ const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, rea
   ban: () => ["key_banned", "The API key is banned because requests went on after 429 responses."],
 };
 
+function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
+  return ["rate_limit_minute", `More than ${limit} requests in a minute came without a valid API key.`];
+}
+
 /** Refusals by what they say: whoever is refused goes on within the second, more often than not. */
 const REFUSED: BoundedMap<string, Response> = new BoundedMap(1_000);
 
@@ -120,7 +124,7 @@ export function refusedResponse(decision: Decision, refusal: Refusal): Response 
 function createRefused(decision: Decision, refusal: Refusal): Response {
   const window = decisiveWindow(decision);
   const seconds = secondsUntil(window, decision.now);
-  const [code, reason] = REASONS[refusal](window.limit);
+  const [code, reason] = decision.day ? REASONS[refusal](window.limit) : tooManyWithoutKey(window.limit);
   const problem = {
     code,
     message: `${reason} Try again in ${seconds} s.`,

@@ -28,6 +28,15 @@ for (
   });
 }
 
+Deno.test("createApp() tells an exhausted address that it is keys that are missing", async () => {
+  await using service = await Harness.open();
+  await callAtOnce(60, [service]);
+
+  const { message } = await (await service.fetch("GET /v1/pets")).json();
+
+  assertEquals(message, "More than 60 requests in a minute came without a valid API key. Try again in 60 s.");
+});
+
 Deno.test("createApp() never bans an address, never limits it by the day, and describes only the minute", async () => {
   await using service = await Harness.open();
 
