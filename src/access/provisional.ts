@@ -25,16 +25,17 @@ export class Provisional {
   async confirmed<Result>(work: () => Result | Promise<Result>, since: number): Promise<Result> {
     try {
       const result = await work();
-      if (!this.check.heldSince(since)) await this.#confirm();
+      await this.#confirm(since);
       return result;
     } catch (error) {
       // A refusal may be owed to what is no longer so; of other failures it is not known what they left behind.
-      if (error instanceof ApiError && !this.check.heldSince(since)) await this.#confirm();
+      if (error instanceof ApiError) await this.#confirm(since);
       throw error;
     }
   }
 
-  async #confirm(): Promise<void> {
+  async #confirm(since: number): Promise<void> {
+    if (this.check.heldSince(since)) return;
     await this.#versions.look();
     if (!this.check.holds) throw new Outdated();
   }

@@ -38,9 +38,9 @@ export async function carryOut(
   }
 }
 
-const SURROUNDINGS =
-  `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start; with SERVICE_URL and
-OPERATOR_TOKEN a running service does the work. Exit codes: 0 done, 1 could not be done, 2 not understood.`;
+const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start;
+with SERVICE_URL and OPERATOR_TOKEN a running service does the work.
+Exit codes: 0 done, 1 could not be done, 2 not understood.`;
 
 /** The work that a command line stands for; only the help where it asks for it. */
 function commandOf(args: readonly string[], operation: Operation): Command | string {

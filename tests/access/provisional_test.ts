@@ -49,6 +49,16 @@ class Fixture implements AsyncDisposable {
     return this.time.until(call(this.service, this.key, target, request), 1_000);
   }
 
+  /** Starts to add an animal whose body comes only when it is let go. */
+  startAdding(): { reply: Promise<Reply>; sendBody: () => void } {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-type": "application/json" };
+    return {
+      reply: call(this.service, this.key, POST, { body: readable, headers }),
+      sendBody: () => void new Blob([JSON.stringify(REX)]).stream().pipeTo(writable),
+    };
+  }
+
   /** What is stored of animals, messages and replies. */
   stored(): unknown[] {
     const tables: Deno.KvKeyPart[] = ["pets", "pets_by_status", "messages", "idempotency"];
@@ -211,13 +221,11 @@ Deno.test("createApp() charges once whoever is admitted anew after its lease was
     await using fixture = await Fixture.open({}, limits);
     const { time, other } = fixture;
     const { account: { id: stranger } } = await other.createAccount("free");
-    const body = new TransformStream<Uint8Array, Uint8Array>();
-    const headers = { "content-type": "application/json" };
-    const reply = call(fixture.service, fixture.key, POST, { body: body.readable, headers });
+    const { reply, sendBody } = fixture.startAdding();
     await time.advance(3_000);
     await other.accounts.change(stranger, { name: "new" });
 
-    new Blob([JSON.stringify(REX)]).stream().pipeTo(body.writable);
+    sendBody();
 
     const { status, remaining } = await time.until(reply, 1_000);
     assertEquals([status, remaining], [201, limits.minute - 11]);
@@ -230,13 +238,11 @@ Deno.test("createApp() charges once whoever is admitted anew after its lease was
 Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id } = fixture;
-  const body = new TransformStream<Uint8Array, Uint8Array>();
-  const headers = { "content-type": "application/json" };
-  const reply = call(fixture.service, fixture.key, POST, { body: body.readable, headers });
+  const { reply, sendBody } = fixture.startAdding();
   await time.advance(3_000);
   await other.accounts.rotate(id, 0, NOON);
 
-  new Blob([JSON.stringify(REX)]).stream().pipeTo(body.writable);
+  sendBody();
 
   assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
   await time.advance(1_000);
