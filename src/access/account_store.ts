@@ -1,5 +1,6 @@
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, GroupCommit, NO_CHANGE } from "../kv/group_commit.ts";
+import { type Along, NO_CHANGE } from "../kv/change.ts";
+import { GroupCommit } from "../kv/group_commit.ts";
 import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";

@@ -3,7 +3,7 @@ import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, NO_CHANGE } from "../kv/group_commit.ts";
+import { type Along, NO_CHANGE } from "../kv/change.ts";
 import {
   MAX_REPLIES,
   replyCountKey,

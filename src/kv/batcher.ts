@@ -15,7 +15,7 @@ export interface BatcherOptions {
    */
   readonly gather?: (count: () => number) => Promise<void>;
   /** How many rounds may run at a time; one, unless told otherwise. */
-  readonly lanes?: () => number;
+  readonly lanes?: number;
 }
 
 const MAX_TURNS = 8;
@@ -41,7 +41,7 @@ const MAX_TURNS = 8;
  */
 export function batched<Item, Result>(
   run: (round: readonly Waiting<Item, Result>[]) => Promise<void>,
-  { gather, lanes = () => 1 }: BatcherOptions = {},
+  { gather, lanes = 1 }: BatcherOptions = {},
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let running = 0;
@@ -71,7 +71,7 @@ export function batched<Item, Result>(
   return function call(item: Item): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     waiting.push({ item, resolve, reject });
-    if (!isGathering && running < lanes()) drain();
+    if (!isGathering && running < lanes) drain();
     return promise;
   };
 }

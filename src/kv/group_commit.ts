@@ -1,37 +1,17 @@
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
+import type { Change } from "./change.ts";
+import { ChangeGroup } from "./change_group.ts";
 import type { CommitResult } from "./commit.ts";
 import { RoundTrip } from "./round_trip.ts";
 import { type Entry, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 import { Condition, Outdated, raise, touch, type Watched } from "./watched.ts";
 
-/** A key and the value to store under it. */
-export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
-
-/** What is to be changed, on condition that other rows still are as they were. */
-export interface Change {
-  readonly checks: readonly Deno.AtomicCheck[];
-  readonly sets: readonly Row[];
-  readonly deletes?: readonly Deno.KvKey[];
-  /** Numbers that grow by one. */
-  readonly increments?: readonly Deno.KvKey[];
-}
-
-/** Changes nothing, on no condition. */
-export const NO_CHANGE: Change = { checks: [], sets: [] };
-
-/** What else is to be changed along with an item that is made, as soon as the item is known. */
-export type Along<Item> = (item: Item) => Change;
-
 type WaitingChange = Waiting<Change, CommitResult>;
 
-/** Commits at a time to a KV that is far away. */
+/** Commits at a time: while one becomes durable, the next is made. */
 const LANES = 3;
-/** What one atomic operation takes of keys, values and mutations, with some room for what is not counted here. */
-const MAX_KEY_BYTES = 75_000;
-const MAX_VALUE_BYTES = 600_000;
-const MAX_MUTATIONS = 900;
 
 /**
  * Joins changes that wait into one commit, as databases do to share what it costs to make one durable. When one
@@ -56,19 +36,26 @@ export class GroupCommit {
     this.#watched = watched;
     this.commit = batched((round) => this.#commitRound(round), {
       gather: (count) => this.#roundTrip.gather(count),
-      lanes: () => this.#roundTrip.isFar ? LANES : 1,
+      lanes: LANES,
     });
   }
 
   async #commitRound(round: readonly WaitingChange[]): Promise<void> {
     let waiting = round;
     while (waiting.length > 0) {
-      const { group, rest, changed } = firstGroup(waiting, this.#store.maxChecks);
-      await this.#commitGroup(group);
+      const group = new ChangeGroup(waiting.map(({ item }) => item), this.#store.maxChecks);
+      const { taken = [], left = [] } = Object.groupBy(
+        waiting,
+        ({ item }) => group.take(item) ? "taken" : "left",
+      );
+      await this.#commitGroup(taken);
       // Whoever checks a row that was changed before it, decided on what is no longer so.
-      const stale = rest.filter(({ item }) => item.checks.some(({ key }) => changed.has(nameOf(key))));
+      const { stale = [], next = [] } = Object.groupBy(
+        left,
+        ({ item }) => group.outdates(item) ? "stale" : "next",
+      );
       for (const { resolve } of stale) resolve({ ok: false, rows: [] });
-      waiting = rest.filter((call) => !stale.includes(call));
+      waiting = next;
     }
   }
 
@@ -130,62 +117,4 @@ function failedChecks(
   rows: readonly (Entry | null)[],
 ): Deno.AtomicCheck[] {
   return checks.filter(({ versionstamp }, index) => versionstampOf(rows[index] ?? null) !== versionstamp);
-}
-
-/** As many as fit into one atomic operation, which carries them out in their order. */
-function firstGroup(
-  waiting: readonly WaitingChange[],
-  maxChecks: number,
-): { group: WaitingChange[]; rest: WaitingChange[]; changed: ReadonlySet<string> } {
-  const group: WaitingChange[] = [];
-  const rest: WaitingChange[] = [];
-  const checked = new Map<string, Deno.AtomicCheck>();
-  const written = new Set<string>();
-  const grown = new Set<string>();
-  // Only rows that may be checked need names.
-  const checkedRoots = new Set(waiting.flatMap(({ item: { checks } }) => checks.map(({ key }) => key[0])));
-  const note = (key: Deno.KvKey, names: Set<string>) => checkedRoots.has(key[0]) && names.add(nameOf(key));
-  let [keyBytes, valueBytes, mutations] = [0, 0, 0];
-  for (const call of waiting) {
-    const { checks, sets, deletes = [], increments = [] } = call.item;
-    const reads = checks.map((check) => [nameOf(check.key), check] as const);
-    const news = reads.filter(([row]) => !checked.has(row));
-    const grows = new Set(increments.map(nameOf));
-    const count = sets.length + deletes.length + increments.length;
-    let [keySize, valueSize] = [0, 0];
-    for (const [key, value] of sets) {
-      keySize += sizeOf(key);
-      valueSize += value.length;
-    }
-    for (const key of deletes) keySize += sizeOf(key);
-    // Who checks a row has to see what those before made of it, unless all of them only count in it and carry the
-    // very same check: which of them comes first makes no difference.
-    const fits = group.length === 0 ||
-      keyBytes + keySize <= MAX_KEY_BYTES && valueBytes + valueSize <= MAX_VALUE_BYTES &&
-        mutations + count <= MAX_MUTATIONS &&
-        checked.size + news.length <= maxChecks &&
-        reads.every(([row, check]) =>
-          !written.has(row) && (!grown.has(row) || grows.has(row)) && (checked.get(row) ?? check) === check
-        );
-    (fits ? group : rest).push(call);
-    if (!fits) continue;
-    keyBytes += keySize;
-    valueBytes += valueSize;
-    mutations += count;
-    for (const [row, check] of news) checked.set(row, check);
-    for (const [key] of sets) note(key, written);
-    for (const key of deletes) note(key, written);
-    for (const key of increments) note(key, grown);
-  }
-  return { group, rest, changed: written.union(grown) };
-}
-
-/** Tells keys apart, as long as none differ in the type of a part alone. */
-function nameOf(key: Deno.KvKey): string {
-  return key.join("\0");
-}
-
-/** Roughly, in bytes. */
-function sizeOf(key: Deno.KvKey): number {
-  return key.reduce<number>((size, part) => size + (typeof part === "string" ? part.length + 2 : 10), 0);
 }

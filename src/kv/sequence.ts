@@ -1,4 +1,4 @@
-import { type Change, NO_CHANGE } from "./group_commit.ts";
+import { type Change, NO_CHANGE } from "./change.ts";
 import type { CommitResult } from "./commit.ts";
 import { decodeJson, encodeJson, versionstampOf } from "./row.ts";
 import { RoundTrip } from "./round_trip.ts";

@@ -2,7 +2,8 @@ import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
 import { batched } from "../kv/batcher.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, GroupCommit, NO_CHANGE, type Row } from "../kv/group_commit.ts";
+import { type Along, NO_CHANGE, type Row } from "../kv/change.ts";
+import { GroupCommit } from "../kv/group_commit.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import { Sequence } from "../kv/sequence.ts";
 import type { Store } from "../kv/store.ts";
@@ -60,8 +61,8 @@ export class PetStore {
       const pet = { id, ...newPet };
       const { checks, sets, increments = [] } = along(pet);
       return this.#group.commit({
-        checks: [...draw.checks, ...checks],
-        sets: [...draw.sets, ...rowsOf({ pet, ownerId }), ...sets],
+        checks: draw.checks.concat(checks),
+        sets: draw.sets.concat(rowsOf({ pet, ownerId }), sets),
         increments,
       });
     });

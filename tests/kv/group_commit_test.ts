@@ -1,5 +1,6 @@
 import { assertEquals, assertInstanceOf } from "@std/assert";
-import { type Change, GroupCommit, NO_CHANGE, type Row } from "../../src/kv/group_commit.ts";
+import { type Change, NO_CHANGE, type Row } from "../../src/kv/change.ts";
+import { GroupCommit } from "../../src/kv/group_commit.ts";
 import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
 import { settled } from "../../src/kv/commit.ts";
 import { carryOut, hang } from "./disturbed_kv.ts";

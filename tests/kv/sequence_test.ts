@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
 import { AGAIN, retried, StoreUnavailable } from "../../src/kv/deadline.ts";
-import type { Change } from "../../src/kv/group_commit.ts";
+import type { Change } from "../../src/kv/change.ts";
 import type { CommitResult } from "../../src/kv/commit.ts";
 import { decodeJson, encodeJson } from "../../src/kv/row.ts";
 import { Sequence } from "../../src/kv/sequence.ts";

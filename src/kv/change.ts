@@ -1,0 +1,17 @@
+/** A key and the value to store under it. */
+export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
+
+/** What is to be changed, on condition that other rows still are as they were. */
+export interface Change {
+  readonly checks: readonly Deno.AtomicCheck[];
+  readonly sets: readonly Row[];
+  readonly deletes?: readonly Deno.KvKey[];
+  /** Numbers that grow by one. */
+  readonly increments?: readonly Deno.KvKey[];
+}
+
+/** Changes nothing, on no condition. */
+export const NO_CHANGE: Change = { checks: [], sets: [] };
+
+/** What else is to be changed along with an item that is made, as soon as the item is known. */
+export type Along<Item> = (item: Item) => Change;
