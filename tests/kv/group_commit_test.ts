@@ -1,4 +1,5 @@
 import { assertEquals, assertInstanceOf } from "@std/assert";
+import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/kv/change.ts";
 import { GroupCommit } from "../../src/kv/group_commit.ts";
 import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
@@ -60,6 +61,11 @@ Deno.test.each([
     TWOS,
   ],
   ["the very same check", upTo(30).map((name) => ({ ...change(name), checks: [SHARED] })), [30]],
+  [
+    "the very same check beside another",
+    upTo(9).map((name) => ({ ...change(name), checks: [SHARED, check(name)] })),
+    [8, 1],
+  ],
   ["a row set twice", [0, 1, 0].map((name) => change(name)), [3]],
   ["a row set and deleted", [change(0), { ...NO_CHANGE, deletes: [["rows", 0, 0]] }, change(1)], [3]],
   ["a row checked and then set", [{ checks: [check("rows", 0, 0)], sets: [] }, change(0)], [2]],
@@ -110,6 +116,28 @@ Deno.test.each([
     assertEquals(await fixture.sizes(changes), [...expected]);
   },
 );
+
+Deno.test("GroupCommit.commit() has three commits on their way at a time", async () => {
+  using fixture = new Fixture(await Deno.openKv(":memory:"), 5_000);
+  await Promise.all(upTo(3).map(() => fixture.store.commit(() => {})));
+  let started = 0;
+  const threeAreOnTheirWay = Promise.withResolvers<void>();
+  const commit: typeof carryOut = async (commit) => {
+    if (++started === 3) threeAreOnTheirWay.resolve();
+    await threeAreOnTheirWay.promise;
+    return await carryOut(commit);
+  };
+  fixture.disturbance = { commit };
+
+  const changes = [];
+  for (const name of upTo(3)) {
+    changes.push(fixture.group.commit(change(name)));
+    while (started <= name) await setImmediate();
+  }
+  const last = fixture.group.commit(change(3));
+
+  assertEquals((await Promise.all([...changes, last])).map(({ ok }) => ok), [true, true, true, true]);
+});
 
 Deno.test("GroupCommit.commit() sets and deletes, and sets the watched row, whose version it then knows", async () => {
   using fixture = await Fixture.open();

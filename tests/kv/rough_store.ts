@@ -11,13 +11,14 @@ export class RoughStore implements Disposable {
   now: number = 100 * DAY;
   disturbance: Disturbance = {};
 
-  constructor(kv: Deno.Kv) {
+  /** The deadline of each operation in ms. */
+  constructor(kv: Deno.Kv, deadline = 50) {
     this.kv = kv;
     const rough = disturbed(kv, {
       read: (keys) => this.disturbance.read?.(keys),
       commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
     });
-    const connection = new Connection([rough], { deadline: 50 });
+    const connection = new Connection([rough], { deadline });
     this.store = new Store(connection, { maxChecks: 10, clock: () => this.now });
   }
 
