@@ -1,6 +1,5 @@
-import { type Admission, type Gate, type PendingAdmission, unauthorized } from "./access/admission.ts";
-import { refusedResponse, withLimitHeaders } from "./access/limit_headers.ts";
-import { wrongOperatorToken } from "./access/operator_token.ts";
+import type { Admission, Gate, PendingAdmission } from "./access/admission.ts";
+import { withLimitHeaders } from "./access/limit_headers.ts";
 import type { Provisional } from "./access/provisional.ts";
 import {
   type Arrival,
@@ -12,7 +11,7 @@ import {
   isVersioned,
   patternOf,
 } from "./arrival.ts";
-import { BODY_RULES, type BodyRules, readJsonObject } from "./http/body.ts";
+import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
 import {
   ApiError,
@@ -25,11 +24,12 @@ import {
 } from "./http/error.ts";
 import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
 import { describeError, type Log } from "./http/log.ts";
-import { createResponse, ownOf } from "./http/response.ts";
+import { ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { Outdated } from "./kv/watched.ts";
 import { countAdmission, record } from "./record.ts";
+import { respond } from "./respond.ts";
 
 /** What is done with requests. */
 export interface AppOptions extends ArrivalsOptions {
@@ -87,7 +87,7 @@ export function createApp(options: AppOptions): App {
         return answerProvisionally(arrival, admission, admission.provisional, budget);
       }
       if (admission) countAdmission(admission);
-      const responding = () => respond(arrival, admission, budget);
+      const responding = () => responseTo(arrival, admission, budget);
       return attempt(responding, (response) => ({ response, admission }), arrival, admission);
     };
     return attempt(() => pending?.admit(), charged, arrival);
@@ -102,7 +102,7 @@ export function createApp(options: AppOptions): App {
   ): Promise<Answer> {
     try {
       const response = await provisional.confirmed(
-        () => respond(arrival, admission, budget),
+        () => responseTo(arrival, admission, budget),
         arrival.started,
       );
       countAdmission(admission);
@@ -146,40 +146,16 @@ export function createApp(options: AppOptions): App {
     return gate.enter(access === "key" ? authorization : null, address, now, isProvisional);
   }
 
-  function respond(
+  function responseTo(
     arrival: Arrival,
     admission: Admission | undefined,
     budget: Budget,
   ): Response | Promise<Response> {
-    const { request, base, query, now, address, matched } = arrival;
-    const { refusal } = admission?.decision ?? {};
-    if (admission && refusal) return refusedResponse(admission.decision, refusal);
-    switch (matched.kind) {
-      case "route": {
-        const { route, params } = matched;
-        if (route.access === "key" && admission?.account === undefined) {
-          return unauthorized(request.headers.get("authorization"));
-        }
-        if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();
-        const accountId = admission?.account?.id ?? "";
-        const checks = admission?.provisional ? [admission.provisional.check] : [];
-        const readBody = (rules?: Partial<BodyRules>) =>
-          arrival.body ??= budget.without(readJsonObject(request, { ...bodyRules, ...rules }));
-        return route.handler(request, { params, query, base, now, accountId, checks, address, readBody });
-      }
-      case "allow": {
-        const { allow } = matched;
-        if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
-        throw new ApiError("method_not_allowed", `This path answers ${allow}.`, { allow });
-      }
-      case "none":
-        throw new ApiError("not_found", "There is nothing at this path.");
-      case "bad host":
-        throw new ApiError(
-          "invalid_request",
-          "The Host header must be a host name or address, and a port or none.",
-        );
-    }
+    return respond(
+      arrival,
+      admission,
+      (rules) => arrival.body ??= budget.without(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
+    );
   }
 
   function finish(arrival: Arrival, { response: answer, admission }: Answer): Response {
