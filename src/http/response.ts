@@ -1,6 +1,5 @@
-import { hash } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { ifNoneMatch } from "@std/http/etag";
+import { etagOf, isNotModified } from "./etag.ts";
 
 /** What a response has beside its body. */
 export interface ResponseOptions {
@@ -62,14 +61,6 @@ export function ownOf(response: Response): Response {
 /** For a response that nobody may keep. */
 export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no-store" };
 
-/**
- * The strong entity tag of a content: a hash of it, so one tag never names two contents (RFC 9110 section
- * 8.8.3).
- */
-export function etagOf(text: string): string {
-  return `"${hash("sha256", text).slice(0, 32)}"`;
-}
-
 /** How a representation is sent. */
 export interface RepresentationOptions {
   readonly type?: string;
@@ -100,13 +91,12 @@ class Variant {
   }
 
   respondTo(request: Request): Response {
-    const known = request.headers.get("if-none-match");
-    if (known === null || ifNoneMatch(known, this.#etag)) {
-      return this.#response ??= shared(
-        createResponse(this.#body, { headers: { ...this.#full, ...this.#common } }),
-      );
+    if (isNotModified(request, this.#etag)) {
+      return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
     }
-    return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
+    return this.#response ??= shared(
+      createResponse(this.#body, { headers: { ...this.#full, ...this.#common } }),
+    );
   }
 }
 

@@ -1,7 +1,7 @@
-import { ifMatch } from "@std/http/etag";
 import { ApiError } from "../http/error.ts";
+import { etagOf, isPreconditionFailed } from "../http/etag.ts";
 import { targetOf } from "../http/request.ts";
-import { createResponse, etagOf, jsonResponse, Representation } from "../http/response.ts";
+import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
@@ -123,8 +123,7 @@ function changeable(owned: OwnedPet | null, request: Request, { accountId }: Cal
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
-  const tags = request.headers.get("if-match");
-  if (tags !== null && !ifMatch(tags, etagOf(toJson(owned.pet)))) {
+  if (isPreconditionFailed(request, etagOf(toJson(owned.pet)))) {
     throw new ApiError("precondition_failed", "The animal has changed: its ETag is not in If-Match.");
   }
   return owned.pet;
