@@ -9,7 +9,7 @@ const AHEAD = 5 * MINUTE;
 
 /** What an account has used, as its row tells. Times are ms since the epoch. */
 export interface Usage {
-  /** Rises with every reset: what was leased before is void. */
+  /** Rises with every reset, and where windows are moved back: what was leased before is void. */
   readonly epoch: number;
   /** Start of the minute that is counted, in the day that is counted. */
   readonly minute: number;
@@ -150,7 +150,8 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 
 /**
  * The usage with both windows moved to `now`. Those that a clock had put far into the future are moved back with
- * their counts; and should that minute or day come after all, they are counted on.
+ * their counts; should that minute or day come after all, they are counted on, and what was leased of them stays
+ * used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
@@ -162,6 +163,7 @@ export function roll(usage: Usage, now: number): Usage {
     ...usage,
     ...(isKnown((time) => time) ? {} : { used: 0, leased: 0, strikes: 0 }),
     ...(isKnown(dayOf) ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
+    ...(isBack ? { epoch: usage.epoch + 1, leased: 0, leasedToday: 0 } : {}),
     minute,
     movedFrom: isBack ? Math.max(usage.movedFrom, usage.minute) : usage.movedFrom,
     exactUntil: Math.min(usage.exactUntil, dayEnd({ minute })),

@@ -149,9 +149,10 @@ Deno.test("roll() moves windows back with their counts that a clock had put far 
   const far = { ...before, minute: NOON + 9 * DAY, exactUntil: NOON + 10 * DAY };
   const [near, movedFrom] = [NOON - 5 * MINUTE - 1, far.minute];
 
-  const moved = { minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: near + DAY };
+  const unleased = { epoch: used.epoch + 1, leased: 0, leasedToday: 0 };
+  const moved = { ...unleased, minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: near + DAY };
   assertEquals(roll(before, near), { ...before, ...moved });
-  const back = { minute: NOON, movedFrom, exactUntil: MIDNIGHT, bannedUntil: NOON + DAY };
+  const back = { ...unleased, minute: NOON, movedFrom, exactUntil: MIDNIGHT, bannedUntil: NOON + DAY };
   assertEquals(roll(far, NOON), { ...far, ...back });
 });
 
@@ -164,6 +165,18 @@ Deno.test("roll() counts on in a minute or a day that a window was moved back fr
   assertEquals([inMinute, usedToday], [0, 30]);
   const between = roll(moved, NOON + DAY);
   assertEquals([between.used, between.usedToday, between.movedFrom], [0, 0, ahead]);
+});
+
+Deno.test("settle() gives back nothing of a minute that was moved back and came all the same", () => {
+  const ahead = NOON + 10 * MINUTE;
+  const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
+  const lease = { epoch: usage.epoch, minute: ahead, size, left: size };
+  assertEquals([size, settle(usage, lease).used], [12, 4]);
+
+  const moved = roll(usage, NOON);
+  const came = roll(roll(moved, NOON + MINUTE), ahead);
+
+  assertEquals([moved, came].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
 });
 
 Deno.test("reset() forgets what was used and voids what is leased, and keeps a ban", () => {
