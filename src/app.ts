@@ -26,6 +26,7 @@ import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
 import { describeError, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";
+import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { Outdated } from "./kv/watched.ts";
 import { countAdmission, record } from "./record.ts";
@@ -49,12 +50,6 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 /** How a request is charged that no route answers. */
 const MISS: Pick<Route, "access" | "checksInCommit"> = { access: "key" };
 
-/** A response, and who was charged for it; undefined where nobody was. */
-interface Answer {
-  readonly response: Response;
-  readonly admission: Admission | undefined;
-}
-
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
   const { gate, isOperator, clock, log, inFlight } = options;
@@ -64,13 +59,13 @@ export function createApp(options: AppOptions): App {
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
-    if (inFlight.isStopping) return finish(arrival, refused(STOPPING));
-    if (inFlight.isFull) return finish(arrival, refused(OVERLOADED));
-    const fail = (error: unknown) => finish(arrival, refused(problemOf(error, arrival)));
+    const done = (response: Response) => finish(arrival, response);
+    const fail = (error: unknown) => done(problemResponse(problemOf(error, arrival)));
+    if (inFlight.isStopping) return done(problemResponse(STOPPING));
+    if (inFlight.isFull) return done(problemResponse(OVERLOADED));
     try {
       const pending = enter(arrival, true);
       const work = (budget: Budget) => answer(arrival, pending, budget);
-      const done = (answer: Answer) => finish(arrival, answer);
       return inFlight.answer({ started: arrival.started, ready: pending?.ready, work, finish: done, fail });
     } catch (error) {
       return fail(error);
@@ -81,16 +76,15 @@ export function createApp(options: AppOptions): App {
     arrival: Arrival,
     pending: PendingAdmission | undefined,
     budget: Budget,
-  ): Answer | Promise<Answer> {
-    const charged = (admission: Admission | undefined) => {
+  ): Response | Promise<Response> {
+    return whenReady(pending?.admit(), (admission) => {
+      arrival.admission = admission;
       if (admission?.provisional) {
         return answerProvisionally(arrival, admission, admission.provisional, budget);
       }
       if (admission) countAdmission(admission);
-      const responding = () => responseTo(arrival, admission, budget);
-      return attempt(responding, (response) => ({ response, admission }), arrival, admission);
-    };
-    return attempt(() => pending?.admit(), charged, arrival);
+      return responseTo(arrival, budget);
+    });
   }
 
   /** Answers a request that was admitted provisionally; anew, after a look, if an account has changed. */
@@ -99,38 +93,21 @@ export function createApp(options: AppOptions): App {
     admission: Admission,
     provisional: Provisional,
     budget: Budget,
-  ): Promise<Answer> {
+  ): Promise<Response> {
     try {
-      const response = await provisional.confirmed(
-        () => responseTo(arrival, admission, budget),
-        arrival.started,
-      );
+      const response = await provisional.confirmed(() => responseTo(arrival, budget), arrival.started);
       countAdmission(admission);
-      return { response, admission };
+      return response;
     } catch (error) {
-      if (error instanceof Outdated && !budget.isOver) {
-        provisional.takeBack();
-        const pending = enter(arrival, false);
-        return await attempt(() => pending?.ready, () => answer(arrival, pending, budget), arrival);
+      if (!(error instanceof Outdated) || budget.isOver) {
+        countAdmission(admission);
+        throw error;
       }
-      countAdmission(admission);
-      return refused(problemOf(error, arrival), admission);
-    }
-  }
-
-  /** What `use` makes of what `work` comes to, or the answer to what it throws. */
-  function attempt<Value>(
-    work: () => Value | Promise<Value>,
-    use: (value: Value) => Answer | Promise<Answer>,
-    arrival: Arrival,
-    admission?: Admission,
-  ): Answer | Promise<Answer> {
-    const fail = (error: unknown) => refused(problemOf(error, arrival), admission);
-    try {
-      const value = work();
-      return value instanceof Promise ? value.then(use, fail) : use(value);
-    } catch (error) {
-      return fail(error);
+      provisional.takeBack();
+      arrival.admission = undefined;
+      const pending = enter(arrival, false);
+      await pending?.ready;
+      return await answer(arrival, pending, budget);
     }
   }
 
@@ -146,20 +123,15 @@ export function createApp(options: AppOptions): App {
     return gate.enter(access === "key" ? authorization : null, address, now, isProvisional);
   }
 
-  function responseTo(
-    arrival: Arrival,
-    admission: Admission | undefined,
-    budget: Budget,
-  ): Response | Promise<Response> {
+  function responseTo(arrival: Arrival, budget: Budget): Response | Promise<Response> {
     return respond(
       arrival,
-      admission,
       (rules) => arrival.body ??= budget.without(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
     );
   }
 
-  function finish(arrival: Arrival, { response: answer, admission }: Answer): Response {
-    const { request, id, now, matched, address } = arrival;
+  function finish(arrival: Arrival, answer: Response): Response {
+    const { request, id, now, matched, address, admission } = arrival;
     // Refusals have them already, and so have responses that tell of a limit of their own.
     const isLimited = isVersioned(arrival) && !answer.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
@@ -168,7 +140,7 @@ export function createApp(options: AppOptions): App {
     if (response.status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
-    record(arrival, admission, response, log, clock);
+    record(arrival, response, log, clock);
     return response;
   }
 
@@ -181,8 +153,4 @@ export function createApp(options: AppOptions): App {
     log.error({ time: new Date(now).toISOString(), id, route: patternOf(matched), ...describeError(error) });
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
-}
-
-function refused(problem: Problem, admission?: Admission): Answer {
-  return { response: problemResponse(problem), admission };
 }

@@ -1,3 +1,4 @@
+import type { Admission } from "./access/admission.ts";
 import type { JsonBody } from "./http/body.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Match, type Route } from "./http/router.ts";
@@ -16,8 +17,10 @@ export interface Arrival {
   readonly query: string;
   readonly matched: Match | typeof BAD_HOST;
   readonly address: () => string;
+  /** Who was charged; undefined where nobody was, or that is not decided yet. */
+  admission: Admission | undefined;
   /** Once it is asked for: it cannot be read twice. */
-  body?: Promise<JsonBody>;
+  body: Promise<JsonBody> | undefined;
 }
 
 /** What the server knows of a request's connection. */
@@ -60,6 +63,8 @@ export function createArrivals(
       query,
       matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,
       address: () => clientAddress(request, info),
+      admission: undefined,
+      body: undefined,
     };
   };
 }

@@ -8,8 +8,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
 
 /** Counts a request that has been answered, and logs it where that is wanted; the clock tells ms since the epoch. */
 export function record(
-  { request, id, now, started, matched }: Arrival,
-  admission: Admission | undefined,
+  { request, id, now, started, matched, admission }: Arrival,
   { status }: Response,
   log: Log,
   clock: () => number,

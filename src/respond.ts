@@ -1,4 +1,4 @@
-import { type Admission, unauthorized } from "./access/admission.ts";
+import { unauthorized } from "./access/admission.ts";
 import { refusedResponse } from "./access/limit_headers.ts";
 import { wrongOperatorToken } from "./access/operator_token.ts";
 import type { Arrival } from "./arrival.ts";
@@ -14,8 +14,7 @@ import type { Call } from "./http/router.ts";
  * @throws {Outdated}
  */
 export function respond(
-  { request, base, query, now, address, matched }: Arrival,
-  admission: Admission | undefined,
+  { request, base, query, now, address, matched, admission }: Arrival,
   readBody: Call["readBody"],
 ): Response | Promise<Response> {
   const { refusal } = admission?.decision ?? {};

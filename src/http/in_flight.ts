@@ -40,7 +40,7 @@ export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
-/** How a request is answered; its work rejects rather than to throw. */
+/** How a request is answered. */
 export interface InTime<Answer, Result> {
   /** When it came, by `performance.now()`. */
   readonly started: number;
@@ -134,7 +134,13 @@ export class InFlight {
 
   #begin<Answer, Result>({ started, work, finish, fail }: InTime<Answer, Result>): Result | Promise<Result> {
     const budget = this.#budget(started);
-    const answer = work(budget);
+    let answer: Answer | Promise<Answer>;
+    try {
+      answer = work(budget);
+    } catch (error) {
+      this.#leave();
+      return fail(error);
+    }
     if (!(answer instanceof Promise)) {
       this.#leave();
       return finish(answer);

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/http/in_flight.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { Harness } from "../harness.ts";
@@ -230,6 +230,11 @@ Deno.test("createApp() answers within 5 s where every operation of the store is 
 
   assertEquals(response.headers.get("retry-after"), "5");
   assertLimitHeaders(response);
+  assertMatch(
+    response.headers.get("ratelimit-policy") ?? "",
+    /"day"/,
+    "The limits are not those of its account",
+  );
   await assertError(response, 503, "store_unavailable", /store does not answer/);
 });
 
