@@ -5,7 +5,7 @@ import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/com
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, touch, type Watched } from "../kv/watched.ts";
-import { type Account, accountKey, apiKeyKey } from "./account.ts";
+import { type Account, accountKey, apiKeyKey, isOpenedBy } from "./account.ts";
 import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
 import { type Issued, IssueInDoubt } from "./issue.ts";
 import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
@@ -92,27 +92,30 @@ export class AccountStore {
   }
 
   /**
-   * Gives an open account a new key; the one before stays valid for `grace` ms more. Null where no open account
-   * has this id.
+   * Gives an open account a new key. The one that is replaced stays valid for `grace` ms more: the one with the
+   * hash `replaced`, if it opens the account now; else its latest. So who asks again, for a new key did not
+   * arrive, keeps the key that he has. Null where no open account has this id, or the key does not open it.
    *
    * @throws {IssueInDoubt}
    */
-  rotate(id: string, grace: number, now: number): Promise<Issued | null> {
+  rotate(id: string, grace: number, now: number, replaced?: string): Promise<Issued | null> {
     return retried(async () => {
       const open = await this.#findOpen(id);
-      if (open === null) return null;
+      const hash = replaced ?? open?.account.keyHash ?? "";
+      if (open === null || !isOpenedBy(open.account, hash, now)) return null;
       const apiKey = createApiKey(open.account.environment);
       const { keyHash, previousKey } = open.account;
       const account = {
         ...open.account,
         keyHash: hashApiKey(apiKey),
-        previousKey: grace > 0 ? { hash: keyHash, expiresAt: now + grace } : null,
+        previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
       };
+      const ended = new Set([keyHash, previousKey?.hash ?? keyHash, hash]);
+      if (grace > 0) ended.delete(hash);
       const commit = this.#commit((operation) => {
         operation.check(open.check).set(accountKey(id), encodeJson(account));
         operation.set(apiKeyKey(account.keyHash), encodeJson(id));
-        if (previousKey) operation.delete(apiKeyKey(previousKey.hash));
-        if (grace === 0) operation.delete(apiKeyKey(keyHash));
+        for (const hash of ended) operation.delete(apiKeyKey(hash));
       });
       return await issued({ account, apiKey }, commit) ?? AGAIN;
     });

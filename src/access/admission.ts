@@ -7,7 +7,8 @@ import { Condition, type Watched } from "../kv/watched.ts";
 import type { Account } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
-import { BEARER, Directory, type DirectoryOptions } from "./directory.ts";
+import { bearerToken } from "./api_key.ts";
+import { Directory, type DirectoryOptions } from "./directory.ts";
 import type { LeasesOptions } from "./lease_commits.ts";
 import { Leases } from "./leases.ts";
 import type { Decision } from "./limit_headers.ts";
@@ -176,5 +177,5 @@ const INVALID = shared(problemResponse(INVALID_API_KEY));
 
 /** The 401 with its challenge (RFC 6750 section 3); shared. */
 export function unauthorized(authorization: string | null): Response {
-  return authorization === null || !BEARER.test(authorization) ? MISSING : INVALID;
+  return bearerToken(authorization) === undefined ? MISSING : INVALID;
 }

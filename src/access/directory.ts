@@ -4,7 +4,7 @@ import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Watched } from "../kv/watched.ts";
 import { type Account, accountKey, apiKeyKey, isOpenedBy } from "./account.ts";
-import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
+import { bearerToken, type Environment, hashApiKey, isApiKey } from "./api_key.ts";
 import { Quota } from "./quota.ts";
 import { decodeUsage, usageKey } from "./usage_row.ts";
 
@@ -22,8 +22,6 @@ interface Claim {
   readonly hash: string;
 }
 
-/** A bearer credential (RFC 6750 section 2.1). */
-export const BEARER: RegExp = /^Bearer +([^\s]+) *$/i;
 const PREFIX_LENGTH = "Bearer ".length;
 const MAX_CLAIMS = 10_000;
 const MAX_QUOTAS = 10_000;
@@ -75,7 +73,7 @@ export class Directory {
   }
 
   #keyIn(authorization: string): string | undefined {
-    const key = BEARER.exec(authorization)?.[1];
+    const key = bearerToken(authorization);
     return key !== undefined && isApiKey(key, this.#environment) ? key : undefined;
   }
 

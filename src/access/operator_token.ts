@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { problemResponse } from "../http/error.ts";
-import { BEARER } from "./directory.ts";
+import { bearerToken } from "./api_key.ts";
 
 /** Whether an Authorization value carries the operator's token, compared in constant time. */
 export function operatorTokenCheck(token: string): (authorization: string | null) => boolean {
   const expected = digest(token);
   return (authorization) => {
-    const given = BEARER.exec(authorization ?? "")?.[1] ?? "";
+    const given = bearerToken(authorization) ?? "";
     return timingSafeEqual(digest(given), expected);
   };
 }

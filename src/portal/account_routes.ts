@@ -1,6 +1,7 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
 import { type Gate, INVALID_API_KEY } from "../access/admission.ts";
+import { bearerToken, hashApiKey } from "../access/api_key.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
 import { hasBody, type JsonObject } from "../http/body.ts";
@@ -27,8 +28,9 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
     const graceSeconds = object.graceSeconds === undefined
       ? 0
       : integerField(object, "graceSeconds", GRACE_SECONDS);
-    const issued = await accounts.rotate(call.accountId, graceSeconds * 1_000, call.now);
-    if (issued === null) throw closed();
+    const key = bearerToken(request.headers.get("authorization")) ?? "";
+    const issued = await accounts.rotate(call.accountId, graceSeconds * 1_000, call.now, hashApiKey(key));
+    if (issued === null) throw ended();
     const previousKeyExpiresAt = previousKeyExpiry(issued.account, call.now);
     return noStore({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
   }
@@ -44,13 +46,13 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
   }
 
   async function closeAccount(_request: Request, call: Call): Promise<Response> {
-    if (await accounts.change(call.accountId, { closedAt: call.now }) === null) throw closed();
+    if (await accounts.change(call.accountId, { closedAt: call.now }) === null) throw ended();
     return createResponse(null, { status: 204 });
   }
 
   async function find({ accountId }: Call): Promise<AccountState> {
     const state = await accounts.find(accountId);
-    if (state === null) throw closed();
+    if (state === null) throw ended();
     return { ...state, usage: gate.usedBy(state) };
   }
 
@@ -98,8 +100,8 @@ function previousKeyExpiry({ previousKey }: Account, now: number): string | null
   return previousKey && previousKey.expiresAt > now ? iso(previousKey.expiresAt) : null;
 }
 
-/** The account was closed while the request was on its way. */
-function closed(): ApiError {
+/** The account was closed, or the key ended, while the request was on its way. */
+function ended(): ApiError {
   return new ApiError(INVALID_API_KEY.code, INVALID_API_KEY.message, INVALID_API_KEY.headers);
 }
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { NotedService } from "../access/noted_service.ts";
-import { call, callAtOnce } from "../access/replies.ts";
+import { call, callAtOnce, OtherProcess } from "../access/replies.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
@@ -112,6 +112,41 @@ Deno.test("rotateKey() gives a new key, and ends the one before at once or after
     });
     await assertError(response, 400, "invalid_request", /graceSeconds/);
   }
+});
+
+Deno.test("rotateKey() replaces the key that asks, so that who lost an answer may ask again", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const rotate = (graceSeconds: number) =>
+    service.fetch("POST /v1/account/key", { key, json: { graceSeconds } }).then((response) =>
+      response.json()
+    );
+
+  const { apiKey: lost } = await rotate(60);
+  service.now += 30_000;
+  const { apiKey: got, previousKeyExpiresAt } = await rotate(60);
+
+  assertEquals(previousKeyExpiresAt, "2027-01-15T12:01:30.000Z");
+  const keys = [key, lost, got];
+  const statuses = () => Promise.all(keys.map(async (key) => (await call(service, key)).status));
+  assertEquals(await statuses(), [200, 401, 200]);
+  await rotate(0);
+  assertEquals(await statuses(), [401, 401, 401]);
+});
+
+Deno.test("rotateKey() gives one new key to those who ask at once with one key", async () => {
+  await using service = await Harness.open();
+  await using other = new OtherProcess(service.kv);
+  const { apiKey: key } = await service.createAccount();
+
+  const asked = [service, other, service, other].map((process) =>
+    process.fetch("POST /v1/account/key", { key })
+  );
+  const responses = await Promise.all(asked);
+
+  assertEquals(responses.map(({ status }) => status).sort(), [201, 401, 401, 401]);
+  const { apiKey } = await responses.find(({ status }) => status === 201)?.json();
+  assertEquals((await call(other, apiKey)).status, 200);
 });
 
 Deno.test("closeAccount() ends the account and its key, once", async () => {

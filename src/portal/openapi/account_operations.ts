@@ -50,7 +50,8 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Account",
     summary: "Replace the API key",
     description:
-      "What has been used stays counted. Ask for a grace, so that a lost answer does not lock you out.",
+      "What has been used stays counted. Ask for a grace, so that a lost answer does not lock you out: then ask " +
+      "again with the key that you have. It gets the grace, and the key that was lost ends.",
     beyond: true,
     charged: "key",
     body: "KeyRotation",

@@ -132,7 +132,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
         type: "integer",
         minimum: 0,
         maximum: 604_800,
-        description: "How long the key until now stays valid; 0 where it is left out.",
+        description: "How long the key of the request stays valid; 0 where it is left out.",
       },
     },
     examples: [{ graceSeconds: 3_600 }],
