@@ -32,7 +32,7 @@ function isForOperator(error: unknown): error is Error {
 
 /** The service is told what it needs by variables: explains that and exits. */
 async function answerArguments(args: readonly string[]): Promise<never> {
-  if (args.includes("--help")) {
+  if (args.includes("--help") || args.includes("-h")) {
     await printOutput(START_HELP);
     Deno.exit(0);
   }

@@ -9,7 +9,8 @@ const BACKUP_HELP = `Usage: deno task backup FILE
 
 Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
 everything that was stored when the command began. It appears once it is complete and checked; what
-is cut short leaves nothing. Keep it as safe as the store itself.`;
+is cut short leaves nothing. Keep it as safe as the store itself. A relative path starts at the
+project's folder, wherever the command is typed.`;
 
 const RESTORE_HELP = `Usage: deno task restore FILE
 
@@ -60,7 +61,9 @@ export async function main(
 /** The path of the store's file. */
 function readFilePath(env: (name: "KV_PATH" | "SERVICE_URL") => string | undefined): string {
   if (env("SERVICE_URL")) {
-    throw new ConfigError("A backup is made where the store's file is: unset SERVICE_URL, and set KV_PATH.");
+    throw new ConfigError(
+      "Backups are made and restored where the store's file is: unset SERVICE_URL, and set KV_PATH.",
+    );
   }
   const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
   if (kvPath === MEMORY) {

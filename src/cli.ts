@@ -10,6 +10,9 @@ import type { Command, Terminal } from "./operator/terminal.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { print, printOutput, readLines } from "./terminal.ts";
 
+/** Whoever reads the output has had enough of it: the exit code of programs that SIGPIPE ends. */
+const BROKEN_PIPE = 141;
+
 /**
  * Carries out an operator's command, such as `["accounts", "list"]`, with the environment variables that `env`
  * reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit code: 0 done, 1
@@ -37,6 +40,7 @@ export async function main(
     };
     return await carryOut(args, operation);
   } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
     const isForOperator = error instanceof ConfigError || error instanceof OpenError;
     const reason = error instanceof Error ? error.message : typeof error;
     terminal.err(isForOperator ? reason : `Failed: ${reason}`);

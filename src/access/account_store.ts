@@ -1,5 +1,5 @@
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, NO_CHANGE } from "../kv/change.ts";
+import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
 import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
@@ -55,17 +55,15 @@ export class AccountStore {
     const keyHash = hashApiKey(apiKey);
     const id = `acct_${randomBase62(16)}`;
     const account = { id, ...newAccount, createdAt: now, closedAt: null, keyHash, previousKey: null };
-    const { checks, sets } = along(account);
-    const commit = this.#group.commit({
-      checks: [{ key: accountKey(id), versionstamp: null }, ...checks],
+    const made: Change = {
+      checks: [{ key: accountKey(id), versionstamp: null }],
       sets: [
         [accountKey(id), encodeJson(account)],
         [usageKey(id), encodeUsage(UNUSED)],
         [apiKeyKey(keyHash), encodeJson(id)],
-        ...sets,
       ],
-    });
-    return issued({ account, apiKey }, settled(commit));
+    };
+    return issued({ account, apiKey }, settled(this.#group.commit(both(made, along(account)))));
   }
 
   /** The account with this id and what it has used; null where there is none. */

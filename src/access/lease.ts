@@ -69,12 +69,12 @@ export class HeldLeases {
     return this.#ending.length > 0 || this.#current.some((lease) => isOver(lease, usage, limits, now, life));
   }
 
-  /** Stops to hand out places of those that ought to be settled. */
+  /** Stops handing out places of those that ought to be settled. */
   endDue(usage: Usage, limits: Limits, now: number, life: number): void {
     this.#end((lease) => isOver(lease, usage, limits, now, life));
   }
 
-  /** Stops to hand out places. */
+  /** Stops handing out places. */
   endAll(): void {
     this.#end(() => true);
   }

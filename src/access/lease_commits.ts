@@ -6,7 +6,7 @@ import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { lowerDayTotal } from "./day_totals.ts";
 import { type LeaseTimes, leaseTimes } from "./lease.ts";
 import type { Quota } from "./quota.ts";
-import { type Change, type Outcome, UsageStore } from "./usage_store.ts";
+import { type Outcome, type PlannedUsage, UsageStore } from "./usage_store.ts";
 
 /** What leases stand on. */
 export interface LeasesOptions {
@@ -17,7 +17,7 @@ export interface LeasesOptions {
   readonly clock: () => number;
 }
 
-const NO_CHANGE: Outcome = { ok: true, versionstamp: "" };
+const NOTHING_TO_DO: Outcome = { ok: true, versionstamp: "" };
 
 /** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
 export class LeaseCommits {
@@ -68,7 +68,7 @@ export class LeaseCommits {
     await this.#usages.read(quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota))));
     const now = this.#clock();
     const { version } = this.#access;
-    const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Change => {
+    const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): PlannedUsage => {
       const isStale = quota.label !== version;
       quota.waiting.turnAway(version);
       const times = this.timesOf(quota);
@@ -78,7 +78,7 @@ export class LeaseCommits {
     const changes = plans.filter(({ plan }) => plan.isChange);
     if (changes.length > 0) ROUND_SIZE.observe(changes.length, "leases");
     const started = performance.now();
-    const outcome = changes.length > 0 ? await this.#usages.change(changes, version) : NO_CHANGE;
+    const outcome = changes.length > 0 ? await this.#usages.change(changes, version) : NOTHING_TO_DO;
     if (changes.length > 0) this.roundTrip.measure(started);
     if (!outcome.ok) return outcome;
     for (const { quota, plan } of plans) {

@@ -4,7 +4,7 @@ import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
 import type { Quota } from "./quota.ts";
 import type { STALE } from "./waiting_requests.ts";
 
-/** How often it is looked what is due, in ms. */
+/** How often quotas are looked for that are due, in ms. */
 const TICK = 50;
 /** Commits at a time to a KV that is far away. */
 const LANES = 12;

@@ -1,17 +1,24 @@
 import type { DayTotal } from "./day_totals.ts";
 import type { Limits } from "./plans.ts";
-import { dayOf, isSame, type Lease, type Refusal, roll, settle, strike, take, type Usage } from "./usage.ts";
+import {
+  dayOf,
+  type Demand,
+  isSame,
+  type Lease,
+  type Refusal,
+  roll,
+  settle,
+  strike,
+  take,
+  type Usage,
+} from "./usage.ts";
 
 /** What a process has to say and to ask when its next commit comes to an account. */
-export interface Wish {
+export interface Wish extends Demand {
   /** Leases that hand out nothing any more. */
   readonly settled: readonly Lease[];
   /** Refusals that are not written yet. */
   readonly strikes: number;
-  /** Requests that wait for a place. */
-  readonly waiting: number;
-  /** Places to lease on top. */
-  readonly ahead: number;
   /** Whether those without a place are to wait for what other processes hold of a full window. */
   readonly mayHope: (usage: Usage, window: "minute" | "day") => boolean;
 }

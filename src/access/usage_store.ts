@@ -7,7 +7,7 @@ import type { Quota } from "./quota.ts";
 import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 
 /** A plan for what an account has used, and the version of the row that it was made for. */
-export interface Change {
+export interface PlannedUsage {
   readonly quota: Quota;
   readonly basis: string;
   readonly plan: UsagePlan;
@@ -35,7 +35,7 @@ export class UsageStore {
   }
 
   /** Makes all of the changes, planned under this version of access, or none, and then shows quotas their rows. */
-  async change(changes: readonly Change[], accessVersion: string): Promise<Outcome> {
+  async change(changes: readonly PlannedUsage[], accessVersion: string): Promise<Outcome> {
     const quotas = changes.map(({ quota }) => quota);
     const result = await this.#store.commit((operation) => {
       operation.check({ key: this.#access.key, versionstamp: accessVersion || null });

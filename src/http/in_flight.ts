@@ -11,7 +11,7 @@ export interface InFlightLimits {
 /** The limits the service runs with: 10,000 requests; 5 s; 3 s. */
 export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
 
-/** How often it is looked who ran out of time, in ms. */
+/** How often those are looked for who ran out of time, in ms. */
 const TICK = 100;
 
 /** The time that a request has. */

@@ -65,7 +65,7 @@ export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no
 export interface RepresentationOptions {
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether it is worth to send it compressed to those who take that. */
+  /** Whether it is worth sending it compressed to those who take that. */
   readonly compress?: boolean;
 }
 

@@ -35,7 +35,7 @@ export class Server {
     this.port = this.#listen(options.port);
   }
 
-  /** Stops to accept connections; resolves when the last one has ended. */
+  /** Stops accepting connections; resolves when the last one has ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await Promise.allSettled(this.#servers.map((server) => server.shutdown()));

@@ -10,8 +10,7 @@ export interface Waiting<Item, Result> {
 /** How a batcher forms its rounds. */
 export interface BatcherOptions {
   /**
-   * Resolves when a round has enough calls, as `count` tells. Worth it where a round costs far more than a call:
-   * a commit does, a read does not.
+   * Resolves when a round has enough calls, as `count` tells. Worth it where a round costs far more than a call.
    */
   readonly gather?: (count: () => number) => Promise<void>;
   /** How many rounds may run at a time; one, unless told otherwise. */

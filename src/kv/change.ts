@@ -15,3 +15,16 @@ export const NO_CHANGE: Change = { checks: [], sets: [] };
 
 /** What else is to be changed along with an item that is made, as soon as the item is known. */
 export type Along<Item> = (item: Item) => Change;
+
+/** All of two changes. */
+export function both(one: Change, other: Change): Change {
+  if (one === NO_CHANGE) return other;
+  if (other === NO_CHANGE) return one;
+  const { checks, sets, deletes = [], increments = [] } = other;
+  return {
+    checks: one.checks.concat(checks),
+    sets: one.sets.concat(sets),
+    deletes: (one.deletes ?? []).concat(deletes),
+    increments: (one.increments ?? []).concat(increments),
+  };
+}

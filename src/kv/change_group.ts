@@ -15,17 +15,15 @@ interface Size {
 /** Changes that one atomic operation carries out, in their order, as if each had an operation of its own. */
 export class ChangeGroup {
   readonly #maxChecks: number;
-  readonly #checkedRoots: ReadonlySet<Deno.KvKeyPart | undefined>;
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
-  /** Rows that are set or deleted, and rows that grow, of those that a change may check. */
+  /** Rows that are set or deleted, and rows that grow. */
   readonly #written: Set<string> = new Set();
   readonly #grown: Set<string> = new Set();
   #size: Size = { keyBytes: 0, valueBytes: 0, mutations: 0 };
 
-  /** For some of the `candidates`; with so many checks at most, unless the first has more. */
-  constructor(candidates: readonly Change[], maxChecks: number) {
+  /** With so many checks at most, unless the first change has more. */
+  constructor(maxChecks: number) {
     this.#maxChecks = maxChecks;
-    this.#checkedRoots = new Set(candidates.flatMap(({ checks }) => checks.map(({ key }) => key[0])));
   }
 
   /** Takes a change in, if it fits; the first does. */
@@ -38,9 +36,9 @@ export class ChangeGroup {
     this.#size.mutations += size.mutations;
     const { checks, sets, deletes = [], increments = [] } = change;
     for (const check of checks) this.#checks.set(nameOf(check.key), check);
-    for (const [key] of sets) this.#note(key, this.#written);
-    for (const key of deletes) this.#note(key, this.#written);
-    for (const key of increments) this.#note(key, this.#grown);
+    for (const [key] of sets) this.#written.add(nameOf(key));
+    for (const key of deletes) this.#written.add(nameOf(key));
+    for (const key of increments) this.#grown.add(nameOf(key));
     return true;
   }
 
@@ -73,11 +71,6 @@ export class ChangeGroup {
       return isUnchanged && (this.#checks.get(row) ?? check) === check;
     });
   }
-
-  /** Only rows that may be checked need names. */
-  #note(key: Deno.KvKey, names: Set<string>): void {
-    if (this.#checkedRoots.has(key[0])) names.add(nameOf(key));
-  }
 }
 
 function sizeOf({ sets, deletes = [], increments = [] }: Change): Size {
@@ -87,6 +80,7 @@ function sizeOf({ sets, deletes = [], increments = [] }: Change): Size {
     size.valueBytes += value.length;
   }
   for (const key of deletes) size.keyBytes += bytesOf(key);
+  for (const key of increments) size.keyBytes += bytesOf(key);
   return size;
 }
 

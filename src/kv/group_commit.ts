@@ -43,7 +43,7 @@ export class GroupCommit {
   async #commitRound(round: readonly WaitingChange[]): Promise<void> {
     let waiting = round;
     while (waiting.length > 0) {
-      const group = new ChangeGroup(waiting.map(({ item }) => item), this.#store.maxChecks);
+      const group = new ChangeGroup(this.#store.maxChecks);
       const { taken = [], left = [] } = Object.groupBy(
         waiting,
         ({ item }) => group.take(item) ? "taken" : "left",

@@ -50,7 +50,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
 async function usable(connection: Connection, store: Store, { create }: OpenOptions): Promise<Store> {
   try {
     await requireSchema(connection, create);
-    await retried(() => store.probe());
+    await store.probe();
     return store;
   } catch (error) {
     await connection.close();

@@ -1,7 +1,7 @@
 import { noMoreArrive } from "./batcher.ts";
 import { pause } from "./deadline.ts";
 
-/** From where on a KV counts as far away, and how long it is worth to wait for company there, in ms. */
+/** From where on a KV counts as far away, and how long it is worth waiting for company there, in ms. */
 const FAR = 5;
 const GATHERING = 1;
 
@@ -19,7 +19,7 @@ export class RoundTrip {
     return this.#ms;
   }
 
-  /** Whether several operations at a time are worth it. A KV on this machine may be slow, but is never far. */
+  /** Whether most of that is spent on the way. A KV on this machine may be slow, but is never far. */
   get isFar(): boolean {
     return !this.#isLocal && this.#ms > FAR;
   }

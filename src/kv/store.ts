@@ -27,7 +27,7 @@ const REMOVED_AT_ONCE = 200;
 export class Store {
   /** Checks that one commit may carry. */
   readonly maxChecks: number;
-  /** Whether KV is on this machine, so that nothing is gained by several operations at a time. */
+  /** Whether KV is on this machine, so that an operation waits for the disk at most. */
   readonly isLocal: boolean;
   readonly #connection: Connection;
   readonly #marks: Marks;

@@ -3,7 +3,7 @@ import { randomBase62 } from "../access/api_key.ts";
 import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, type Change, NO_CHANGE } from "../kv/change.ts";
+import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
 import { decodeCount, decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -21,13 +21,13 @@ const MAX_QUEUES = 1_000;
 const MAX_AT_ONCE = 100;
 
 /** A message that is to be accepted, and what is to be changed along with it. */
-interface Arrival {
+interface Submission {
   readonly message: Message;
   readonly change: Change;
 }
 
 /** Has a message accepted; resolves to whether it was. */
-type Queue = (arrival: Arrival) => Promise<boolean>;
+type Queue = (submission: Submission) => Promise<boolean>;
 
 /** Accepted messages, in the order of their creation. Every method throws StoreUnavailable when KV fails. */
 export class MessageStore {
@@ -70,7 +70,7 @@ export class MessageStore {
   }
 
   /** Accepts what waits as long as there is room, on condition that nobody else accepts any meanwhile. */
-  async #acceptRound(accountId: string, round: readonly Waiting<Arrival, boolean>[]): Promise<void> {
+  async #acceptRound(accountId: string, round: readonly Waiting<Submission, boolean>[]): Promise<void> {
     const key = waitingKey(accountId);
     const count = await this.#store.get(key);
     let [room, versionstamp] = [MAX_WAITING - decodeCount(count), versionstampOf(count)];
@@ -150,7 +150,7 @@ export class MessageStore {
 const ONE_LESS = 2n ** 64n - 1n;
 
 /** The first that one commit can check, beside the count. */
-function fitting<Item extends Waiting<Arrival, unknown>>(
+function fitting<Item extends Waiting<Submission, unknown>>(
   waiting: readonly Item[],
   maxChecks: number,
 ): Item[] {
@@ -162,15 +162,12 @@ function fitting<Item extends Waiting<Arrival, unknown>>(
   return waiting.slice(0, Math.min(end === -1 ? Infinity : end, MAX_AT_ONCE));
 }
 
-function changeOf(
-  { message, change: { checks, sets, increments = [] } }: Arrival,
-  count: Deno.AtomicCheck,
-): Change {
-  return {
-    checks: [count, ...checks],
-    sets: [[[MESSAGES, message.id], encodeJson(message)], ...sets],
-    increments: [WAITING, count.key, ...increments],
-  };
+function changeOf({ message, change }: Submission, count: Deno.AtomicCheck): Change {
+  return both({
+    checks: [count],
+    sets: [[[MESSAGES, message.id], encodeJson(message)]],
+    increments: [WAITING, count.key],
+  }, change);
 }
 
 function waitingKey(accountId: string): Deno.KvKey {

@@ -25,14 +25,14 @@ export const ACCOUNTS_HELP = `Usage: deno task accounts COMMAND
   plan ID PLAN [--per-minute N --per-day N]
                      move the account to another plan
   unban ID           end the account's ban and forget its strikes
-  reset ID           forget what the account has used of its minute and its day
+  reset ID           forget what the account has used of its minute and its day; a ban stays
   close ID           close the account for good; its key ends
   delete ID          remove a closed account with all that is stored of it; its animals stay
 
 ID is the acct_... that create and list print, not the key.`;
 
 const CREATIONS_AT_ONCE = 500;
-const NAME = /^[^\p{Cc}]{1,100}$/u;
+const NAME = /^[^\p{Cc}\p{Cs}]{1,100}$/u;
 
 /**
  * The work that `accounts COMMAND` stands for.
@@ -109,9 +109,12 @@ export function accountsCommand(args: Arguments, environment: Environment, termi
       const id = parseId(args, command);
       return async ({ accounts, messages }) => {
         const waiting = await messages.countWaiting(id);
-        if (waiting > 0) throw new CommandError(`${waiting} messages of it still wait; take them first`);
+        if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
         if (!await accounts.remove(id, ({ account }) => account.closedAt !== null)) {
-          throw new CommandError(`There is no closed account with the id ${id}; close it first`);
+          const isOpen = await accounts.find(id) !== null;
+          throw new CommandError(
+            isOpen ? `Account ${id} is open; close it first` : `There is no account with the id ${id}`,
+          );
         }
         await messages.forget(id);
         err(`Deleted: account ${id}.`);

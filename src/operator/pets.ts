@@ -11,7 +11,7 @@ export const PETS_HELP = `Usage: deno task pets COMMAND
 
   list [--json]      every animal: id, name, category, status, the account that added it
   set ID [--name NAME] [--category-id N] [--status available|pending|sold]
-                     change an animal, whoever added it
+                     change an animal, whoever added it; write --category-id=-5 where N is negative
   delete ID          remove an animal, whoever added it`;
 
 const COLUMNS: Columns<OwnedPet> = {

@@ -2,7 +2,7 @@ import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
 import { batched } from "../kv/batcher.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { type Along, NO_CHANGE, type Row } from "../kv/change.ts";
+import { type Along, both, NO_CHANGE, type Row } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import { Sequence } from "../kv/sequence.ts";
@@ -59,12 +59,8 @@ export class PetStore {
   async create(newPet: NewPet, ownerId: string, along: Along<Pet> = () => NO_CHANGE): Promise<Pet | null> {
     const id = await this.#ids.draw((id, draw) => {
       const pet = { id, ...newPet };
-      const { checks, sets, increments = [] } = along(pet);
-      return this.#group.commit({
-        checks: draw.checks.concat(checks),
-        sets: draw.sets.concat(rowsOf({ pet, ownerId }), sets),
-        increments,
-      });
+      const added = { ...NO_CHANGE, sets: rowsOf({ pet, ownerId }) };
+      return this.#group.commit(both(both(draw, added), along(pet)));
     });
     return id === null ? null : { id, ...newPet };
   }

@@ -54,7 +54,7 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
   assertEquals(await statusesOf(operator, made.at(-1)?.[1] ?? "", 1), [200]);
 });
 
-Deno.test.each(["Tab\there", "x".repeat(101)])(
+Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d"])(
   "accounts create - makes nothing when a name is %j",
   async (name) => {
     await using operator = await Operator.start();
@@ -162,7 +162,7 @@ Deno.test("accounts COMMAND shows no character of a name that a terminal would o
   }
 });
 
-Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101)])(
+Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d"])(
   "accounts create refuses the name %j",
   async (name) => {
     await using operator = await Operator.start();
@@ -302,6 +302,40 @@ Deno.test("accounts COMMAND says so and exits with 1 when there is no such accou
   }
   assertEquals(await operator.run("accounts show acct_0000"), 1);
   assertEquals(operator.err, ["There is no account with the id acct_0000."]);
+});
+
+Deno.test("accounts delete removes a closed account with all that is stored of it, but its animals", async () => {
+  await using operator = await Operator.start();
+  const { id, key } = await operator.createAccount();
+  const json = { name: "Rex", categoryId: 1, message: "Hello" };
+  const refusals: unknown[] = [];
+  const refused = async (account: string) => {
+    refusals.push([await operator.run(`accounts delete ${account}`), ...operator.err]);
+  };
+  {
+    await using service = await operator.serve();
+    for (const path of ["pets", "messages"]) await service.fetch(`POST /v1/${path}`, { key, json });
+  }
+
+  await refused("acct_0000");
+  await refused(id);
+  await operator.run("messages take 1");
+  await refused(id);
+  await operator.run(`accounts close ${id}`);
+  const code = await operator.run(`accounts delete ${id}`);
+
+  assertEquals(refusals, [
+    [1, "There is no account with the id acct_0000."],
+    [1, "Messages of it still wait (1); take them first."],
+    [1, `Account ${id} is open; close it first.`],
+  ]);
+  assertEquals([code, operator.err], [0, [`Deleted: account ${id}.`]]);
+  await using service = await operator.serve();
+  const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
+  const tables = rows.filter(({ key: [table] }) => table !== "commits").map(({ key }) => key.join());
+  assertEquals(tables.filter((row) => row.includes(id)), []);
+  assertEquals(tables.filter((row) => /^(accounts|api_keys|usage|messages,)/.test(row)), []);
+  assertEquals(tables.filter((row) => row.startsWith("pets")), ["pets,1", "pets_by_status,available,1"]);
 });
 
 Deno.test("no key is stored in any row, whatever was done with it", async () => {

@@ -46,7 +46,10 @@ const petFields = {
   categoryId,
   status: { $ref: "#/components/schemas/PetStatus" },
 };
-const usageWindow = object({ used: COUNT, reset: TIME });
+const usageWindow = object({
+  used: { ...COUNT, description: "Requests that were let in, and places that are held for others to come." },
+  reset: TIME,
+});
 
 /** The schemas of the document. Requests may have members that they do not name; responses have not. */
 export const SCHEMAS: Readonly<Record<string, Schema>> = {
