@@ -13,6 +13,7 @@ import {
 } from "./arrival.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
+import { type Budget, OutOfTime } from "./http/deadlines.ts";
 import {
   ApiError,
   INTERNAL,
@@ -22,7 +23,7 @@ import {
   STOPPING,
   UNAVAILABLE,
 } from "./http/error.ts";
-import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
+import type { InFlight } from "./http/in_flight.ts";
 import { describeError, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";

@@ -1,3 +1,5 @@
+import { Budget, Deadlines } from "./deadlines.ts";
+
 /** How many requests are answered at once, and for how long. */
 export interface InFlightLimits {
   /** Most requests at once. */
@@ -10,35 +12,6 @@ export interface InFlightLimits {
 
 /** The limits the service runs with: 10,000 requests; 5 s; 3 s. */
 export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
-
-/** How often those are looked for who ran out of time, in ms. */
-const TICK = 100;
-
-/** The time that a request has. */
-export class Budget {
-  /** By `performance.now()`. */
-  deadline: number;
-  /** Whether the request was given up. */
-  isOver = false;
-
-  constructor(deadline: number) {
-    this.deadline = deadline;
-  }
-
-  /** Waits for the client, which costs nothing of the budget. */
-  without<T>(client: Promise<T>): Promise<T> {
-    const left = this.deadline - performance.now();
-    const goOn = () => void (this.deadline = performance.now() + left);
-    this.deadline = Infinity;
-    client.then(goOn, goOn);
-    return client;
-  }
-}
-
-/** A request has no time left to be answered in. */
-export class OutOfTime extends Error {
-  override readonly name = "OutOfTime";
-}
 
 /** How a request is answered. */
 export interface InTime<Answer, Result> {
@@ -53,12 +26,6 @@ export interface InTime<Answer, Result> {
   readonly fail: (error: unknown) => Result;
 }
 
-/** A promise that is waited for in time. */
-interface Wait {
-  readonly budget: Budget;
-  readonly giveUp: (reason: OutOfTime) => void;
-}
-
 /**
  * The requests that are being answered. Each is answered in time, one way or the other; and the service can
  * wait for the last of them before it stops.
@@ -66,6 +33,7 @@ interface Wait {
  * @example
  * ```ts
  * import { assertEquals } from "@std/assert";
+ * import { OutOfTime } from "./deadlines.ts";
  *
  * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
  * const answer = inFlight.answer({
@@ -81,16 +49,11 @@ interface Wait {
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
-  /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
-  readonly #waits: (Wait | undefined)[] = [];
-  readonly #freePlaces: number[] = [];
+  readonly #deadlines: Deadlines = new Deadlines();
   readonly #answered: PromiseWithResolvers<void> = Promise.withResolvers();
   /** What requests wait for together, and the same in time. */
   #shared: { readonly ready: Promise<void>; readonly inTime: Promise<void> } | undefined;
   #size = 0;
-  #timer: ReturnType<typeof setInterval> | undefined;
-  /** When the last request is answered at the latest, by `performance.now()`. */
-  #lastEnd = Infinity;
 
   constructor(limits: InFlightLimits = IN_FLIGHT_LIMITS) {
     this.#limits = limits;
@@ -108,7 +71,7 @@ export class InFlight {
 
   /** Whether the service stops, so that further requests are to be turned away. */
   get isStopping(): boolean {
-    return this.#lastEnd !== Infinity;
+    return this.#deadlines.last !== Infinity;
   }
 
   /**
@@ -127,9 +90,10 @@ export class InFlight {
 
   /** Resolves once every request is answered; that takes no longer than the limits say. */
   async stop(): Promise<void> {
-    this.#lastEnd = performance.now() + this.#limits.stopMs;
-    if (this.size === 0) this.#rest();
-    else await this.#answered.promise;
+    this.#deadlines.last = performance.now() + this.#limits.stopMs;
+    if (this.size === 0) this.#answered.resolve();
+    await this.#answered.promise;
+    this.#deadlines.rest();
   }
 
   #begin<Answer, Result>({ started, work, finish, fail }: InTime<Answer, Result>): Result | Promise<Result> {
@@ -145,19 +109,19 @@ export class InFlight {
       this.#leave();
       return finish(answer);
     }
-    return this.#inTime(answer, budget).then(
+    return this.#deadlines.inTime(answer, budget).then(
       (answer) => (this.#leave(), finish(answer)),
       (error) => (this.#leave(), fail(error)),
     );
   }
 
   #leave(): void {
-    if (--this.#size === 0 && this.isStopping) this.#rest();
+    if (--this.#size === 0 && this.isStopping) this.#answered.resolve();
   }
 
   #together(ready: Promise<void>, started: number): Promise<void> {
     if (this.#shared?.ready === ready) return this.#shared.inTime;
-    const shared = { ready, inTime: this.#inTime(ready, this.#budget(started)) };
+    const shared = { ready, inTime: this.#deadlines.inTime(ready, this.#budget(started)) };
     this.#shared = shared;
     // Whoever comes with it later has time of its own.
     const forget = () => void (this.#shared === shared && (this.#shared = undefined));
@@ -167,43 +131,5 @@ export class InFlight {
 
   #budget(started: number): Budget {
     return new Budget(started + this.#limits.budgetMs);
-  }
-
-  #inTime<Value>(awaited: Promise<Value>, budget: Budget): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    const wait = { budget, giveUp: reject };
-    const place = this.#freePlaces.pop() ?? this.#waits.length;
-    this.#waits[place] = wait;
-    this.#timer ??= setInterval(() => this.#tick(), TICK);
-    awaited.then(
-      (value) => (this.#free(place, wait), resolve(value)),
-      (error) => (this.#free(place, wait), reject(error)),
-    );
-    return promise;
-  }
-
-  /** Frees a place; what was given up comes here again when it settles. */
-  #free(place: number, wait: Wait): void {
-    if (this.#waits[place] !== wait) return;
-    this.#waits[place] = undefined;
-    this.#freePlaces.push(place);
-  }
-
-  #tick(): void {
-    const now = performance.now();
-    this.#waits.forEach((wait, place) => {
-      if (!wait || Math.min(wait.budget.deadline, this.#lastEnd) > now) return;
-      this.#free(place, wait);
-      wait.budget.isOver = true;
-      wait.giveUp(new OutOfTime());
-    });
-    // Not before: a timer costs as much as a request, and the next one is there before long.
-    if (this.size === 0) this.#rest();
-  }
-
-  #rest(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    if (this.isStopping) this.#answered.resolve();
   }
 }

@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/http/in_flight.ts";
+import { type Budget, OutOfTime } from "../../src/http/deadlines.ts";
+import { IN_FLIGHT_LIMITS, InFlight } from "../../src/http/in_flight.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { Harness } from "../harness.ts";
 import { type CommitResult, FakeKv } from "../kv/fake_kv.ts";

@@ -1,0 +1,83 @@
+/** How often those are looked for who ran out of time, in ms. */
+const TICK = 100;
+
+/** The time that a request has. */
+export class Budget {
+  /** By `performance.now()`. */
+  deadline: number;
+  /** Whether the request was given up. */
+  isOver = false;
+
+  constructor(deadline: number) {
+    this.deadline = deadline;
+  }
+
+  /** Waits for the client, which costs nothing of the budget. */
+  without<T>(client: Promise<T>): Promise<T> {
+    const left = this.deadline - performance.now();
+    const goOn = () => void (this.deadline = performance.now() + left);
+    this.deadline = Infinity;
+    client.then(goOn, goOn);
+    return client;
+  }
+}
+
+/** A request has no time left to be answered in. */
+export class OutOfTime extends Error {
+  override readonly name = "OutOfTime";
+}
+
+/** A promise that is waited for in time. */
+interface Wait {
+  readonly budget: Budget;
+  readonly giveUp: (reason: OutOfTime) => void;
+}
+
+/** Waits for many promises at a time, each as long as its budget allows. One timer serves them all. */
+export class Deadlines {
+  /** When the last wait ends at the latest, by `performance.now()`, whatever its budget says. */
+  last: number = Infinity;
+  /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
+  readonly #waits: (Wait | undefined)[] = [];
+  readonly #freePlaces: number[] = [];
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** Settles as the promise does, or rejects with OutOfTime. */
+  inTime<Value>(awaited: Promise<Value>, budget: Budget): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const wait = { budget, giveUp: reject };
+    const place = this.#freePlaces.pop() ?? this.#waits.length;
+    this.#waits[place] = wait;
+    this.#timer ??= setInterval(() => this.#tick(), TICK);
+    awaited.then(
+      (value) => (this.#free(place, wait), resolve(value)),
+      (error) => (this.#free(place, wait), reject(error)),
+    );
+    return promise;
+  }
+
+  /** Looks for nobody any more, until there is another wait. */
+  rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Frees a place; what was given up comes here again when it settles. */
+  #free(place: number, wait: Wait): void {
+    if (this.#waits[place] !== wait) return;
+    this.#waits[place] = undefined;
+    this.#freePlaces.push(place);
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    this.#waits.forEach((wait, place) => {
+      if (!wait || Math.min(wait.budget.deadline, this.last) > now) return;
+      this.#free(place, wait);
+      wait.budget.isOver = true;
+      wait.giveUp(new OutOfTime());
+    });
+    // Not before: a timer costs as much as a request, and the next one is there before long.
+    if (this.#freePlaces.length === this.#waits.length) this.rest();
+  }
+}
