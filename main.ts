@@ -9,7 +9,7 @@ import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { createService } from "./src/service.ts";
 import { Sweeper } from "./src/sweeper.ts";
-import { print, printOutput } from "./src/terminal.ts";
+import { BROKEN_PIPE, print, printOutput } from "./src/terminal.ts";
 import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;
@@ -20,6 +20,7 @@ if (import.meta.main) {
     if (Deno.args.length > 0) await answerArguments(Deno.args);
     await main();
   } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) Deno.exit(BROKEN_PIPE);
     if (!isForOperator(error)) throw error;
     print(error.message);
     Deno.exit(1);

@@ -67,7 +67,9 @@ export function createApp(options: AppOptions): App {
     try {
       const pending = enter(arrival, true);
       const work = (budget: Budget) => answer(arrival, pending, budget);
-      return inFlight.answer({ started: arrival.started, ready: pending?.ready, work, finish: done, fail });
+      const late = (error: unknown) => void problemOf(error, arrival);
+      const { started } = arrival;
+      return inFlight.answer({ started, ready: pending?.ready, work, finish: done, fail, late });
     } catch (error) {
       return fail(error);
     }
@@ -105,7 +107,6 @@ export function createApp(options: AppOptions): App {
         throw error;
       }
       provisional.takeBack();
-      arrival.admission = undefined;
       const pending = enter(arrival, false);
       await pending?.ready;
       return await answer(arrival, pending, budget);

@@ -3,7 +3,7 @@ import { isUrl, MEMORY } from "./kv/open.ts";
 import { expect, parseArguments } from "./operator/arguments.ts";
 import { backUp, restore } from "./operator/backup.ts";
 import { CommandError, type Terminal, UsageError } from "./operator/terminal.ts";
-import { print, printOutput } from "./terminal.ts";
+import { BROKEN_PIPE, print, printOutput } from "./terminal.ts";
 
 const BACKUP_HELP = `Usage: deno task backup FILE
 
@@ -16,7 +16,8 @@ const RESTORE_HELP = `Usage: deno task restore FILE
 
 Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, and
 move the old store away with those of its -wal and -shm that exist. The store appears once it is
-complete and checked; what is cut short leaves nothing.`;
+complete and checked; what is cut short leaves nothing. A relative path starts at the project's
+folder, wherever the command is typed.`;
 
 /** How the work is told where to print, and to stop. */
 export interface Surroundings extends Pick<Terminal, "out" | "err"> {
@@ -47,6 +48,7 @@ export async function main(
       : backUp(kvPath, file, { err, signal }));
     return 0;
   } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
     if (error instanceof UsageError) {
       err(`${error.message}. See: deno task ${command} --help`);
       return 2;

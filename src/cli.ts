@@ -8,10 +8,7 @@ import { carryOut } from "./operator/operator.ts";
 import { carryOutRemotely } from "./operator/remote.ts";
 import type { Command, Terminal } from "./operator/terminal.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
-import { print, printOutput, readLines } from "./terminal.ts";
-
-/** Whoever reads the output has had enough of it: the exit code of programs that SIGPIPE ends. */
-const BROKEN_PIPE = 141;
+import { BROKEN_PIPE, print, printOutput, readLines } from "./terminal.ts";
 
 /**
  * Carries out an operator's command, such as `["accounts", "list"]`, with the environment variables that `env`

@@ -1,3 +1,6 @@
+/** The exit code where whoever reads the output has had enough of it: that of programs that SIGPIPE ends. */
+export const BROKEN_PIPE = 141;
+
 const ENCODER = new TextEncoder();
 
 /** Writes a line for people to standard error. */

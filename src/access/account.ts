@@ -36,7 +36,7 @@ export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];
 }
 
-/** Key of the row that tells whose a key is, from when it is issued until it ends. */
+/** Key of the row that tells whose a key is, until that is replaced, or its account removed. */
 export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
 }

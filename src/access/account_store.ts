@@ -108,8 +108,7 @@ export class AccountStore {
         keyHash: hashApiKey(apiKey),
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
       };
-      const ended = new Set([keyHash, previousKey?.hash ?? keyHash, hash]);
-      if (grace > 0) ended.delete(hash);
+      const ended = [keyHash, previousKey?.hash ?? keyHash].filter((one) => grace === 0 || one !== hash);
       const commit = this.#commit((operation) => {
         operation.check(open.check).set(accountKey(id), encodeJson(account));
         operation.set(apiKeyKey(account.keyHash), encodeJson(id));

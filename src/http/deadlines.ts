@@ -42,8 +42,12 @@ export class Deadlines {
   readonly #freePlaces: number[] = [];
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** Settles as the promise does, or rejects with OutOfTime. */
-  inTime<Value>(awaited: Promise<Value>, budget: Budget): Promise<Value> {
+  /** Settles as the promise does, or rejects with OutOfTime; `late` is told what comes after that. */
+  inTime<Value>(
+    awaited: Promise<Value>,
+    budget: Budget,
+    late: (error: unknown) => void = () => {},
+  ): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const wait = { budget, giveUp: reject };
     const place = this.#freePlaces.pop() ?? this.#waits.length;
@@ -51,7 +55,7 @@ export class Deadlines {
     this.#timer ??= setInterval(() => this.#tick(), TICK);
     awaited.then(
       (value) => (this.#free(place, wait), resolve(value)),
-      (error) => (this.#free(place, wait), reject(error)),
+      (error) => this.#free(place, wait) ? reject(error) : late(error),
     );
     return promise;
   }
@@ -62,11 +66,12 @@ export class Deadlines {
     this.#timer = undefined;
   }
 
-  /** Frees a place; what was given up comes here again when it settles. */
-  #free(place: number, wait: Wait): void {
-    if (this.#waits[place] !== wait) return;
+  /** Frees a place, unless what was given up comes here again when it settles. */
+  #free(place: number, wait: Wait): boolean {
+    if (this.#waits[place] !== wait) return false;
     this.#waits[place] = undefined;
     this.#freePlaces.push(place);
+    return true;
   }
 
   #tick(): void {

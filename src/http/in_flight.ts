@@ -24,6 +24,8 @@ export interface InTime<Answer, Result> {
   readonly finish: (answer: Answer) => Result;
   /** Makes the result of what kept it from that: OutOfTime, or what the promises reject with. */
   readonly fail: (error: unknown) => Result;
+  /** Told what the work rejects with after that, if it does. */
+  readonly late?: (error: unknown) => void;
 }
 
 /**
@@ -96,7 +98,9 @@ export class InFlight {
     this.#deadlines.rest();
   }
 
-  #begin<Answer, Result>({ started, work, finish, fail }: InTime<Answer, Result>): Result | Promise<Result> {
+  #begin<Answer, Result>(
+    { started, work, finish, fail, late }: InTime<Answer, Result>,
+  ): Result | Promise<Result> {
     const budget = this.#budget(started);
     let answer: Answer | Promise<Answer>;
     try {
@@ -109,7 +113,7 @@ export class InFlight {
       this.#leave();
       return finish(answer);
     }
-    return this.#deadlines.inTime(answer, budget).then(
+    return this.#deadlines.inTime(answer, budget, late).then(
       (answer) => (this.#leave(), finish(answer)),
       (error) => (this.#leave(), fail(error)),
     );

@@ -1,4 +1,4 @@
-import type { AccountStore, NewAccount } from "../access/account_store.ts";
+import type { AccountState, AccountStore, NewAccount } from "../access/account_store.ts";
 import type { Environment } from "../access/api_key.ts";
 import { type Issued, IssueInDoubt } from "../access/issue.ts";
 import { pardon, reset, type Usage } from "../access/usage.ts";
@@ -32,6 +32,7 @@ export const ACCOUNTS_HELP = `Usage: deno task accounts COMMAND
 ID is the acct_... that create and list print, not the key.`;
 
 const CREATIONS_AT_ONCE = 500;
+const REPLACE = "replace it with accounts rotate ID.";
 const NAME = /^[^\p{Cc}\p{Cs}]{1,100}$/u;
 
 /**
@@ -110,11 +111,12 @@ export function accountsCommand(args: Arguments, environment: Environment, termi
       return async ({ accounts, messages }) => {
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
-        if (!await accounts.remove(id, ({ account }) => account.closedAt !== null)) {
-          const isOpen = await accounts.find(id) !== null;
-          throw new CommandError(
-            isOpen ? `Account ${id} is open; close it first` : `There is no account with the id ${id}`,
-          );
+        const isClosed = ({ account }: AccountState) => {
+          if (account.closedAt === null) throw new CommandError(`Account ${id} is open; close it first`);
+          return true;
+        };
+        if (!await accounts.remove(id, isClosed)) {
+          throw new CommandError(`There is no account with the id ${id}`);
         }
         await messages.forget(id);
         err(`Deleted: account ${id}.`);
@@ -148,7 +150,14 @@ async function createMany(
   const names = (await Array.fromAsync(input())).filter((name) => name !== "");
   const wrong = names.findIndex((name) => !NAME.test(name));
   if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have 1 to 100 printable characters`);
-  const print = ({ account, apiKey }: Issued) => out(`${account.name}\t${apiKey}`);
+  const print = async ({ account, apiKey }: Issued) => {
+    try {
+      await out(`${account.name}\t${apiKey}`);
+    } catch (error) {
+      err(`The key of ${account.id} was not read, nor were those made with it: ${REPLACE}`);
+      throw error;
+    }
+  };
   let made = 0;
   for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
     if (isStopping()) throw new CommandError("The service is stopping; try the others again");
@@ -175,5 +184,10 @@ async function hand(what: string, issued: Issued | null, { out, err }: Terminal)
   if (issued === null) throw new CommandError("The account could not be made; try again");
   err(`${what}: ${describe(issued.account)}`);
   err("This is the only time that the key is shown:");
-  await out(issued.apiKey);
+  try {
+    await out(issued.apiKey);
+  } catch (error) {
+    err(`It was not read: ${REPLACE}`);
+    throw error;
+  }
 }

@@ -20,9 +20,10 @@ Deno.test.each([" ", "\t", "\xa0"])(
   "isNotModified() and isPreconditionFailed() take no time for runs of %j",
   (space) => {
     const run = space.repeat(60_000);
+    const known = asks("if-none-match", `"a"${run}x,${run}${TAG}`);
+    const wanted = asks("if-match", `"a"${run}x,${run}${TAG}`);
     for (let time = 0; time < MANY; time++) {
-      assertEquals(isNotModified(asks("if-none-match", `"a"${run}x,${run}${TAG}`), TAG), true);
-      assertEquals(isPreconditionFailed(asks("if-match", `"a"${run}x,${run}${TAG}`), TAG), false);
+      assertEquals([isNotModified(known, TAG), isPreconditionFailed(wanted, TAG)], [true, false]);
     }
   },
 );

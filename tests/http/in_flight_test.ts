@@ -44,14 +44,21 @@ function slowly(sent: () => Promise<void>) {
 /** A service in virtual time, on a KV whose operations take `latency`, in ms. */
 class VirtualService implements AsyncDisposable {
   latency = 0;
+  /** Of commits, beside that, in ms. */
+  delay = 0;
   readonly time: VirtualTime = new VirtualTime();
   readonly inFlight: InFlight = new InFlight();
   readonly #service: Harness;
 
   constructor() {
     const read = () => pause(this.latency);
-    const commit = async (apply: () => CommitResult) => (await read(), apply());
+    const commit = async (apply: () => CommitResult) => (await pause(this.latency + this.delay), apply());
     this.#service = new Harness(new FakeKv().connect({ read, commit }), { inFlight: this.inFlight });
+  }
+
+  /** What was logged. */
+  get errors(): readonly unknown[] {
+    return this.#service.errors;
   }
 
   /** Sends a message with the key of a new account. */
@@ -112,6 +119,26 @@ Deno.test("answer() gives up each request once its own time is over, within a te
   await time.advance(2_000);
 
   assertEquals(events, ["OutOfTime at 1000", "done at 1450", "OutOfTime at 1600"]);
+});
+
+Deno.test("answer() tells what the work rejects with once it is given up, and nothing of other work", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
+  const told: unknown[] = [];
+  const start = (name: string, ms: number) =>
+    inFlight.answer<string, void>({
+      started: performance.now(),
+      work: () => pause(ms).then(() => Promise.reject(name)),
+      finish: () => {},
+      fail: (error) => void told.push(["fail", error instanceof OutOfTime ? "OutOfTime" : error]),
+      late: (error) => void told.push(["late", error]),
+    });
+
+  start("slow", 3_000);
+  start("quick", 500);
+  await time.advance(4_000);
+
+  assertEquals(told, [["fail", "quick"], ["fail", "OutOfTime"], ["late", "slow"]]);
 });
 
 Deno.test("answer() has each of many requests take a place, while all wait for the same", async () => {
@@ -232,6 +259,19 @@ Deno.test("createApp() answers within 5 s where every operation of the store is 
   assertEquals(response.headers.get("retry-after"), "5");
   assertLimitHeaders(response);
   await assertError(response, 503, "store_unavailable", /store does not answer/);
+});
+
+Deno.test("createApp() logs why a request failed that it had given up before", async () => {
+  await using service = new VirtualService();
+  service.latency = 600;
+  const answered = await service.send({ json: MESSAGE });
+  service.delay = 30_000;
+
+  assertEquals((await answered(5_100)).status, 503);
+  assertEquals(service.errors, []);
+  await service.time.advance(5_000);
+
+  assertEquals(service.errors.length, 1);
 });
 
 Deno.test("createApp() gives a body its 10 s beside the store's 5 s, and no more", async () => {

@@ -304,6 +304,20 @@ Deno.test("accounts COMMAND says so and exits with 1 when there is no such accou
   assertEquals(operator.err, ["There is no account with the id acct_0000."]);
 });
 
+Deno.test.each([["accounts create", "Solo"], ["accounts create -", undefined]])(
+  "%s says so when nobody reads the key on",
+  async (command, name) => {
+    await using operator = await Operator.start();
+    operator.input = ["Zoë", "Rex"];
+    operator.reader = () => Promise.reject(new Deno.errors.BrokenPipe("gone"));
+
+    const code = await (name === undefined ? operator.run(command) : operator.run(command, name));
+
+    assertEquals([code, operator.out], [141, []]);
+    assertMatch(operator.err.at(-1) ?? "", /not read.*: replace it with accounts rotate ID\.$/);
+  },
+);
+
 Deno.test("accounts delete removes a closed account with all that is stored of it, but its animals", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();

@@ -51,7 +51,8 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     summary: "Replace the API key",
     description:
       "What has been used stays counted. Ask for a grace, so that a lost answer does not lock you out: then ask " +
-      "again with the key that you have. It gets the grace, and the key that was lost ends.",
+      "again with the key that you have. It gets the grace, and the key that an earlier request gave ends at " +
+      "once, whether it arrived or not.",
     beyond: true,
     charged: "key",
     body: "KeyRotation",

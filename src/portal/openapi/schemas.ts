@@ -125,7 +125,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     createdAt: TIME,
     previousKeyExpiresAt: {
       ...NULLABLE_TIME,
-      description: "Until when the key before the last rotation is valid.",
+      description: "Until when the key that the last rotation replaced is valid.",
     },
   }),
   KeyRotation: {
