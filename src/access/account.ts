@@ -31,6 +31,11 @@ export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: st
   return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
 }
 
+/** Hashes of its keys: the latest, and the one before, if any. */
+export function keyHashesOf({ keyHash, previousKey }: Account): string[] {
+  return previousKey ? [keyHash, previousKey.hash] : [keyHash];
+}
+
 /** Key of the row of an account. */
 export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];

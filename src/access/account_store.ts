@@ -5,7 +5,7 @@ import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/com
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, touch, type Watched } from "../kv/watched.ts";
-import { type Account, accountKey, apiKeyKey, isOpenedBy } from "./account.ts";
+import { type Account, accountKey, apiKeyKey, isOpenedBy, keyHashesOf } from "./account.ts";
 import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
 import { type Issued, IssueInDoubt } from "./issue.ts";
 import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
@@ -102,17 +102,16 @@ export class AccountStore {
       const hash = replaced ?? open?.account.keyHash ?? "";
       if (open === null || !isOpenedBy(open.account, hash, now)) return null;
       const apiKey = createApiKey(open.account.environment);
-      const { keyHash, previousKey } = open.account;
       const account = {
         ...open.account,
         keyHash: hashApiKey(apiKey),
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
       };
-      const ended = [keyHash, previousKey?.hash ?? keyHash].filter((one) => grace === 0 || one !== hash);
+      const ended = keyHashesOf(open.account).filter((known) => grace === 0 || known !== hash);
       const commit = this.#commit((operation) => {
         operation.check(open.check).set(accountKey(id), encodeJson(account));
         operation.set(apiKeyKey(account.keyHash), encodeJson(id));
-        for (const hash of ended) operation.delete(apiKeyKey(hash));
+        for (const known of ended) operation.delete(apiKeyKey(known));
       });
       return await issued({ account, apiKey }, commit) ?? AGAIN;
     });
@@ -156,11 +155,10 @@ export class AccountStore {
       const state = stateIn(entry, usage);
       if (!condition(state)) return false;
       const { account } = state;
-      const hashes = [account.keyHash, ...account.previousKey ? [account.previousKey.hash] : []];
       const day = dayOf(state.usage.minute);
       const { ok } = await this.#commit((operation) => {
         operation.check(entry, usage).delete(entry.key).delete(usage.key);
-        for (const hash of hashes) operation.delete(apiKeyKey(hash));
+        for (const hash of keyHashesOf(account)) operation.delete(apiKeyKey(hash));
         for (let ago = 0; ago <= DAYS_KEPT; ago++) operation.delete(dayTotalKey(day - ago, id));
       });
       return ok || AGAIN;

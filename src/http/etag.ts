@@ -18,10 +18,10 @@ export function isNotModified({ headers }: Request, etag: string): boolean {
   return known !== null && !ifNoneMatch(squeeze(known), etag);
 }
 
-/** Whether a request wants something else changed than what has this entity tag (RFC 9110 section 13.1.1). */
-export function isPreconditionFailed({ headers }: Request, etag: string): boolean {
+/** Whether a request wants something else changed than what has this content (RFC 9110 section 13.1.1). */
+export function isPreconditionFailed({ headers }: Request, text: string): boolean {
   const wanted = headers.get("if-match");
-  return wanted !== null && !ifMatch(squeeze(wanted), etag);
+  return wanted !== null && !ifMatch(squeeze(wanted), etagOf(text));
 }
 
 /** Runs of spaces cost those functions seconds: they split by an expression that tries each space in turn. */

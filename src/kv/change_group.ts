@@ -19,7 +19,7 @@ export class ChangeGroup {
   /** Rows that are set or deleted, and rows that grow. */
   readonly #written: Set<string> = new Set();
   readonly #grown: Set<string> = new Set();
-  #size: Size = { keyBytes: 0, valueBytes: 0, mutations: 0 };
+  readonly #size: Size = { keyBytes: 0, valueBytes: 0, mutations: 0 };
 
   /** With so many checks at most, unless the first change has more. */
   constructor(maxChecks: number) {
@@ -86,7 +86,7 @@ function sizeOf({ sets, deletes = [], increments = [] }: Change): Size {
 
 /** Tells keys apart, as long as none differ in the type of a part alone. */
 function nameOf(key: Deno.KvKey): string {
-  return key.length === 1 ? String(key[0]) : key.join("\0");
+  return key.join("\0");
 }
 
 /** Roughly. */

@@ -123,7 +123,7 @@ function changeable(owned: OwnedPet | null, request: Request, { accountId }: Cal
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
-  if (isPreconditionFailed(request, etagOf(toJson(owned.pet)))) {
+  if (isPreconditionFailed(request, toJson(owned.pet))) {
     throw new ApiError("precondition_failed", "The animal has changed: its ETag is not in If-Match.");
   }
   return owned.pet;

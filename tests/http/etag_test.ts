@@ -23,7 +23,7 @@ Deno.test.each([" ", "\t", "\xa0"])(
     const known = asks("if-none-match", `"a"${run}x,${run}${TAG}`);
     const wanted = asks("if-match", `"a"${run}x,${run}${TAG}`);
     for (let time = 0; time < MANY; time++) {
-      assertEquals([isNotModified(known, TAG), isPreconditionFailed(wanted, TAG)], [true, false]);
+      assertEquals([isNotModified(known, TAG), isPreconditionFailed(wanted, "[]")], [true, false]);
     }
   },
 );

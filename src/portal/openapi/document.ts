@@ -66,9 +66,9 @@ const TAGS: ReadonlyMap<string, string> = new Map([
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
 that either limit or a ban refuses do not. Every response below \`/v1\` tells the limits in its headers. A key
-that is refused more often within a minute than its minute allows is banned for five minutes, and twice as long for each
-further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do not exist are 404 \`not_found\` and 405
-\`method_not_allowed\`. HEAD is answered like GET.`;
+that is refused more often within a minute than its minute allows is banned for five minutes, and twice as
+long for each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods
+that do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
 
 function paths(base: string): object {
   const byPath = Map.groupBy(OPERATIONS, ({ path }) => path);
