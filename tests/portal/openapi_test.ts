@@ -135,6 +135,11 @@ Deno.test("checkResponse() notices a status, a header, a type and a body that th
     "X-RateLimit-Reset is missing",
   );
   await assertRejects(
+    () => check(new Response("[]", { headers: { ...Object.fromEntries(headers), "x-secret": "1" } })),
+    Error,
+    "x-secret is not in the document",
+  );
+  await assertRejects(
     () =>
       check(new Response("[]", { headers: { ...Object.fromEntries(headers), "content-type": "text/html" } })),
     Error,

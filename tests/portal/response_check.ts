@@ -51,6 +51,8 @@ export const BESIDE_THE_API: readonly string[] = [
   "/metrics",
 ];
 
+/** Headers that any response may have. */
+const OF_ALL = /^(content-(type|length)|connection|vary|x-content-type-options|access-control-.*)$/;
 const METHODS = ["get", "post", "patch", "delete"] as const;
 const ID = "openapi";
 const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
@@ -115,6 +117,7 @@ async function responseProblems(method: string, path: string, response: Response
   const sent = response.headers.get("content-type")?.split(";", 1)[0] ?? "";
   return [
     ...headerProblems(described, response.headers),
+    ...unknownHeaders(described, response),
     ...(sent === type || status === 304
       ? []
       : [`Content-Type is ${sent || "missing"}, not ${type || "left out"}.`]),
@@ -148,6 +151,15 @@ function headerProblems(described: ResponseObject, headers: Headers): string[] {
     return schemaProblems(schema, schema.type === "integer" ? Number(value) : value)
       .map((problem) => `${name}: ${problem}`);
   });
+}
+
+function unknownHeaders(described: ResponseObject, { status, headers }: Response): string[] {
+  const names = Object.keys(described.headers).map((name) => name.toLowerCase());
+  return [...headers.keys()]
+    .filter((name) => !names.includes(name) && !OF_ALL.test(name))
+    // Without a valid Host there is no telling whether the path has limits.
+    .filter((name) => status !== 400 || !name.includes("ratelimit"))
+    .map((name) => `${name} is not in the document.`);
 }
 
 function bodyProblems(schema: object, body: string | undefined): string[] {

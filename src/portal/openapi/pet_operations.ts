@@ -1,5 +1,6 @@
 import { PET_STATUSES } from "../../pets/pet.ts";
 import { IF_NONE_MATCH, NOT_MODIFIED, type Operation, type Parameter } from "./operation.ts";
+import { DEPRECATED } from "./responses.ts";
 
 const PET_ID: Parameter = {
   name: "petId",
@@ -24,7 +25,6 @@ const IF_MATCH: Parameter = {
   schema: { type: "string" },
 };
 const REPLAYABLE: readonly string[] = ["Idempotency-Replayed"];
-const DEPRECATED: readonly string[] = ["Deprecation", "Sunset", "Link"];
 
 /** What clients do with animals and messages. */
 export const PET_OPERATIONS: readonly Operation[] = [
@@ -65,7 +65,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
         schema: "Pets",
         headers: ["ETag", "Cache-Control", "Link"],
       },
-      NOT_MODIFIED,
+      { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", "Link"] },
     ],
     errors: ["invalid_request"],
   },

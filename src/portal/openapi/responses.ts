@@ -16,15 +16,19 @@ export const HEADERS: Readonly<Record<string, object>> = {
   "WWW-Authenticate": required("The challenge (RFC 6750)"),
   "Cache-Control": required("Whether the response may be kept (RFC 9111)"),
   "ETag": required("A hash of the content (RFC 9110)"),
-  "Link": { description: "Related URLs (RFC 8288)", schema: TEXT },
+  "Link": optional("Related URLs (RFC 8288)"),
   "Location": required("URL of what was made", { ...TEXT, format: "uri" }),
-  "Idempotency-Replayed": { description: "`true`: this is the first reply again", schema: TEXT },
-  "Deprecation": required("Since when the operation is deprecated (RFC 9745)"),
-  "Sunset": required("When the operation ends (RFC 8594)"),
+  "Idempotency-Replayed": optional("`true`: this is the first reply again"),
+  "Deprecation": optional("Since when the operation is deprecated, if it is (RFC 9745)"),
+  "Sunset": optional("When the operation ends, if it does (RFC 8594)"),
 };
 
 function required(description: string, schema: object = TEXT): object {
   return { description, required: true, schema };
+}
+
+function optional(description: string): object {
+  return { description, schema: TEXT };
 }
 
 const ALWAYS: readonly string[] = ["X-Request-Id"];
@@ -36,6 +40,17 @@ const LIMITED: readonly string[] = [
   "RateLimit-Policy",
   "RateLimit",
 ];
+
+/** Headers of what is deprecated. */
+export const DEPRECATED: readonly string[] = ["Deprecation", "Sunset", "Link"];
+/** What errors of a status tell beside. */
+const OF_STATUS: ReadonlyMap<number, readonly string[]> = new Map([
+  [401, ["WWW-Authenticate"]],
+  [404, DEPRECATED],
+  [410, DEPRECATED],
+  [429, ["Retry-After"]],
+  [503, ["Retry-After"]],
+]);
 
 /** What an operation answers with when it succeeds. */
 export interface Success {
@@ -77,18 +92,13 @@ export function errorName({ codes, isLimited }: ErrorResponse): string {
 
 /** An error response as the document holds it. */
 export function errorResponse({ codes, isLimited }: ErrorResponse): object {
-  const [status] = codes.map((code) => STATUS[code]);
-  const special = status === 401
-    ? ["WWW-Authenticate"]
-    : status === 429 || status === 503
-    ? ["Retry-After"]
-    : [];
+  const [status = 0] = codes.map((code) => STATUS[code]);
   const examples = codes.map((code) => [code, { value: { code, message: ERROR_HELP[code].means, status } }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_HELP[code].means} ${ERROR_HELP[code].todo}`).join(
       "\n\n",
     ),
-    headers: headers(isLimited, special),
+    headers: headers(isLimited, OF_STATUS.get(status)),
     content: {
       "application/json": {
         schema: {
@@ -112,7 +122,7 @@ function successResponse(
   return { description, headers: headers(isLimited, special), ...(content && { content }) };
 }
 
-function headers(isLimited: boolean, special: readonly string[]): object {
+function headers(isLimited: boolean, special: readonly string[] = []): object {
   const names = [...(isLimited ? LIMITED : ALWAYS), ...special];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

@@ -106,7 +106,9 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   NewAccount: {
     type: "object",
     required: ["name"],
-    properties: { name: { type: "string", minLength: 1, maxLength: 100 } },
+    properties: {
+      name: { type: "string", minLength: 1, maxLength: 100, description: "Without control characters" },
+    },
     examples: [{ name: "me" }],
   },
   SignedUpAccount: object({
