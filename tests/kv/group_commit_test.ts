@@ -14,8 +14,8 @@ class Fixture extends RoughStore {
   readonly watched: Watched = { key: WATCHED, version: "" };
   readonly group: GroupCommit = new GroupCommit(this.store, this.watched);
 
-  static override async open(): Promise<Fixture> {
-    return new Fixture(await Deno.openKv(":memory:"));
+  static override async open(deadline?: number): Promise<Fixture> {
+    return new Fixture(await Deno.openKv(":memory:"), deadline);
   }
 
   /** How many of the changes, made at once, went into each commit. */
@@ -226,7 +226,7 @@ Deno.test.each([
   ["the commit before it", [change(0), { ...change(1), checks: [check("rows", 0, 0)] }], [unanswered]],
   ["another it was refused with", [conflict, change(1)], [carryOut, unanswered]],
 ])("GroupCommit.commit() tells a change its own fate, not that of %s", async (_, changes, fates) => {
-  using fixture = await Fixture.open();
+  using fixture = await Fixture.open(250);
   await fixture.sizes([change(9)]);
   await Promise.all([1, 2].map(() => fixture.store.commit(() => {})));
   const left = [...fates];

@@ -11,8 +11,8 @@ export class RoughStore implements Disposable {
   now: number = 100 * DAY;
   disturbance: Disturbance = {};
 
-  /** The deadline of each operation in ms. */
-  constructor(kv: Deno.Kv, deadline = 50) {
+  /** The deadline of each operation in ms: a short one is for what hangs. */
+  constructor(kv: Deno.Kv, deadline = 5_000) {
     this.kv = kv;
     const rough = disturbed(kv, {
       read: (keys) => this.disturbance.read?.(keys),
@@ -22,8 +22,8 @@ export class RoughStore implements Disposable {
     this.store = new Store(connection, { maxChecks: 10, clock: () => this.now });
   }
 
-  static async open(): Promise<RoughStore> {
-    return new RoughStore(await Deno.openKv(":memory:"));
+  static async open(deadline?: number): Promise<RoughStore> {
+    return new RoughStore(await Deno.openKv(":memory:"), deadline);
   }
 
   /** The processes and numbers that marks are left of. */

@@ -30,7 +30,7 @@ Deno.test.each<[string, Disturbance]>([
   ["only reads fail", { read: fail }],
   ["only commits fail", { commit: fail }],
 ])("Store rejects with StoreUnavailable, and its probe finds that out, when %s", async (_, disturbance) => {
-  using fixture = await RoughStore.open();
+  using fixture = await RoughStore.open(250);
   const { store } = fixture;
   await store.probe();
   fixture.disturbance = disturbance;
