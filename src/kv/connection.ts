@@ -156,7 +156,7 @@ export class Connection {
   async #replace(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
     const { signal } = this.#closing;
     try {
-      while (this.#lost >= MAX_LOST && !signal.aborted) await pause(LOST_POLL, signal);
+      while (this.#lost >= MAX_LOST && !signal.aborted) await pause(LOST_POLL);
       const kvs = await reopen(signal);
       close(this.#generation);
       if (this.#generation.hanging > 0) this.#lost++;

@@ -65,10 +65,7 @@ export async function retried<T>(
   throw new StoreUnavailable("Too many conflicting writes");
 }
 
-/** Resolves after so many ms, or at once when the signal aborts. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
-  return promise;
+/** Resolves after so many ms. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -33,7 +33,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
       } catch {
         // It answers, but not as a KV: not yet, perhaps.
       }
-      await pause(KNOCK_INTERVAL, signal);
+      await pause(KNOCK_INTERVAL);
     }
   };
 }
@@ -63,7 +63,7 @@ export async function answering(url: string, signal: AbortSignal): Promise<void>
   const knocking = AbortSignal.any([signal, done.signal]);
   const tryOnce = () => knock(url, knocking).then(resolve, () => {});
   const timer = setInterval(tryOnce, KNOCK_INTERVAL);
-  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
   tryOnce();
   try {
     signal.throwIfAborted();

@@ -72,14 +72,9 @@ Deno.test("retried() pauses longer from attempt to attempt, up to 20 ms", async 
   assertEquals(pauses, Array.from({ length: 23 }, (_, index) => Math.min(index + 1, 20)));
 });
 
-Deno.test("pause() resolves after so many ms, or when the signal aborts", async () => {
+Deno.test("pause() resolves after so many ms", async () => {
   using time = new VirtualTime();
-  const stop = new AbortController();
 
-  await assertRejects(() => time.until(pause(20, stop.signal), 19), Error, "Nothing came");
-  await time.until(pause(20, stop.signal), 20);
-  const cut = pause(60_000, stop.signal);
-  stop.abort();
-
-  await time.until(cut, 0);
+  await assertRejects(() => time.until(pause(20), 19), Error, "Nothing came");
+  await time.until(pause(20), 20);
 });
