@@ -34,14 +34,13 @@ export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<
 /** What an attempt returns that came to nothing and is worth repeating. */
 export const AGAIN: unique symbol = Symbol("again");
 
-const MAX_ATTEMPTS = 500;
 const MAX_PAUSE = 20;
 
 /**
  * Repeats an attempt for as long as it returns AGAIN, each time after a random pause; no new attempt starts
- * once `ms` have passed.
+ * once KV_DEADLINE has passed.
  *
- * @throws {StoreUnavailable} when time or attempts are spent.
+ * @throws {StoreUnavailable} when that time is spent.
  *
  * @example
  * ```ts
@@ -51,15 +50,11 @@ const MAX_PAUSE = 20;
  * assertEquals(await retried(() => Promise.resolve(++attempts < 3 ? AGAIN : "done")), "done");
  * ```
  */
-export async function retried<T>(
-  attempt: () => Promise<T | typeof AGAIN>,
-  ms: number = KV_DEADLINE,
-): Promise<T> {
+export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Promise<T> {
   const started = performance.now();
-  for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
+  for (let attempts = 1; performance.now() - started <= KV_DEADLINE; attempts++) {
     const result = await attempt();
     if (result !== AGAIN) return result;
-    if (performance.now() - started > ms) break;
     await pause(Math.random() * Math.min(attempts, MAX_PAUSE));
   }
   throw new StoreUnavailable("Too many conflicting writes");
