@@ -6,11 +6,9 @@ import { DeadlineExceeded, KV_DEADLINE, pause, StoreUnavailable, withDeadline } 
 export interface ConnectionOptions {
   /** Longest wait for one operation, in ms. */
   readonly deadline?: number;
-  /** Whether every handle may write; otherwise the first one does, alone, and the others read. */
-  readonly manyWriters?: boolean;
   /**
    * Opens handles on the same KV as soon as its server answers; rejects when the signal aborts. Not given
-   * where other handles would be no better: on a file.
+   * on a file: other handles would be no better there, and just one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** Given where KV is a file. */
@@ -48,7 +46,6 @@ const LOST_POLL = 500;
  */
 export class Connection {
   readonly #deadline: number;
-  readonly #manyWriters: boolean;
   readonly #reopen: ConnectionOptions["reopen"];
   readonly #dataVersion: DataVersion | undefined;
   readonly #closing: AbortController = new AbortController();
@@ -61,11 +58,10 @@ export class Connection {
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, manyWriters = false, reopen, dataVersion }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, reopen, dataVersion }: ConnectionOptions = {},
   ) {
     this.#generation = generationOf(kvs);
     this.#deadline = deadline;
-    this.#manyWriters = manyWriters;
     this.#reopen = reopen;
     this.#dataVersion = dataVersion;
   }
@@ -83,7 +79,7 @@ export class Connection {
    */
   read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const { handles } = this.#generation;
-    const readers = this.#manyWriters || handles.length === 1 ? handles : handles.slice(1);
+    const readers = this.#reopen || handles.length === 1 ? handles : handles.slice(1);
     return this.#run("read", leastBusy(readers), operate);
   }
 
@@ -95,7 +91,7 @@ export class Connection {
    */
   write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const { handles } = this.#generation;
-    return this.#run("write", leastBusy(this.#manyWriters ? handles : handles.slice(0, 1)), operate);
+    return this.#run("write", leastBusy(this.#reopen ? handles : handles.slice(0, 1)), operate);
   }
 
   /** Closes the handles; what is on its way rejects or never settles. */

@@ -70,7 +70,7 @@ async function openServer(url: string, { patience }: OpenOptions): Promise<Conne
     }
   }
   const kvs = await openAll(SERVER_HANDLES, () => openPersistently(url));
-  return new Connection(kvs, { manyWriters: true, reopen: reopener(url, SERVER_HANDLES) });
+  return new Connection(kvs, { reopen: reopener(url, SERVER_HANDLES) });
 }
 
 async function openLocal(path: string | undefined, { create }: OpenOptions): Promise<Connection> {

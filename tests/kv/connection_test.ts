@@ -23,7 +23,6 @@ class Fixture {
   /** A connection to a server. */
   static onServer(names = "ab"): Fixture {
     const fixture: Fixture = new Fixture(names, {
-      manyWriters: true,
       reopen: async (signal) => {
         signal.throwIfAborted();
         fixture.signals.push(signal);
@@ -66,14 +65,14 @@ class Fixture {
 Deno.test("Connection sends each operation to the handle with the least to do, on a file writes to the first", async () => {
   using _time = new VirtualTime();
   for (
-    const [names, manyWriters, reads, writes] of [
-      ["a", false, "aaa", "aaa"],
-      ["abc", false, "bcb", "aaa"],
-      ["abc", true, "abc", "abc"],
+    const [open, reads, writes] of [
+      [() => new Fixture("a"), "aaa", "aaa"],
+      [() => new Fixture("abc"), "bcb", "aaa"],
+      [() => Fixture.onServer("abc"), "abc", "abc"],
     ] as const
   ) {
-    assertEquals(new Fixture(names, { manyWriters }).handlesOf("read", 3), reads);
-    assertEquals(new Fixture(names, { manyWriters }).handlesOf("write", 3), writes);
+    assertEquals(open().handlesOf("read", 3), reads);
+    assertEquals(open().handlesOf("write", 3), writes);
   }
 
   const fixture = new Fixture("abc");
