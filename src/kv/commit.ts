@@ -25,11 +25,11 @@ export class CommitInDoubt extends StoreUnavailable {
   }
 }
 
-const SETTLE_TRIES = 20;
+const SETTLE_TIME = 10_000;
 const SETTLE_PAUSE = 500;
 
 /**
- * What a commit comes to, also where it is in doubt at first: for ten seconds it is tried to find that out.
+ * What a commit comes to, also where it is in doubt at first: for ten seconds it is tried anew to find that out.
  *
  * @throws {CommitInDoubt} when it cannot be found out.
  * @throws {StoreUnavailable} when it was not carried out.
@@ -39,7 +39,7 @@ export async function settled(commit: Promise<CommitResult>): Promise<CommitResu
     return await commit;
   } catch (error) {
     if (!(error instanceof CommitInDoubt)) throw error;
-    for (let tries = 0; tries < SETTLE_TRIES; tries++) {
+    for (const end = performance.now() + SETTLE_TIME; performance.now() < end;) {
       const result = await error.settle().catch(() => undefined);
       if (result) return result;
       await pause(SETTLE_PAUSE);
