@@ -2,12 +2,11 @@ import { KV_DEADLINE, pause, withDeadline } from "./deadline.ts";
 
 const KNOCK_INTERVAL = 500;
 const KNOCK_TIMEOUT = 3_000;
-const MAX_HANGING = 8;
 
 /**
  * Opens `count` handles on the KV of a KV Connect server, as soon as the server answers. That is found out by
- * plain requests, which can be given up without a trace. A `Deno.openKv` that hangs cannot; so there are at
- * most eight of those.
+ * plain requests, which can be given up without a trace. A `Deno.openKv` that hangs cannot; so no more are begun
+ * while two for each handle hang.
  *
  * @throws what aborted the signal.
  */
@@ -29,7 +28,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
     while (true) {
       await answering(url, signal);
       try {
-        if (hanging < MAX_HANGING) return await openAll(count, open);
+        if (hanging < 2 * count) return await openAll(count, open);
       } catch {
         // It answers, but not as a KV: not yet, perhaps.
       }

@@ -94,7 +94,7 @@ Deno.test("reopener() opens all handles or none, and tries again", async () => {
   for (const kv of kvs) kv.close();
 });
 
-Deno.test("reopener() has no more than eight openings hang, and goes on when they end", async () => {
+Deno.test("reopener() has no more than two openings a handle hang, and goes on when they end", async () => {
   await using door = new Door();
   const end = Promise.withResolvers<void>();
   const twelve = Promise.withResolvers<void>();
