@@ -69,42 +69,30 @@ export interface RepresentationOptions {
   readonly compress?: boolean;
 }
 
-/** One encoding of a representation; its two responses are made when they are first needed, and sent to many. */
-class Variant {
-  readonly #body: BodyInit;
-  readonly #etag: string;
-  readonly #full: Readonly<Record<string, string>>;
-  readonly #common: Readonly<Record<string, string>>;
-  #response: Response | undefined;
-  #notModified: Response | undefined;
+type Respond = (request: Request) => Response;
 
-  constructor(
-    body: BodyInit,
-    etag: string,
-    full: Readonly<Record<string, string>>,
-    common: Readonly<Record<string, string>>,
-  ) {
-    this.#body = body;
-    this.#etag = etag;
-    this.#full = full;
-    this.#common = { etag, ...common };
-  }
-
-  respondTo(request: Request): Response {
-    if (isNotModified(request, this.#etag)) {
-      return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
-    }
-    return this.#response ??= shared(
-      createResponse(this.#body, { headers: { ...this.#full, ...this.#common } }),
-    );
-  }
+/**
+ * Answers with one encoding of a representation. Its two responses are made when they are first needed, and sent to
+ * many: the full one has more headers than those that both have.
+ */
+function variant(
+  body: BodyInit,
+  full: Readonly<Record<string, string>>,
+  common: { readonly etag: string },
+): Respond {
+  let response: Response | undefined;
+  let notModified: Response | undefined;
+  return (request) =>
+    isNotModified(request, common.etag)
+      ? notModified ??= shared(createResponse(null, { status: 304, headers: common }))
+      : response ??= shared(createResponse(body, { headers: { ...full, ...common } }));
 }
 
 /** A content that clients may keep, but have to revalidate before each use. */
 export class Representation {
-  readonly #plain: Variant;
-  readonly #compress: (() => Variant) | undefined;
-  #gzipped: Variant | undefined;
+  readonly #plain: Respond;
+  readonly #compress: (() => Respond) | undefined;
+  #gzipped: Respond | undefined;
   #isAskedAgain = false;
 
   constructor(
@@ -112,14 +100,14 @@ export class Representation {
     { type = "application/json", headers = {}, compress = false }: RepresentationOptions = {},
   ) {
     const vary = compress ? { vary: "Origin, Accept-Encoding" } : {};
-    const common = { "cache-control": "private, no-cache", ...headers, ...vary };
     const etag = etagOf(text);
-    this.#plain = new Variant(text, etag, { "content-type": type }, common);
+    const common = { etag, "cache-control": "private, no-cache", ...headers, ...vary };
+    this.#plain = variant(text, { "content-type": type }, common);
     if (!compress) return;
     // Another encoding is another content, with an ETag of its own (RFC 9110 section 8.8.3.3).
     const full = { "content-type": type, "content-encoding": "gzip" };
-    this.#compress = () =>
-      new Variant(Uint8Array.from(gzipSync(text)), etag.replace(/"$/, '-gzip"'), full, common);
+    const gzipped = { ...common, etag: etag.replace(/"$/, '-gzip"') };
+    this.#compress = () => variant(Uint8Array.from(gzipSync(text)), full, gzipped);
   }
 
   /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2); a shared response. */
@@ -128,9 +116,9 @@ export class Representation {
     const isWorthIt = this.#isAskedAgain;
     this.#isAskedAgain = true;
     if (this.#compress && isWorthIt && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
-      return (this.#gzipped ??= this.#compress()).respondTo(request);
+      return (this.#gzipped ??= this.#compress())(request);
     }
-    return this.#plain.respondTo(request);
+    return this.#plain(request);
   }
 }
 
