@@ -86,13 +86,16 @@ export class Gate {
     }
     const admission = isProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
-    const decide = () => this.#decide(authorization, address, now, 0);
+    const charge = () =>
+      whenReady(
+        this.#directory.find(authorization, now),
+        (quota) => quota === null ? this.#admitAddress(address(), now) : this.#charge(quota),
+      );
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
     const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
     const ready = this.#versions.look();
-    if (early === undefined) return { ready, admit: decide };
     if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
-    return { ready, admit: () => whenReady(early, (charged) => charged === STALE ? decide() : charged) };
+    return { ready, admit: () => decided(early ?? charge(), charge, MAX_TRIES) };
   }
 
   /** What the address has left without a key; charges nothing. */
@@ -119,24 +122,6 @@ export class Gate {
     return this.#leases.settle();
   }
 
-  /** Decides after a look; again for as long as the account changes while it is being charged. */
-  #decide(
-    authorization: string,
-    address: () => string,
-    now: number,
-    tries: number,
-  ): Admission | Promise<Admission> {
-    if (tries === MAX_TRIES) throw new StoreUnavailable("The account changes all the time");
-    const charge = (quota: Quota | null) =>
-      quota === null ? this.#admitAddress(address(), now) : this.#charge(quota);
-    const quota = this.#directory.find(authorization, now);
-    const charged = quota instanceof Promise ? quota.then(charge) : charge(quota);
-    if (!(charged instanceof Promise)) return charged;
-    return charged.then((charged) =>
-      charged === STALE ? this.#decide(authorization, address, now, tries + 1) : charged
-    );
-  }
-
   /** Admits a request without a look, where its account has a lease. */
   #admitProvisionally(quota: Quota): Admission | undefined {
     const admitted = quota.label === this.#access.version ? this.#leases.admitAtOnce(quota) : undefined;
@@ -152,13 +137,26 @@ export class Gate {
     return { account: undefined, decision: this.#anonymous.take(address, now) };
   }
 
-  #charge(quota: Quota): Admission | Promise<Charged> {
+  #charge(quota: Quota): Charged | Promise<Charged> {
     const { account } = quota;
-    const decision = this.#leases.admit(quota);
-    return decision instanceof Promise
-      ? decision.then((decision) => decision === STALE ? decision : { account, decision })
-      : { account, decision };
+    return whenReady(
+      this.#leases.admit(quota),
+      (decision) => decision === STALE ? decision : { account, decision },
+    );
   }
+}
+
+/** What a request is charged to: it is charged again, up to so often, where its account has changed meanwhile. */
+function decided(
+  charged: Charged | Promise<Charged>,
+  chargeAgain: () => Charged | Promise<Charged>,
+  tries: number,
+): Admission | Promise<Admission> {
+  return whenReady(charged, (charged) => {
+    if (charged !== STALE) return charged;
+    if (tries === 0) throw new StoreUnavailable("The account changes all the time");
+    return decided(chargeAgain(), chargeAgain, tries - 1);
+  });
 }
 
 const CHALLENGE = 'Bearer realm="animal-store"';

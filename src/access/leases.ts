@@ -50,9 +50,13 @@ export class Leases {
    */
   admit(quota: Quota): Decision | Promise<Decision | typeof STALE> {
     const decision = quota.admit(this.#clock());
-    if (decision === undefined) return this.wait(quota);
-    this.#renew(quota);
-    return decision;
+    if (decision !== undefined) {
+      this.#renew(quota);
+      return decision;
+    }
+    const decided = quota.waiting.wait(quota.label);
+    if (!quota.others.isHoped) this.#enqueue(quota);
+    return decided;
   }
 
   /** Admits a request from a lease, if one has a place for it; that can be taken back. */
@@ -67,17 +71,6 @@ export class Leases {
       this.#keepActive(quota);
     };
     return { decision, takeBack };
-  }
-
-  /**
-   * Has the next commit decide on a request.
-   *
-   * @throws {StoreUnavailable}
-   */
-  wait(quota: Quota): Promise<Decision | typeof STALE> {
-    const decided = quota.waiting.wait(quota.label);
-    if (!quota.others.isHoped) this.#enqueue(quota);
-    return decided;
   }
 
   /** Whether a commit for a quota is on its way, or about to be. */
