@@ -53,7 +53,7 @@ const MISS: Pick<Route, "access" | "checksInCommit"> = { access: "key" };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
-  const { gate, isOperator, clock, log, inFlight } = options;
+  const { gate, isOperator, log, inFlight } = options;
   const arrive = createArrivals(options);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
   const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
@@ -142,7 +142,7 @@ export function createApp(options: AppOptions): App {
     if (response.status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
-    record(arrival, response, log, clock);
+    record(arrival, response, log);
     return response;
   }
 

@@ -9,7 +9,7 @@ export interface AccessRecord {
   /** The route's pattern, not the path: it holds no client data. */
   readonly route: string;
   readonly status: number;
-  /** Time taken, in ms. */
+  /** Whole ms that it took. */
   readonly ms: number;
   readonly accountId: string;
 }
