@@ -6,6 +6,7 @@ import { AGAIN, retried } from "../kv/deadline.ts";
 import { type Along, NO_CHANGE } from "../kv/change.ts";
 import {
   MAX_REPLIES,
+  type Reply,
   replyCountKey,
   replyKey,
   type ReplyName,
@@ -13,13 +14,6 @@ import {
   type ReplyStore,
   type StoredReply,
 } from "./reply_store.ts";
-
-/** The reply to a successful creation. */
-export interface Reply {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
 
 /** A POST that creates an item. */
 export interface Creation<Item> {

@@ -3,13 +3,17 @@ import type { Row } from "../kv/change.ts";
 import { CorruptRow, decodeCount, decodeText, encodeText, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 
-/** What was answered to the first request with an idempotency key. */
-export interface StoredReply {
-  /** Of the request that it answered. */
-  readonly fingerprint: string;
+/** The reply to a successful creation. */
+export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+}
+
+/** What was answered to the first request with an idempotency key. */
+export interface StoredReply extends Reply {
+  /** Of the request that it answered. */
+  readonly fingerprint: string;
   /** Until when it is replayed, ms since the epoch. */
   readonly expiresAt: number;
 }
