@@ -52,7 +52,7 @@ export interface Service {
 /** Puts the service together. */
 export function createService(options: ServiceOptions): Service {
   const { store, environment, publicUrl, signUpIsOpen, operatorToken } = options;
-  const versions = new Versions(store, options);
+  const versions = new Versions(store, options.maxStalenessMs);
   const access = versions.watch(ACCESS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
   const gate = new Gate({ ...options, versions, access });

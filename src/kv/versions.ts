@@ -3,12 +3,6 @@ import { RoundTrip } from "./round_trip.ts";
 import type { Store } from "./store.ts";
 import { raise, type Watched } from "./watched.ts";
 
-/** How looks are taken. */
-export interface VersionsOptions {
-  /** How old a look may be, in ms; 0 for one that starts after it is asked for. */
-  readonly maxStalenessMs?: number;
-}
-
 const MAX_READS = 10;
 /** Requests that are worth a look: many more at a time wait longer than they save. */
 const ENOUGH = 24;
@@ -50,10 +44,11 @@ export class Versions {
   /** How often a look was asked for. */
   #asked = 0;
 
-  constructor(store: Store, { maxStalenessMs = 0 }: VersionsOptions = {}) {
+  /** A look may be `maxStaleness` ms old; unless told otherwise, it starts after it is asked for. */
+  constructor(store: Store, maxStaleness: number = 0) {
     this.#store = store;
     this.#roundTrip = new RoundTrip(store);
-    this.#maxStaleness = maxStalenessMs;
+    this.#maxStaleness = maxStaleness;
   }
 
   /** Has the row looked at from now on. */
