@@ -15,9 +15,6 @@ export interface ConnectionOptions {
   readonly dataVersion?: DataVersion | undefined;
 }
 
-/** What an operation does. */
-export type OperationKind = "read" | "write";
-
 interface Handle {
   readonly kv: Deno.Kv;
   /** Operations on their way. */
@@ -103,11 +100,15 @@ export class Connection {
   }
 
   async #run<T>(
-    kind: OperationKind,
+    kind: "read" | "write",
     handle: Handle,
     operate: (kv: Deno.Kv) => Promise<T>,
   ): Promise<T> {
-    this.#requireHope(kind);
+    const obstacle = this.#obstacle();
+    if (obstacle !== undefined) {
+      KV_FAILURES.add(1, kind);
+      throw new StoreUnavailable(obstacle);
+    }
     const started = performance.now();
     const generation = this.#generation;
     const operation = operate(handle.kv);
@@ -124,15 +125,8 @@ export class Connection {
     }
   }
 
-  #requireHope(kind: OperationKind): void {
-    const reason = this.#hopelessness();
-    if (reason === undefined) return;
-    KV_FAILURES.add(1, kind);
-    throw new StoreUnavailable(reason);
-  }
-
   /** Why no operation may be started now; undefined where one may. */
-  #hopelessness(): string | undefined {
+  #obstacle(): string | undefined {
     if (this.#replacing) return "The server does not answer";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
     if (performance.now() < this.#nextTry) return "Earlier operations still hang";
