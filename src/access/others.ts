@@ -27,7 +27,7 @@ export class Others {
 
   /** Takes note of the row, which another has written. */
   seeWrite(): void {
-    this.#seenAt = performance.now();
+    this.seeRow();
     this.#sharedUntil = this.#seenAt + SHARED;
   }
 

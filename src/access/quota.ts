@@ -138,7 +138,7 @@ export class Quota {
     if (this.waiting.count === 0) this.others.stopHoping();
   }
 
-  /** Takes note of the row, which another process has written. */
+  /** Takes note of the row, which another process has written if its version is a later one. */
   see(usage: Usage, versionstamp: string): void {
     if (versionstamp <= this.versionstamp) return;
     if (this.isKnown) this.others.seeWrite();
@@ -150,7 +150,7 @@ export class Quota {
 
   /** Takes note of the account's rows as they were read; strikes from before it changed do not count. */
   update(account: Account, label: string, usage: Usage, versionstamp: string): void {
-    if (versionstamp > this.versionstamp) this.see(usage, versionstamp);
+    this.see(usage, versionstamp);
     if (label !== this.label) this.#strikes = 0;
     this.account = account;
     this.label = label;
