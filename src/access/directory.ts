@@ -1,4 +1,4 @@
-import { batched, type Waiting } from "../kv/batcher.ts";
+import { batched, tell, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -127,15 +127,5 @@ export class Directory {
     quota.update(account, label, usage, versionstamp);
     this.#quotas.set(id, quota);
     return quota;
-  }
-}
-
-/** Tells all who wait for the same; what is wrong with a row is no concern of others. */
-function tell<Found>(waiting: readonly Waiting<string, Found>[], find: () => Found): void {
-  try {
-    const found = find();
-    for (const { resolve } of waiting) resolve(found);
-  } catch (error) {
-    for (const { reject } of waiting) reject(error);
   }
 }

@@ -75,6 +75,16 @@ export function batched<Item, Result>(
   };
 }
 
+/** Tells all who wait for the same; what is wrong with a row is no concern of others. */
+export function tell<Found>(waiting: readonly Waiting<unknown, Found>[], find: () => Found): void {
+  try {
+    const found = find();
+    for (const { resolve } of waiting) resolve(found);
+  } catch (error) {
+    for (const { reject } of waiting) reject(error);
+  }
+}
+
 /** Resolves when a turn of the event loop brings no more to wait for, when there are enough, or after a few turns. */
 export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
   let before = 0;

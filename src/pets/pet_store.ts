@@ -1,6 +1,6 @@
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
-import { batched } from "../kv/batcher.ts";
+import { batched, tell } from "../kv/batcher.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { type Along, both, NO_CHANGE, type Row } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
@@ -44,13 +44,9 @@ export class PetStore {
     this.#group = new GroupCommit(store, catalogue);
     this.find = batched(async (round) => {
       const entries = await store.getMany(round.map(({ item }) => petKey(item)));
-      round.forEach(({ resolve, reject }, index) => {
+      round.forEach((call, index) => {
         const entry = entries[index];
-        try {
-          resolve(entry ? jsonIn(entry) : null);
-        } catch (error) {
-          reject(error); // A corrupt row fails those alone who asked for it.
-        }
+        tell([call], () => entry ? jsonIn(entry) : null);
       });
     });
   }
