@@ -26,6 +26,8 @@ interface Submission {
   readonly change: Change;
 }
 
+type WaitingSubmission = Waiting<Submission, boolean>;
+
 /** Has a message accepted; resolves to whether it was. */
 type Queue = (submission: Submission) => Promise<boolean>;
 
@@ -70,7 +72,7 @@ export class MessageStore {
   }
 
   /** Accepts what waits as long as there is room, on condition that nobody else accepts any meanwhile. */
-  async #acceptRound(accountId: string, round: readonly Waiting<Submission, boolean>[]): Promise<void> {
+  async #acceptRound(accountId: string, round: readonly WaitingSubmission[]): Promise<void> {
     const key = waitingKey(accountId);
     const count = await this.#store.get(key);
     let [room, versionstamp] = [MAX_WAITING - decodeCount(count), versionstampOf(count)];
@@ -150,10 +152,7 @@ export class MessageStore {
 const ONE_LESS = 2n ** 64n - 1n;
 
 /** The first that one commit can check, beside the count. */
-function fitting<Item extends Waiting<Submission, unknown>>(
-  waiting: readonly Item[],
-  maxChecks: number,
-): Item[] {
+function fitting(waiting: readonly WaitingSubmission[], maxChecks: number): WaitingSubmission[] {
   const checks = new Set<Deno.AtomicCheck>();
   const end = waiting.findIndex(({ item }) => {
     for (const check of item.change.checks) checks.add(check);
