@@ -1,5 +1,5 @@
 import { Connection } from "./connection.ts";
-import { DataVersion } from "./data_version.ts";
+import { openDataVersion } from "./data_version.ts";
 import { DeadlineExceeded, KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
 import { againIfLocked } from "./marks.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
@@ -78,7 +78,7 @@ async function openLocal(path: string | undefined, { create }: OpenOptions): Pro
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
   await (create ? makeFolder(path) : requireFile(path));
   const kvs = [await openKv(path), await openKv(path)];
-  return new Connection(kvs, { dataVersion: await DataVersion.open(path) });
+  return new Connection(kvs, { dataVersion: await openDataVersion(path) });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
-import { DataVersion } from "../../src/kv/data_version.ts";
+import { openDataVersion } from "../../src/kv/data_version.ts";
 import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
 import { Store } from "../../src/kv/store.ts";
 import { Versions } from "../../src/kv/versions.ts";
@@ -170,9 +170,9 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   const path = `${folder}/animals.kv`;
   const kv = await Deno.openKv(path);
   const other = await Deno.openKv(path);
-  const dataVersion = await DataVersion.open(path);
+  const dataVersion = await openDataVersion(path);
   assertEquals(typeof dataVersion?.read(), "number");
-  assertEquals(await DataVersion.open(`${folder}/none.kv`), undefined);
+  assertEquals(await openDataVersion(`${folder}/none.kv`), undefined);
   let reads = 0;
   const counted = disturbed(kv, { read: () => void reads++ });
   const store = new Store(new Connection([counted], { dataVersion }), { maxChecks: 100, clock: () => 0 });
