@@ -23,8 +23,6 @@ export interface AccountState {
   readonly versionstamp: string;
 }
 
-const LIST_PAGE = 500;
-
 /**
  * Stores accounts and changes them. A change shows at the next request in every process. Every method throws
  * StoreUnavailable when KV fails.
@@ -74,18 +72,12 @@ export class AccountStore {
 
   /** Every account, in the order of ids. */
   async *list(): AsyncGenerator<AccountState> {
-    let after = "";
-    for (let more = true; more;) {
-      const range = { start: accountKey(`${after}\0`), end: accountKey("~") };
-      const accounts = await this.#store.list(range, LIST_PAGE);
-      const ids = accounts.map(({ key }) => String(key.at(-1)));
-      const usages = await this.#store.getMany(ids.map(usageKey));
+    for await (const accounts of this.#store.pages(accountKey(""), accountKey("~"))) {
+      const usages = await this.#store.getMany(accounts.map(({ key }) => usageKey(String(key.at(-1)))));
       for (const [index, account] of accounts.entries()) {
         const usage = usages[index];
         if (usage) yield stateIn(account, usage);
       }
-      after = ids.at(-1) ?? "";
-      more = accounts.length === LIST_PAGE;
     }
   }
 

@@ -61,6 +61,16 @@ export class Store {
     return this.#connection.read((kv) => Array.fromAsync(kv.list(selector, { limit, batchSize })));
   }
 
+  /** Every row from `start` on, before `end`, a page at a time: not one snapshot. */
+  async *pages(start: Deno.KvKey, end: Deno.KvKey, size: number = MAX_BATCH): AsyncGenerator<Entry[]> {
+    for (let next: Deno.KvKey | undefined = start; next;) {
+      const page: Entry[] = await this.list({ start: next, end }, size);
+      yield page;
+      const last = page.length === size ? page.at(-1) : undefined;
+      next = last && [...last.key, ""]; // What comes right after it.
+    }
+  }
+
   /**
    * Commits what `build` asks for, at most once; if it is refused, reads the rows with these keys.
    *

@@ -104,15 +104,12 @@ export class MessageStore {
 
   /** The oldest messages, up to `count`. */
   async *list(count: number): AsyncGenerator<Message> {
-    let after = "";
-    for (let left = count; left > 0;) {
-      const range = { start: [MESSAGES, `${after}\0`], end: [MESSAGES, "~"] };
-      const page = (await this.#store.list(range, Math.min(left, LIST_PAGE))).map((entry) =>
-        decodeJson<Message>(entry)
-      );
-      yield* page;
-      after = page.at(-1)?.id ?? "";
-      left = page.length < LIST_PAGE ? 0 : left - page.length;
+    let left = count;
+    const pages = this.#store.pages([MESSAGES, ""], [MESSAGES, "~"], Math.min(count, LIST_PAGE));
+    for await (const page of pages) {
+      yield* page.slice(0, left).map((entry) => decodeJson<Message>(entry));
+      left -= page.length;
+      if (left <= 0) return;
     }
   }
 

@@ -27,8 +27,6 @@ export interface OwnedPet {
   readonly ownerId: string;
 }
 
-const LIST_PAGE = 500;
-
 /** The catalogue. Every method throws StoreUnavailable when KV fails. */
 export class PetStore {
   readonly #store: Store;
@@ -87,14 +85,7 @@ export class PetStore {
 
   /** Every animal with its owner, ascending by id. */
   async *listOwned(): AsyncGenerator<OwnedPet> {
-    let after = 0;
-    for (let more = true; more;) {
-      const range = { start: petKey(after + 1), end: petKey(Infinity) };
-      const entries = await this.#store.list(range, LIST_PAGE);
-      yield* entries.map(ownedPetIn);
-      after = Number(entries.at(-1)?.key.at(-1) ?? after);
-      more = entries.length === LIST_PAGE;
-    }
+    for await (const page of this.#store.pages(petKey(0), petKey(Infinity))) yield* page.map(ownedPetIn);
   }
 
   /** A page of the catalogue. */
