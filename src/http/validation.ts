@@ -5,25 +5,20 @@ const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
 /**
- * A member of a body as a string of `min` to `max` characters (Unicode code points). JSON can escape half a
+ * A member of a body as a string of 1 to `max` characters (Unicode code points). JSON can escape half a
  * surrogate pair, which is none: RFC 7493 section 2.1 forbids it, and some clients cannot read a list that has
  * one.
  *
  * @throws {ApiError} `invalid_request`, naming the field and what was expected.
  */
-export function stringField(
-  object: JsonObject,
-  field: string,
-  { min, max }: { min: number; max: number },
-): string {
+export function stringField(object: JsonObject, field: string, max: number): string {
   const value = object[field];
   if (typeof value !== "string") throw invalidField(field, "a string", value);
   if (!value.isWellFormed()) {
     throw new ApiError("invalid_request", `${field} must not contain half a surrogate pair.`);
   }
-  const length = value.length >= 2 * min && value.length <= max ? value.length : [...value].length;
-  if (length < min || length > max) {
-    throw new ApiError("invalid_request", `${field} must have ${min} to ${max} characters.`);
+  if (value === "" || (value.length > max && [...value].length > max)) {
+    throw new ApiError("invalid_request", `${field} must have 1 to ${max} characters.`);
   }
   return value;
 }

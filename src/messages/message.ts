@@ -21,5 +21,5 @@ export type NewMessage = Pick<Message, "message" | "accountId">;
  * @throws {ApiError} `invalid_request`, naming the field and what was expected.
  */
 export function parseMessage(object: JsonObject): string {
-  return stringField(object, "message", { min: 1, max: 10_000 });
+  return stringField(object, "message", 10_000);
 }

@@ -60,7 +60,7 @@ export function parsePetPatch(object: JsonObject): Partial<NewPet> {
 }
 
 function parseName(object: JsonObject): string {
-  return stringField(object, "name", { min: 1, max: 255 });
+  return stringField(object, "name", 255);
 }
 
 function parseStatus({ status }: JsonObject): PetStatus {

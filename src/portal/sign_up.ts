@@ -42,7 +42,7 @@ export function signUpRoute({ store, accounts, environment, isOpen }: SignUpOpti
     if (!isOpen) throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
     refuseIdempotencyKey(request);
     const { object } = await call.readBody();
-    const name = stringField(object, "name", { min: 1, max: 100 });
+    const name = stringField(object, "name", 100);
     if (/\p{Cc}/u.test(name)) throw new ApiError("invalid_request", "name must have no control characters.");
     const { issued, left } = await retried(() => signUp(name, call.address(), call.now));
     const { id, plan } = issued.account;
