@@ -23,6 +23,7 @@ export interface FoundReply {
   readonly reply: StoredReply | null;
   /** Version of its row, null where there is none. */
   readonly versionstamp: string | null;
+  /** Replies that the account was given on the same UTC day. */
   readonly count: number;
 }
 

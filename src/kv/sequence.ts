@@ -27,7 +27,7 @@ const BUSY = 5_000;
 
 /**
  * Ascending numbers from 1 that several processes draw from one row. A process takes a range of them in the
- * commit that uses the first: as many as were wanted while it took the last, so one alone where they are
+ * commit that uses the first: many for each request that had to wait for the last, so one alone where they are
  * wanted one by one. From a KV that is far away it takes the next range while numbers of the last are left.
  * What it does not use is lost with it.
  */
