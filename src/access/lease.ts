@@ -100,14 +100,12 @@ export class HeldLeases {
     return [...this.#current, ...this.#ending].reduce(settle, usage);
   }
 
-  /** How many places the usage counts as leased by this process, in its minute and its day, once what ends is settled. */
-  countedIn({ epoch, minute }: Usage): { leased: number; leasedToday: number } {
-    const own = this.#current.filter((lease) => lease.epoch === epoch);
-    const sum = (leases: readonly Lease[]) => leases.reduce((sum, { size }) => sum + size, 0);
-    return {
-      leased: sum(own.filter((lease) => lease.minute === minute)),
-      leasedToday: sum(own.filter((lease) => dayOf(lease.minute) === dayOf(minute))),
-    };
+  /** How many places the usage counts as leased by this process in a window, once what ends is settled. */
+  countedIn({ epoch, minute }: Usage, window: "minute" | "day"): number {
+    const isCounted = (lease: Lease) =>
+      window === "day" ? dayOf(lease.minute) === dayOf(minute) : lease.minute === minute;
+    const own = this.#current.filter((lease) => lease.epoch === epoch && isCounted(lease));
+    return own.reduce((sum, { size }) => sum + size, 0);
   }
 
   #end(isToEnd: (lease: HeldLease) => boolean): void {

@@ -184,9 +184,9 @@ export class Quota {
   }
 
   /** Whether other processes hold places of a full window. */
-  #mayComeBack(usage: Usage, refusal: "minute" | "day", now: number): boolean {
-    const count = refusal === "day" ? "leasedToday" : "leased";
-    return this.others.mayGiveBack(now) && usage[count] > this.leases.countedIn(usage)[count];
+  #mayComeBack(usage: Usage, window: "minute" | "day", now: number): boolean {
+    const leased = window === "day" ? usage.leasedToday : usage.leased;
+    return this.others.mayGiveBack(now) && leased > this.leases.countedIn(usage, window);
   }
 
   /** Gathers a strike; false when it is one for which the caller has to be banned. */
