@@ -67,7 +67,7 @@ export class Marks {
     await this.#connection.write((kv) => {
       const operation = kv.atomic();
       for (let slot = 1; slot <= this.#slots; slot++) operation.delete([COMMITS, this.#process, slot]);
-      return operation.commit().catch(againIfLocked);
+      return operation.commit();
     });
   }
 
