@@ -122,9 +122,8 @@ export class Directory {
   #keep(id: string, label: string, accountEntry: Entry, usageEntry: Entry): Quota {
     const account = decodeJson<Account>(accountEntry);
     const usage = decodeUsage(usageEntry);
-    const { versionstamp } = usageEntry;
-    const quota = this.#quotas.get(id) ?? new Quota(account, label, usage, versionstamp);
-    quota.update(account, label, usage, versionstamp);
+    const quota = this.#quotas.get(id) ?? new Quota(account, label);
+    quota.update(account, label, usage, usageEntry.versionstamp);
     this.#quotas.set(id, quota);
     return quota;
   }

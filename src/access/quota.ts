@@ -6,7 +6,7 @@ import { Others } from "./others.ts";
 import { Pace } from "./pace.ts";
 import type { Limits } from "./plans.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
-import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
+import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "./usage.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
 /** What this process knows of an account and what it has used, and the places of it that it holds. */
@@ -14,9 +14,9 @@ export class Quota {
   account: Account;
   /** Version of access that the account was read under. */
   label: string;
-  usage: Usage;
+  usage: Usage = UNUSED;
   /** Version of the row of usage; "" when that is not known. */
-  versionstamp: string;
+  versionstamp = "";
   readonly leases: HeldLeases = new HeldLeases();
   readonly waiting: WaitingRequests = new WaitingRequests();
   /** What is known of other processes that call for the account. */
@@ -29,11 +29,9 @@ export class Quota {
   /** With fewer places left than this, more are leased. */
   #low = 0;
 
-  constructor(account: Account, label: string, usage: Usage, versionstamp: string) {
+  constructor(account: Account, label: string) {
     this.account = account;
     this.label = label;
-    this.usage = usage;
-    this.versionstamp = versionstamp;
   }
 
   /** Whether the row's last version is known. */

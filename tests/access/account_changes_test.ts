@@ -170,7 +170,8 @@ Deno.test("Quota.apply() takes over no version of the row that is older than the
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 99 });
   const times = leaseTimes(0, false);
-  const quota = new Quota(account, "1", roll(UNUSED, NOON), "1");
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", roll(UNUSED, NOON), "1");
   const replies = Array.from({ length: 5 }, () => quota.waiting.wait("1"));
   const plan = quota.plan(NOON, times);
 
@@ -188,7 +189,8 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 99 });
   const times = leaseTimes(0, false);
-  const quota = new Quota(account, "1", roll(UNUSED, NOON), "1");
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", roll(UNUSED, NOON), "1");
   const reply = quota.waiting.wait("1");
   const plan = quota.plan(NOON, times);
 
