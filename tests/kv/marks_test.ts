@@ -246,6 +246,9 @@ Deno.test("settled() tries for ten seconds to find out, and passes other failure
 
   const error = await assertRejects(() => time.until(settled(Promise.reject(doubt)), 60_000), CommitInDoubt);
   assertEquals([error === doubt, time.now - start], [true, 10_000]);
+  network.commit = hang;
+  await assertRejects(() => time.until(settled(Promise.reject(doubt)), 11_000), CommitInDoubt);
+  network.commit = fail;
   const found = settled(Promise.reject(doubt));
   await time.advance(9_400);
   network.commit = calmNetwork().commit;
