@@ -7,8 +7,8 @@ import {
   BASE_PATH,
   type ConnectionInfo,
   createArrivals,
+  hasLimits,
   isForOperator,
-  isVersioned,
   patternOf,
 } from "./arrival.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
@@ -120,7 +120,7 @@ export function createApp(options: AppOptions): App {
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
     if (access === "operator" && isOperator(authorization)) return undefined;
-    if (matched.kind !== "route" && !isVersioned(arrival)) return undefined;
+    if (matched.kind !== "route" && !hasLimits(arrival)) return undefined;
     const isProvisional = mayBeProvisional && checksInCommit;
     return gate.enter(access === "key" ? authorization : null, address, now, isProvisional);
   }
@@ -135,7 +135,7 @@ export function createApp(options: AppOptions): App {
   function finish(arrival: Arrival, answer: Response): Response {
     const { request, id, now, matched, address, admission } = arrival;
     // Refusals have them already, and so have responses that tell of a limit of their own.
-    const isLimited = isVersioned(arrival) && !answer.headers.has("x-ratelimit-limit");
+    const isLimited = hasLimits(arrival) && !answer.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
     const response = decision ? withLimitHeaders(answer, decision) : ownOf(answer);
     const { headers } = response;

@@ -81,8 +81,8 @@ export function isForOperator(matched: Arrival["matched"]): boolean {
   return matched.kind === "allow" && matched.access === "operator";
 }
 
-/** Whether the response tells of limits. */
-export function isVersioned({ matched, path }: Arrival): boolean {
+/** Whether there are limits on the path, so that the response tells of them. */
+export function hasLimits({ matched, path }: Arrival): boolean {
   const place = patternOf(matched) || path;
   return matched === BAD_HOST || place === BASE_PATH || place.startsWith(`${BASE_PATH}/`);
 }
