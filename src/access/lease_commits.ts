@@ -69,10 +69,8 @@ export class LeaseCommits {
     const now = this.#clock();
     const { version } = this.#access;
     const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): PlannedUsage => {
-      const isStale = quota.label !== version;
-      quota.waiting.turnAway(version);
       const times = this.timesOf(quota);
-      const plan = quota.plan(now, isStale || this.isSettling ? { ...times, span: 0 } : times);
+      const plan = quota.plan(version, now, this.isSettling ? { ...times, span: 0 } : times);
       return { quota, basis: quota.versionstamp, plan };
     });
     const changes = plans.filter(({ plan }) => plan.isChange);

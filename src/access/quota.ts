@@ -5,6 +5,7 @@ import { decide, type Decision } from "./limit_headers.ts";
 import { Others } from "./others.ts";
 import { Pace } from "./pace.ts";
 import type { Limits } from "./plans.ts";
+import { Strikes } from "./strikes.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "./usage.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
@@ -21,9 +22,7 @@ export class Quota {
   readonly waiting: WaitingRequests = new WaitingRequests();
   /** What is known of other processes that call for the account. */
   readonly others: Others = new Others();
-  /** Refusals in the minute that the usage counts, not written yet; since when, by `performance.now()`. */
-  #strikes = 0;
-  #struckAt = 0;
+  readonly #strikes: Strikes = new Strikes();
   /** From one plan that was carried out to the next. */
   readonly #pace: Pace = new Pace();
   /** With fewer places left than this, more are leased. */
@@ -41,7 +40,7 @@ export class Quota {
 
   /** Whether there is something that is not in the row yet. */
   get isActive(): boolean {
-    return this.waiting.count > 0 || !this.leases.isEmpty || this.#strikes > 0;
+    return this.waiting.count > 0 || !this.leases.isEmpty || this.#strikes.count > 0;
   }
 
   /** Whether more should be leased, lest the places run out before that can be done. */
@@ -78,9 +77,8 @@ export class Quota {
   /** Whether it is time for a commit. */
   isDue(now: number, { life }: LeaseTimes): boolean {
     const { usage, account: { limits } } = this;
-    const strikesAreDue = this.#strikes * 4 > limits.minute - usage.strikes ||
-      performance.now() - this.#struckAt > life;
-    return this.waiting.count > 0 || this.isLow || (this.#strikes > 0 && strikesAreDue) ||
+    return this.waiting.count > 0 || this.isLow ||
+      this.#strikes.areDue(limits.minute - usage.strikes, life) ||
       this.leases.isDue(usage, limits, now, life);
   }
 
@@ -89,9 +87,16 @@ export class Quota {
     return !this.isKnown || this.others.mayHaveWritten(unchanged);
   }
 
-  /** What a commit should make of the usage now. */
-  plan(now: number, { span, life }: LeaseTimes): UsagePlan {
+  /**
+   * What a commit should make of the usage now, under this version of access. Where the account was read under
+   * another, it may have changed: who was recognized under that is turned away, nothing is leased, and strikes
+   * from before do not count.
+   */
+  plan(version: string, now: number, { span, life }: LeaseTimes): UsagePlan {
     const { leases, usage, account: { limits } } = this;
+    const isStale = this.label !== version;
+    this.waiting.turnAway(version);
+    if (isStale) this.#strikes.forget();
     const waiting = this.waiting.count;
     this.#pace.measure();
     // Those who wait came when nothing was left to hand out, and get of what has come since, too.
@@ -99,9 +104,9 @@ export class Quota {
     else leases.endDue(usage, limits, now, life);
     return planFor(usage, limits, {
       settled: leases.ending,
-      strikes: this.#strikes,
+      strikes: this.#strikes.plan(),
       waiting,
-      ahead: Math.max(0, Math.floor(this.#pace.within(span)) - leases.left),
+      ahead: isStale ? 0 : Math.max(0, Math.floor(this.#pace.within(span)) - leases.left),
       mayHope: (usage, window) => this.#mayHope(usage, window, now),
     }, now);
   }
@@ -122,7 +127,7 @@ export class Quota {
     this.leases.replace(wish.settled, lease);
     const until = this.#pace.within(renewal);
     this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;
-    this.#strikes -= wish.strikes;
+    this.#strikes.seeWritten();
     this.#pace.restart(granted);
     this.waiting.answer(
       granted,
@@ -141,7 +146,7 @@ export class Quota {
     if (versionstamp <= this.versionstamp) return;
     if (this.isKnown) this.others.seeWrite();
     else this.others.seeRow();
-    if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes = 0;
+    if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes.forget();
     this.usage = usage;
     this.versionstamp = versionstamp;
   }
@@ -149,7 +154,7 @@ export class Quota {
   /** Takes note of the account's rows as they were read; strikes from before it changed do not count. */
   update(account: Account, label: string, usage: Usage, versionstamp: string): void {
     this.see(usage, versionstamp);
-    if (label !== this.label) this.#strikes = 0;
+    if (label !== this.label) this.#strikes.forget();
     this.account = account;
     this.label = label;
   }
@@ -158,7 +163,7 @@ export class Quota {
   fail(error: unknown): void {
     this.waiting.fail(error);
     this.leases.replace(this.leases.ending, undefined);
-    this.#strikes = 0;
+    this.#strikes.forget();
     this.others.stopHoping();
     this.versionstamp = "";
   }
@@ -189,8 +194,8 @@ export class Quota {
 
   /** Gathers a strike; false when it is one for which the caller has to be banned. */
   #strike(): boolean {
-    if (this.usage.strikes + this.#strikes >= this.account.limits.minute) return false;
-    if (this.#strikes++ === 0) this.#struckAt = performance.now();
+    if (this.usage.strikes + this.#strikes.count >= this.account.limits.minute) return false;
+    this.#strikes.add();
     return true;
   }
 

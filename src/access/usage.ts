@@ -138,12 +138,12 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Readonly<Lea
 /**
  * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
  * minute than the minute allows is banned for five minutes, and twice as long for each further ban within a day
- * of the last one's end.
+ * of the last one's end. A ban that another process has brought about meanwhile is not prolonged.
  */
 export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {
   const strikes = usage.strikes + count;
   const after = { ...usage, strikes, refusedToday: usage.refusedToday + count };
-  if (strikes <= limits.minute) return after;
+  if (strikes <= limits.minute || usage.bannedUntil > now) return after;
   const bans = now - usage.bannedUntil < DAY ? usage.bans + 1 : 1;
   return { ...after, bans, bannedUntil: now + Math.min(FIRST_BAN * 2 ** (bans - 1), LONGEST_BAN) };
 }

@@ -173,7 +173,7 @@ Deno.test("Quota.apply() takes over no version of the row that is older than the
   const quota = new Quota(account, "1");
   quota.update(account, "1", roll(UNUSED, NOON), "1");
   const replies = Array.from({ length: 5 }, () => quota.waiting.wait("1"));
-  const plan = quota.plan(NOON, times);
+  const plan = quota.plan("1", NOON, times);
 
   quota.update(account, "2", pardon(plan.usage), "3");
   quota.apply(plan, "2", NOON, times);
@@ -192,7 +192,7 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   const quota = new Quota(account, "1");
   quota.update(account, "1", roll(UNUSED, NOON), "1");
   const reply = quota.waiting.wait("1");
-  const plan = quota.plan(NOON, times);
+  const plan = quota.plan("1", NOON, times);
 
   quota.update({ ...account, limits: { minute: 60, day: 1_000 } }, "2", { ...plan.usage, used: 2 }, "3");
   quota.apply(plan, "2", NOON, times);
@@ -200,4 +200,21 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   const decision = await reply;
   assert(decision !== STALE);
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
+});
+
+Deno.test("Quota.apply() leaves strikes alone that came after an account had changed", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 9, day: 99 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", { ...UNUSED, minute: NOON, used: 9, usedToday: 9 }, "1");
+  const refuse = (count: number) => Array.from({ length: count }, () => quota.admit(NOON));
+  refuse(3);
+  const plan = quota.plan("1", NOON, times);
+
+  quota.update(account, "2", plan.usage, "2");
+  refuse(2);
+  quota.apply(plan, "2", NOON, times);
+
+  assertEquals(quota.plan("2", NOON, times).usage.strikes, 3 + 2);
 });

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertGreaterOrEqual } from "@std/assert";
-import type { Usage } from "../../src/access/usage.ts";
+import { pardon, type Usage } from "../../src/access/usage.ts";
 import { Harness, NOON } from "../harness.ts";
+import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
 import { call, callAtOnce, OtherProcess, tally } from "./replies.ts";
@@ -41,10 +42,10 @@ Deno.test("createApp() bans from the refusal on that is too many, when all come 
   assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
 });
 
-Deno.test("createApp() bans no earlier when two processes refuse, and then in both", async () => {
+Deno.test("createApp() bans once and no earlier when two processes refuse, and then in both", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv);
-  const { apiKey } = await one.createAccount("free");
+  const { account: { id }, apiKey } = await one.createAccount("free");
 
   const codes = [];
   while (codes.at(-1) !== "key_banned") {
@@ -54,9 +55,11 @@ Deno.test("createApp() bans no earlier when two processes refuse, and then in bo
 
   assertGreaterOrEqual(codes.filter((code) => code === "rate_limit_minute").length, 60);
   for (const service of [one, other]) {
-    const replies = await callAtOnce(70, [service], apiKey);
-    assertEquals(replies.at(-1)?.code, "key_banned");
+    const { code, retryAfter } = (await callAtOnce(70, [service], apiKey)).at(-1) ?? {};
+    assertEquals([code, retryAfter], ["key_banned", 300]);
   }
+  const usage = await usageOf(one, id);
+  assertEquals([usage?.bans, usage?.bannedUntil], [1, NOON + 5 * MINUTE]);
 });
 
 Deno.test("createApp() writes before long how often it refused, if it does not go on", async () => {
@@ -70,6 +73,21 @@ Deno.test("createApp() writes before long how often it refused, if it does not g
 
   const usage = await usageOf(service, id);
   assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
+});
+
+Deno.test("createApp() does not write, after a ban was lifted elsewhere, how often it had refused before", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using operator = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(60, [service], apiKey);
+  await callAtOnce(10, [service], apiKey);
+
+  await operator.accounts.changeUsage(id, pardon);
+  await time.advance(500);
+
+  assertEquals((await usageOf(service, id))?.strikes, 0);
 });
 
 Deno.test("createApp() upholds a ban when the service starts again, and leaves other accounts alone", async () => {

@@ -108,6 +108,14 @@ Deno.test("strike() forgets refusals when the minute ends, but for their sum", (
   assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [2, 4, 0]);
 });
 
+Deno.test("strike() counts during a ban, and does not prolong it", () => {
+  const banned = strike(roll(UNUSED, NOON), LIMITS, 3, NOON);
+
+  const { bannedUntil, bans, refusedToday } = strike(banned, LIMITS, 3, NOON + 1);
+
+  assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 6]);
+});
+
 /** The length of each ban, in minutes, when the next one comes `pause` after the end of the one before. */
 function banMinutes(count: number, pause: number): number[] {
   let usage = UNUSED;

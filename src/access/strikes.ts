@@ -1,0 +1,37 @@
+/** Refusals in the minute that an account's usage counts, gathered before they are written to its row. */
+export class Strikes {
+  #count = 0;
+  /** How many of them a plan writes that is on its way. */
+  #planned = 0;
+  /** When the first was gathered, by `performance.now()`. */
+  #since = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(): void {
+    if (this.#count++ === 0) this.#since = performance.now();
+  }
+
+  /** Whether they are to be written: a quarter of what is `left` to a ban, or the first is `life` ms old. */
+  areDue(left: number, life: number): boolean {
+    return this.#count > 0 && (this.#count * 4 > left || performance.now() - this.#since > life);
+  }
+
+  /** How many a plan is to write. */
+  plan(): number {
+    return this.#planned = this.#count;
+  }
+
+  /** The plan was carried out. */
+  seeWritten(): void {
+    this.#count -= this.#planned;
+    this.#planned = 0;
+  }
+
+  /** None of them counts any more, nor does what a plan writes of them. */
+  forget(): void {
+    this.#count = this.#planned = 0;
+  }
+}
