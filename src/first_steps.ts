@@ -13,7 +13,7 @@ export async function printFirstSteps(
   if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;
   const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
   if (account) return;
-  const variables = (kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH='${kvPath}' `) +
+  const variables = (kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `) +
     (environment === "production" ? "ENVIRONMENT=production " : "");
   print(`
 There is no account yet. In another terminal, make one and list the animals:
@@ -21,4 +21,9 @@ There is no account yet. In another terminal, make one and list the animals:
   KEY=$(${variables}deno task accounts create me)
   curl -H "Authorization: Bearer $KEY" http://localhost:${port}/v1/pets
 `);
+}
+
+/** A word for a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

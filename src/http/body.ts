@@ -6,6 +6,8 @@ import { parseJson } from "./json.ts";
 export interface BodyRules {
   /** A type that it may have beside application/json. */
   readonly otherType?: string;
+  /** Whether nothing at all stands for an object without members. */
+  readonly mayBeEmpty?: boolean;
   /** Largest body, in bytes. */
   readonly maxBytes: number;
   /** Longest wait for the whole body, in ms. */
@@ -39,6 +41,7 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
   requireJson(request.headers, rules);
   requireLength(request.headers, rules);
   const bytes = await readBytes(request, rules);
+  if (rules.mayBeEmpty && bytes.length === 0) return { bytes, object: {} };
   const object = parse(decode(bytes));
   if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
   return { bytes, object };

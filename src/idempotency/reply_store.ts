@@ -37,6 +37,7 @@ const REPLIES = "idempotency";
 const EXPIRIES = "idempotency_by_expiry";
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
+const COMMITS_AT_ONCE = 10;
 
 /** First replies by idempotency key, and their removal once expired. Throws StoreUnavailable when KV fails. */
 export class ReplyStore {
@@ -59,11 +60,20 @@ export class ReplyStore {
       await this.#store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });
   }
 
-  /** Removes as many as one commit can check. */
+  /** Removes in each commit as many as it can check, in several at a time: KV may be far away. */
   async #sweepReplies(now: number): Promise<boolean> {
-    const limit = this.#store.maxChecks;
+    const { maxChecks } = this.#store;
+    const limit = COMMITS_AT_ONCE * maxChecks;
     const expired = await this.#store.list({ start: [EXPIRIES], end: [EXPIRIES, now] }, limit);
-    if (expired.length === 0) return false;
+    const starts = Array.from({ length: Math.ceil(expired.length / maxChecks) }, (_, i) => i * maxChecks);
+    const removed = await Promise.all(
+      starts.map((start) => this.#remove(expired.slice(start, start + maxChecks), now)),
+    );
+    return expired.length === limit || removed.includes(false);
+  }
+
+  /** Resolves to whether that could be done: not where others change the same rows. */
+  async #remove(expired: readonly Entry[], now: number): Promise<boolean> {
     const names = expired.map(({ key: [, , ...name] }) => [REPLIES, ...name]);
     const replies = await this.#store.getMany(names);
     const { ok } = await this.#store.commit((operation) => {
@@ -73,7 +83,7 @@ export class ReplyStore {
         if (reply !== null && hasExpired(reply, now)) operation.check(reply).delete(reply.key);
       }
     });
-    return !ok || expired.length === limit;
+    return ok;
   }
 }
 

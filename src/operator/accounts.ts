@@ -27,7 +27,8 @@ export const ACCOUNTS_HELP = `Usage: deno task accounts COMMAND
   unban ID           end the account's ban and forget its strikes
   reset ID           forget what the account has used of its minute and its day; a ban stays
   close ID           close the account for good; its key ends
-  delete ID          remove a closed account with all that is stored of it; its animals stay
+  delete ID          remove a closed account with all that is stored of it; its animals stay,
+                     and for 24 hours the replies to its Idempotency-Keys
 
 ID is the acct_... that create and list print, not the key.`;
 

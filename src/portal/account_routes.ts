@@ -24,7 +24,7 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
 
   async function rotateKey(request: Request, call: Call): Promise<Response> {
     refuseIdempotencyKey(request);
-    const object: JsonObject = hasBody(request) ? (await call.readBody()).object : {};
+    const object: JsonObject = hasBody(request) ? (await call.readBody({ mayBeEmpty: true })).object : {};
     const graceSeconds = object.graceSeconds === undefined
       ? 0
       : integerField(object, "graceSeconds", GRACE_SECONDS);

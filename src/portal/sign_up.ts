@@ -7,7 +7,7 @@ import { jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { stringField } from "../http/validation.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
-import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
+import { decodeJson, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { refuseIdempotencyKey } from "./account_routes.ts";
 
@@ -22,19 +22,23 @@ export interface SignUpOptions {
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const PER_HOUR = 5;
-const PER_DAY = 1_000;
 const UNUSED_FOR = 30 * DAY;
 const SWEEP_PAGE = 20;
 const SIGN_UPS = "sign_ups";
 const BY_HOUR = "sign_ups_by_hour";
 const BY_DAY = "sign_ups_by_day";
 
-/** How many sign-ups an address has left in the hour that ends at `reset` (ms since the epoch). */
-interface Left {
-  readonly remaining: number;
-  readonly reset: number;
+/** How many accounts may be made in each hour or day of the UTC clock. */
+interface Limit {
+  readonly window: "hour" | "day";
+  /** Length of the window. */
+  readonly ms: number;
+  readonly count: number;
+  readonly per: string;
 }
+
+const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
+const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
 
 /** `createAccount`: anybody makes an account, a few an hour from one address and a thousand a day in all. */
 export function signUpRoute({ store, accounts, environment, isOpen }: SignUpOptions): Route {
@@ -48,38 +52,38 @@ export function signUpRoute({ store, accounts, environment, isOpen }: SignUpOpti
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
       status: 201,
-      headers: { ...NO_STORE, ...limitHeaders(left, call.now) },
+      headers: { ...NO_STORE, ...limitHeaders(HOURLY, left, call.now) },
     });
   }
 
+  /** Makes an account; `left` is how many more the address may make in the hour. */
   async function signUp(
     name: string,
     address: string,
     now: number,
-  ): Promise<{ issued: Issued; left: Left } | typeof AGAIN> {
-    const hour = { key: [BY_HOUR, Math.floor(now / HOUR), address], reset: now - now % HOUR + HOUR };
-    const day = { key: [BY_DAY, Math.floor(now / DAY)], reset: now - now % DAY + DAY };
-    const entries = await store.getMany([hour.key, day.key]);
-    const [inHour = 0, inDay = 0] = entries.map(countIn);
-    if (inHour >= PER_HOUR) throw limited({ remaining: 0, reset: hour.reset }, hour.reset, now);
-    if (inDay >= PER_DAY) throw limited({ remaining: PER_HOUR - inHour, reset: hour.reset }, day.reset, now);
+  ): Promise<{ issued: Issued; left: number } | typeof AGAIN> {
+    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address];
+    const dayKey = [BY_DAY, Math.floor(now / DAY)];
+    const [hour = null, day = null] = await store.getMany([hourKey, dayKey]);
+    const [inHour, inDay] = [countIn(hour), countIn(day)];
+    if (inHour >= HOURLY.count) throw limited(HOURLY, now);
+    if (inDay >= DAILY.count) throw limited(DAILY, now);
     const issued = await accounts.create(
       { name, plan: "free", limits: PLAN_LIMITS.free, environment, signedUp: true },
       now,
       ({ id }) => ({
-        checks: [hour, day].map(({ key }, index) => ({
-          key,
-          versionstamp: entries[index]?.versionstamp ?? null,
-        })),
+        checks: [
+          { key: hourKey, versionstamp: versionstampOf(hour) },
+          { key: dayKey, versionstamp: versionstampOf(day) },
+        ],
         sets: [
-          [hour.key, encodeJson(inHour + 1)],
-          [day.key, encodeJson(inDay + 1)],
+          [hourKey, encodeJson(inHour + 1)],
+          [dayKey, encodeJson(inDay + 1)],
           [[SIGN_UPS, now, id], encodeJson({})],
         ],
       }),
     );
-    const left = { remaining: PER_HOUR - inHour - 1, reset: hour.reset };
-    return issued ? { issued, left } : AGAIN;
+    return issued ? { issued, left: HOURLY.count - inHour - 1 } : AGAIN;
   }
 
   return { method: "POST", path: "/v1/accounts", access: "address", handler: createAccount };
@@ -107,23 +111,25 @@ function countIn(entry: Entry | null): number {
   return entry ? decodeJson<number>(entry) : 0;
 }
 
-function limited(left: Left, until: number, now: number): ApiError {
-  const seconds = Math.ceil((until - now) / 1_000);
-  const what = left.remaining === 0
-    ? `${PER_HOUR} accounts an hour from one address`
-    : `${PER_DAY} accounts a day`;
-  return new ApiError("sign_up_limit", `No more than ${what}. Try again in ${seconds} s.`, {
-    "retry-after": `${seconds}`,
-    ...limitHeaders(left, now),
-  });
+function limited(limit: Limit, now: number): ApiError {
+  const seconds = Math.ceil((limit.ms - now % limit.ms) / 1_000);
+  return new ApiError(
+    "sign_up_limit",
+    `No more than ${limit.count} accounts ${limit.per}. Try again in ${seconds} s.`,
+    {
+      "retry-after": `${seconds}`,
+      ...limitHeaders(limit, 0, now),
+    },
+  );
 }
 
-function limitHeaders({ remaining, reset }: Left, now: number): Record<string, string> {
+function limitHeaders({ window, ms, count }: Limit, left: number, now: number): Record<string, string> {
+  const reset = now - now % ms + ms;
   return {
-    "x-ratelimit-limit": `${PER_HOUR}`,
-    "x-ratelimit-remaining": `${remaining}`,
-    "x-ratelimit-reset": `${Math.ceil(reset / 1_000)}`,
-    "ratelimit-policy": `"hour";q=${PER_HOUR};w=3600`,
-    "ratelimit": `"hour";r=${remaining};t=${Math.ceil((reset - now) / 1_000)}`,
+    "x-ratelimit-limit": `${count}`,
+    "x-ratelimit-remaining": `${left}`,
+    "x-ratelimit-reset": `${reset / 1_000}`,
+    "ratelimit-policy": `"${window}";q=${count};w=${ms / 1_000}`,
+    "ratelimit": `"${window}";r=${left};t=${Math.ceil((reset - now) / 1_000)}`,
   };
 }

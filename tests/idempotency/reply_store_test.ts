@@ -8,7 +8,7 @@ import {
 } from "../../src/idempotency/reply_store.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { Store } from "../../src/kv/store.ts";
-import { type Commit, disturbed } from "../kv/disturbed_kv.ts";
+import { carryOut, type Commit, disturbed } from "../kv/disturbed_kv.ts";
 
 const NOW = 1_000_000;
 const DAY = 86_400_000;
@@ -36,27 +36,31 @@ async function countRows(kv: Deno.Kv): Promise<number[]> {
   );
 }
 
-Deno.test("sweep() removes what has expired, no more in a step than a commit can check", async () => {
+Deno.test("sweep() removes what has expired, in ten commits a step, each of what it can check", async () => {
   using kv = await Deno.openKv(":memory:");
-  const replies = repliesOn(kv);
+  const checks: number[] = [];
+  const commit = (commit: Commit) => (checks.push(commit.checks), carryOut(commit));
+  const replies = repliesOn(disturbed(kv, { commit }), 3);
   for (let number = 0; number < 25; number++) await save(kv, nameOf(number), NOW - 1 - number);
   await save(kv, nameOf(99), NOW);
 
   const steps: unknown[] = [];
   for (let step = 0; step < 4; step++) steps.push([await replies.sweep(NOW), ...await countRows(kv)]);
 
-  assertEquals(steps, [[true, 17, 17], [true, 8, 8], [false, 1, 1], [false, 1, 1]]);
+  assertEquals(steps, [[true, 6, 6], [false, 1, 1], [false, 1, 1], [false, 1, 1]]);
+  assertEquals(Math.max(...checks), 3);
   assertEquals((await replies.find(nameOf(99), NOW)).reply, replyUntil(NOW));
 });
 
 Deno.test("sweep() begins with the reply that expired first", async () => {
   using kv = await Deno.openKv(":memory:");
-  for (const [number, expiresAt] of [900, 100, 500].entries()) await save(kv, nameOf(number), expiresAt);
+  const numbers = Array.from({ length: 11 }, (_, number) => number);
+  for (const number of numbers) await save(kv, nameOf(number), 900 - number);
 
-  await repliesOn(kv, 3).sweep(NOW);
+  await repliesOn(kv, 2).sweep(NOW);
 
-  const left = await Promise.all([0, 1, 2].map((number) => repliesOn(kv).find(nameOf(number), NOW)));
-  assertEquals(left.map((found) => found.reply), [replyUntil(900), null, null]);
+  const left = await Promise.all(numbers.map((number) => repliesOn(kv).find(nameOf(number), NOW)));
+  assertEquals(left.map(({ reply }) => reply), [replyUntil(900), ...Array(10).fill(null)]);
 });
 
 Deno.test("sweep() spares the newer reply of a key that was used again", async () => {

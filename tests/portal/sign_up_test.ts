@@ -99,7 +99,11 @@ Deno.test("createAccount() makes no more than a thousand accounts a day in all",
 
   const message = "No more than 1000 accounts a day. Try again in 43200 s.";
   assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
-  assertEquals([headers.get("retry-after"), headers.get("x-ratelimit-remaining")], ["43200", "3"]);
+  const names = ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+  const told = names.map((name) => Number(headers.get(name)));
+  assertEquals(told, [43_200, 1_000, 0, midnight / 1_000]);
+  assertEquals(headers.get("ratelimit"), '"day";r=0;t=43200');
+  assertEquals(headers.get("ratelimit-policy"), '"day";q=1000;w=86400');
   service.now = midnight;
   assertEquals((await signUp(service)).status, 201);
 });

@@ -10,7 +10,8 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     summary: "Sign up",
     description:
       "Makes an account of the Free plan and shows its API key, this once. At most 5 an hour from one " +
-      "address, which the limit headers describe, and 1,000 a day in all.",
+      "address, which the limit headers describe, and 1,000 a day in all. An Idempotency-Key is refused: " +
+      "keys are not kept.",
     beyond: true,
     charged: "address",
     body: "NewAccount",
@@ -52,7 +53,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     description:
       "What has been used stays counted. Ask for a grace, so that a lost answer does not lock you out: then ask " +
       "again with the key that you have. It gets the grace, and the key that an earlier request gave ends at " +
-      "once, whether it arrived or not.",
+      "once, whether it arrived or not. An Idempotency-Key is refused: keys are not kept.",
     beyond: true,
     charged: "key",
     body: "KeyRotation",
@@ -101,7 +102,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/health",
     tag: "Service",
-    summary: "Is it alive?",
+    summary: "Tell whether it is alive",
     beyond: true,
     beside: true,
     charged: "nobody",
@@ -112,7 +113,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/ready",
     tag: "Service",
-    summary: "Can it serve?",
+    summary: "Tell whether it can serve",
     beyond: true,
     beside: true,
     charged: "nobody",

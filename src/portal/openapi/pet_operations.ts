@@ -13,7 +13,8 @@ const PET_ID: Parameter = {
 const IDEMPOTENCY_KEY: Parameter = {
   name: "Idempotency-Key",
   in: "header",
-  description: "1 to 255 visible characters, bare or in double quotes. Whoever repeats the request with it " +
+  description:
+    "1 to 255 visible ASCII characters, bare or in double quotes. Whoever repeats the request with it " +
     "within 24 hours gets the first reply again, and nothing is made twice.",
   schema: { type: "string", maxLength: 257 },
 };
