@@ -148,15 +148,18 @@ Deno.test.each(
   assertEquals([fixture.version, fixture.count], [version, 1]);
 });
 
-Deno.test("Marks.commit() fences a commit in doubt before it uses its slot again", async () => {
-  using fixture = await Fixture.warm();
-  fixture.meet("never arrives");
-  await fixture.giveUp(setRow);
+Deno.test("Marks.commit() fences every commit in doubt before it uses its slot again, and opens none instead", async () => {
+  using fixture = new Fixture();
+  const commitMany = (count: number, build: Build) =>
+    Array.from({ length: count }, () => fixture.commit(build));
+  await Promise.all(commitMany(2, () => {}));
+  fixture.meet("never arrives", "never arrives");
+  await fixture.time.until(Promise.allSettled(commitMany(2, setRow)), 1_000);
 
-  const results = await Promise.all([1, 2].map(() => fixture.commit(() => {})));
+  const results = [await fixture.commit(() => {}), ...await Promise.all(commitMany(3, () => {}))];
 
-  assertEquals(results.map(({ ok }) => ok), [true, true]);
-  assertEquals(fixture.held.map((apply) => apply().ok), [false]);
+  assertEquals(results.map(({ ok }) => ok), Array(4).fill(true));
+  assertEquals(fixture.held.map((apply) => apply().ok), [false, false]);
   assertEquals([fixture.version, fixture.count], [undefined, 2]);
 });
 
