@@ -218,3 +218,21 @@ Deno.test("Quota.apply() leaves strikes alone that came after an account had cha
 
   assertEquals(quota.plan("2", NOON, times).usage.strikes, 3 + 2);
 });
+
+Deno.test.each(
+  [["keeps", {}, 3], ["forgets", { minute: NOON + 60_000 }, 0], ["forgets", { epoch: 1 }, 0]] as const,
+)(
+  "Quota.see() %s strikes that are not written yet when the row it is shown differs by %j",
+  async (_, change, strikes) => {
+    await using service = await Harness.open();
+    const { account } = await service.createAccount({ minute: 9, day: 99 });
+    const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
+    const quota = new Quota(account, "1");
+    quota.update(account, "1", usage, "1");
+    for (let count = 0; count < 3; count++) quota.admit(NOON);
+
+    quota.see({ ...usage, ...change }, "2");
+
+    assertEquals(quota.plan("1", NOON, leaseTimes(0, false)).usage.strikes, strikes);
+  },
+);
