@@ -1,0 +1,124 @@
+import { assertEquals, assertGreater } from "@std/assert";
+import manifest from "../../deno.json" with { type: "json" };
+import { NotedService } from "../access/noted_service.ts";
+import { call, callAtOnce } from "../access/replies.ts";
+import { Harness } from "../harness.ts";
+import { assertError } from "../http/assertions.ts";
+import { VirtualTime } from "../virtual_time.ts";
+
+const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+
+/** What a service tells Prometheus, by name and labels. */
+async function samplesOf(service: Harness): Promise<ReadonlyMap<string, number>> {
+  const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
+  const samples = text.matchAll(/^animal_store_(\S+) (\S+)$/gm);
+  return new Map([...samples].map(([, name = "", value]) => [name, Number(value)]));
+}
+
+Deno.test("GET /metrics tells the operator alone what there is to tell", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  await using closed = await Harness.open();
+
+  const { status, headers, body } = await service.fetch("GET /metrics", { key: TOKEN });
+  const text = await new Response(body).text();
+
+  assertEquals(status, 200);
+  assertEquals(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  assertEquals(headers.get("cache-control"), "no-store");
+  assertEquals([...text.matchAll(/^# TYPE animal_store_(.*)$/gm)].map(([, family]) => family), [
+    "build_info gauge",
+    "requests_total counter",
+    "request_duration_seconds histogram",
+    "admitted_total counter",
+    "refused_total counter",
+    "bans_total counter",
+    "kv_operation_duration_seconds histogram",
+    "kv_failures_total counter",
+    "kv_conflicts_total counter",
+    "round_size histogram",
+    "log_lines_dropped_total counter",
+    "requests_in_flight gauge",
+    "leases gauge",
+    "leased_places gauge",
+    "messages_waiting gauge",
+    "oldest_message_age_seconds gauge",
+  ]);
+  await assertError(await service.fetch("GET /metrics"), 401, "invalid_operator_token");
+  await assertError(await closed.fetch("GET /metrics", { key: TOKEN }), 404, "not_found");
+});
+
+Deno.test("GET /metrics counts requests, and who was admitted, refused and banned", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey: key } = await service.createAccount();
+  const { apiKey: free } = await service.createAccount("free");
+  const before = await samplesOf(service);
+
+  await call(service, key, "POST /v1/messages", { json: { message: "Hello" } });
+  await callAtOnce(123, [service], free);
+  await call(service, undefined, "PROPFIND /v1/pets");
+
+  const after = await samplesOf(service);
+  const grown = (name: string) => (after.get(name) ?? NaN) - (before.get(name) ?? 0);
+  const counts = {
+    'requests_total{route="/v1/messages",method="POST",status="202"}': 1,
+    'requests_total{route="/v1/pets",method="GET",status="200"}': 60,
+    'requests_total{route="/v1/pets",method="GET",status="429"}': 63,
+    'requests_total{route="/v1/pets",method="other",status="405"}': 1,
+    'request_duration_seconds_count{route="/v1/pets"}': 124,
+    'admitted_total{plan="business"}': 1,
+    'admitted_total{plan="free"}': 60,
+    'admitted_total{plan=""}': 1,
+    'refused_total{plan="free",window="minute"}': 60,
+    'refused_total{plan="free",window="ban"}': 3,
+    "bans_total": 1,
+  };
+  assertEquals(Object.fromEntries(Object.keys(counts).map((name) => [name, grown(name)])), counts);
+  for (const kind of ["read", "write"]) {
+    assertGreater(grown(`kv_operation_duration_seconds_count{operation="${kind}"}`), 0);
+  }
+});
+
+/** What is as it is when somebody asks. */
+function gaugesIn(samples: ReadonlyMap<string, number>): [name: string, value: number][] {
+  return [...samples].slice(-5);
+}
+
+Deno.test("GET /metrics tells how many messages wait, and for how long the oldest has", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey: key } = await service.createAccount();
+  for (const message of ["one", "two"]) {
+    await call(service, key, "POST /v1/messages", { json: { message } });
+    service.now += 2_500;
+  }
+  await service.app.settle();
+
+  const samples = await samplesOf(service);
+
+  assertEquals(samples.get(`build_info{version="${manifest.version}"}`), 1);
+  assertEquals(gaugesIn(samples), [
+    ["requests_in_flight", 1],
+    ["leases", 0],
+    ["leased_places", 0],
+    ["messages_waiting", 2],
+    ["oldest_message_age_seconds", 5],
+  ]);
+});
+
+Deno.test("GET /metrics tells of the leases that are held, and no age where no message waits", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
+  const { account: { id }, apiKey } = await service.createAccount();
+  for (let count = 0; count < 2; count++) await call(service, apiKey);
+
+  const samples = await time.until(samplesOf(service), 1_000);
+
+  const leased = (await service.accounts.find(id))?.usage.leased ?? 0;
+  assertGreater(leased, 0);
+  assertEquals(gaugesIn(samples), [
+    ["requests_in_flight", 1],
+    ["leases", 1],
+    ["leased_places", leased],
+    ["messages_waiting", 0],
+    ["oldest_message_age_seconds", 0],
+  ]);
+});
