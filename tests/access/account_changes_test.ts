@@ -96,6 +96,26 @@ Deno.test("createApp() loses no request when its account is changed while many a
   assertEquals((await call(service, apiKey)).remaining, 99);
 });
 
+Deno.test("createApp() gives a request up whose account has changed while it was charged, and ten times again", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount();
+  let changes = 0;
+  const commit = async (commit: Commit) => {
+    await other.accounts.change(id, { name: `${++changes}` });
+    return await carryOut(commit);
+  };
+  service.disturbance = { commit };
+
+  const { status, code } = await time.until(call(service, apiKey), 1_000);
+  service.disturbance = {};
+
+  assertEquals([status, code, changes], [503, "store_unavailable", 11]);
+  assertEquals((await time.until(call(service, apiKey), 1_000)).remaining, 999);
+});
+
 /** Has the replies of commits wait, once they have applied, until they are let go. */
 function holdReplies(service: NotedService): { readonly letGo: () => void; readonly count: () => number } {
   const { promise, resolve } = Promise.withResolvers<void>();
