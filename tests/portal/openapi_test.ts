@@ -2,8 +2,11 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { ERROR_CODES, type ErrorCode, STATUS } from "../../src/http/error.ts";
 import { ERROR_HELP } from "../../src/portal/error_help.ts";
 import { errorsOf, OPERATIONS } from "../../src/portal/openapi/document.ts";
-import { SCHEMAS } from "../../src/portal/openapi/schemas.ts";
+import type { Operation } from "../../src/portal/openapi/operation.ts";
+import { type Schema, SCHEMAS } from "../../src/portal/openapi/schemas.ts";
+import { inputsOf } from "../../src/portal/page/sections/parts.ts";
 import { Harness } from "../harness.ts";
+import { assertError } from "../http/assertions.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 import { BESIDE_THE_API, checkResponse, DESCRIBED, DOCUMENT, schemaProblems } from "./response_check.ts";
 
@@ -67,6 +70,62 @@ Deno.test("openApiDocument() has examples that are as their schemas want them", 
   for (const { schema, example } of seen) {
     assertEquals([example, schemaProblems(schema, example)], [example, []]);
   }
+});
+
+/** Values at the ends of what a schema allows, and just beyond them. */
+function edgesOf({ type, enum: values, minimum, maximum, minLength, maxLength }: Schema): {
+  good: readonly unknown[];
+  bad: readonly unknown[];
+} {
+  if (values) return { good: values, bad: ["x"] };
+  const [low, high] = type === "string" ? [minLength, maxLength] : [minimum, maximum];
+  if (low === undefined || high === undefined) return { good: [], bad: [] };
+  const valueOf = (edge: number) => type === "string" ? "x".repeat(edge) : edge;
+  return { good: [low, high].map(valueOf), bad: [low - 1, high + 1].map(valueOf) };
+}
+
+Deno.test("openApiDocument() has the parameters of queries and the members of bodies as they are read", async () => {
+  await using service = await Harness.open();
+  const ask = async ({ method, path, body }: Operation, query: string, member: object) => {
+    const { apiKey: key } = await service.createAccount();
+    const made = await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 1 } });
+    const { id } = await made.json();
+    const target = `${method.toUpperCase()} /v1${path.replace("{petId}", id)}${query}`;
+    const example = body && SCHEMAS[body]?.examples?.[0];
+    return await service.fetch(target, { key, ...(body ? { json: { ...Object(example), ...member } } : {}) });
+  };
+  const found: string[] = [];
+
+  for (const operation of OPERATIONS) {
+    for (const { name, place, schema } of inputsOf(operation)) {
+      const { good, bad } = edgesOf(schema);
+      const statusOf = async (value: unknown) => {
+        const [query, member] = place === "query" ? [`?${name}=${value}`, {}] : ["", { [name]: value }];
+        return (await ask(operation, query, member)).ok ? "good" : "bad";
+      };
+      if (place === "query") {
+        const twice = await ask(operation, `?${name}=1&${name}=1`, {});
+        await assertError(twice, 400, "invalid_request", RegExp(`^${name} must be given at most once`));
+      }
+      if (!/query|body/.test(place) || good.length === 0) continue;
+      found.push(`${operation.id} ${name}`);
+      assertEquals(await Promise.all(good.map(statusOf)), good.map(() => "good"), found.at(-1));
+      assertEquals(await Promise.all(bad.map(statusOf)), bad.map(() => "bad"), found.at(-1));
+    }
+  }
+
+  assertEquals(found, [
+    "listPets limit",
+    "listPets status",
+    "createPet name",
+    "createPet status",
+    "updatePet name",
+    "updatePet status",
+    "createMessage message",
+    "createAccount name",
+    "rotateKey graceSeconds",
+    "getUsage days",
+  ]);
 });
 
 Deno.test("openApiDocument() gives every operation the answers that it succeeds with", async () => {
