@@ -1,4 +1,5 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
 import { openDataVersion } from "../../src/kv/data_version.ts";
 import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
@@ -200,4 +201,22 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   assertEquals(dataVersion?.read(), undefined);
   other.close();
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("openDataVersion() gives a number that waits for nobody who locks the file", async () => {
+  const path = await Deno.makeTempFile();
+  using database = new DatabaseSync(path);
+  database.exec("CREATE TABLE kv (k)");
+  const dataVersion = await openDataVersion(path);
+  assertEquals(typeof dataVersion?.read(), "number");
+
+  database.exec("BEGIN EXCLUSIVE");
+  const started = performance.now();
+  assertEquals(dataVersion?.read(), undefined);
+  assertLess(performance.now() - started, 1_000);
+
+  database.exec("COMMIT");
+  assertEquals(typeof dataVersion?.read(), "number");
+  dataVersion?.close();
+  await Deno.remove(path);
 });
