@@ -1,6 +1,8 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { MAX_REPLIES, replyCountKey } from "../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
+import { OtherProcess } from "../access/replies.ts";
+import type { Harness } from "../harness.ts";
 import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { assertConsistent } from "../pets/consistency.ts";
@@ -172,6 +174,24 @@ Deno.test("createMessage() replays to many at once where there was room for one 
 
   assertEquals(responses.map(({ status }) => status), new Array(5).fill(202));
   assertEquals(responses.filter(isReplay).length, 4);
+});
+
+Deno.test("createMessage() replays what was sent to another process meanwhile, where that took the last place", async () => {
+  await using shop = await Shop.open();
+  const { account, apiKey: key } = await shop.createAccount();
+  await shop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));
+  const send = (service: Harness) =>
+    service.fetch("POST /v1/messages", { key, json: { message: "Hello" }, headers: ONCE });
+  const replies: Response[] = [];
+  const read = async ([first]: readonly Deno.KvKey[]) => {
+    if (first?.[0] === "messages_waiting") replies.push(await send(shop));
+  };
+  await using other = new OtherProcess(disturbed(shop.kv, { read }));
+
+  replies.push(await send(other));
+
+  assertEquals(replies.map(({ status }) => status), [202, 202]);
+  assertEquals(replies.map(isReplay), [false, true]);
 });
 
 Deno.test("createPet() takes a key again after refusals, and refuses one that is none", async () => {
