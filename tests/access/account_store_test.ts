@@ -1,10 +1,11 @@
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import type { NewAccount } from "../../src/access/account_store.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
 import { Harness, NOON } from "../harness.ts";
 import { call, OtherProcess } from "./replies.ts";
 
 const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 const NEW: NewAccount = {
   name: "Zoë",
   plan: "pro",
@@ -43,15 +44,24 @@ Deno.test("AccountStore loses neither changes nor requests when they come at onc
 Deno.test("remove() removes an account with its rows, if the condition allows it and nothing changes meanwhile", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount("free");
-  await service.accounts.rotate(id, HOUR, NOON);
-
-  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used > 0), false);
-  assertEquals(await service.accounts.remove("acct_none", () => true), false);
-  assert(await service.accounts.find(id));
-  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used === 0), true);
-
-  for (const table of ["accounts", "usage", "api_keys", "usage_days"]) {
-    assertEquals(await Array.fromAsync(service.kv.list({ prefix: [table] })), []);
+  for (const now of [NOON - 90 * DAY, NOON]) {
+    service.now = now;
+    await call(service, apiKey);
   }
+  await service.accounts.rotate(id, HOUR, NOON);
+  await service.app.settle();
+  const counts = () =>
+    Promise.all(
+      ["accounts", "usage", "api_keys", "usage_days"].map(async (table) =>
+        (await Array.fromAsync(service.kv.list({ prefix: [table] }))).length
+      ),
+    );
+
+  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used === 0), false);
+  assertEquals(await service.accounts.remove("acct_none", () => true), false);
+  assertEquals(await counts(), [1, 1, 2, 1]);
+  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used > 0), true);
+
+  assertEquals(await counts(), [0, 0, 0, 0]);
   assertEquals((await call(service, apiKey)).code, "invalid_api_key");
 });

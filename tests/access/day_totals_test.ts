@@ -1,0 +1,53 @@
+import { assertEquals, assertGreater } from "@std/assert";
+import { dayTotalKey, sweepDayTotals } from "../../src/access/day_totals.ts";
+import { dayOf } from "../../src/access/usage.ts";
+import { encodeJson } from "../../src/kv/row.ts";
+import { Harness, NOON } from "../harness.ts";
+import { FakeKv } from "../kv/fake_kv.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { NotedService } from "./noted_service.ts";
+import { call } from "./replies.ts";
+
+const DAY = 86_400_000;
+const MIDNIGHT = NOON + DAY / 2;
+
+Deno.test("createApp() lowers a day's total by what it leased of it and gives back when another process has ended it", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using holder = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey: key } = await holder.createAccount();
+  holder.now = MIDNIGHT - 1;
+  for (let count = 0; count < 3; count++) await call(holder, key);
+  const leased = (await holder.accounts.find(id))?.usage.leased ?? 0;
+  const days = async () => {
+    const asked = other.fetch("GET /v1/account/usage?days=2", { key });
+    return (await (await time.until(asked, 1_000)).json()).map(({ admitted }: { admitted: number }) =>
+      admitted
+    );
+  };
+
+  other.now = MIDNIGHT;
+  const before = await days();
+  holder.now = MIDNIGHT;
+  await time.advance(3_000);
+
+  assertGreater(leased, 1);
+  assertEquals(before, [1, 2 + leased]);
+  assertEquals(await days(), [2, 3]);
+});
+
+Deno.test("sweepDayTotals() removes the totals of days that are more than 90 days past", async () => {
+  await using service = await Harness.open();
+  const days = [-91, -90, -1].map((ago) => dayOf(NOON) + ago);
+  for (const day of days) {
+    for (const id of ["acct_a", "acct_b"]) {
+      await service.kv.set(dayTotalKey(day, id), encodeJson({ admitted: 1, refused: 0 }));
+    }
+  }
+
+  assertEquals(await sweepDayTotals(service.store, NOON), false);
+
+  const rows = await Array.fromAsync(service.kv.list({ prefix: ["usage_days"] }));
+  assertEquals(rows.map(({ key: [, day] }) => day), days.slice(1).flatMap((day) => [day, day]));
+});
