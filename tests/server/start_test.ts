@@ -35,11 +35,12 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
   }
 });
 
-Deno.test("server prints where it listens, and the first steps while there is no account", async () => {
+Deno.test("server prints where it listens, and the first steps while there is no account and a command could make one", async () => {
   await using store = await TemporaryStore.create();
 
   const first = await linesOfOneRun(store);
   const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" });
+  const inMemory = await linesOfOneRun(store, { KV_PATH: ":memory:" });
   await store.createAccount();
   const later = await linesOfOneRun(store);
 
@@ -53,7 +54,9 @@ Deno.test("server prints where it listens, and the first steps while there is no
     command,
     `  KEY=$(KV_PATH='${store.kvPath}' ENVIRONMENT=production deno task accounts create me)`,
   );
-  assertEquals(later.lines, [`Listening on http://localhost:${later.port}/`]);
+  for (const { lines, port } of [inMemory, later]) {
+    assertEquals(lines, [`Listening on http://localhost:${port}/`]);
+  }
 });
 
 /** What a server says on standard error from its start to its end. */
