@@ -73,9 +73,12 @@ Deno.test("GET /metrics counts requests, and who was admitted, refused and banne
     "bans_total": 1,
   };
   assertEquals(Object.fromEntries(Object.keys(counts).map((name) => [name, grown(name)])), counts);
-  for (const kind of ["read", "write"]) {
-    assertGreater(grown(`kv_operation_duration_seconds_count{operation="${kind}"}`), 0);
-  }
+  for (
+    const name of [
+      ...["read", "write"].map((kind) => `kv_operation_duration_seconds_count{operation="${kind}"}`),
+      ...["look", "leases", "changes"].map((round) => `round_size_count{round="${round}"}`),
+    ]
+  ) assertGreater(grown(name), 0, name);
 });
 
 /** What is as it is when somebody asks. */
