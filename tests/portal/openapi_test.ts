@@ -128,6 +128,21 @@ Deno.test("openApiDocument() has the parameters of queries and the members of bo
   ]);
 });
 
+Deno.test("openApiDocument() tells which bodies may be left out", async () => {
+  await using service = await Harness.open();
+  const optional: string[] = [];
+
+  for (const { method, path, operation: { operationId, requestBody } } of DESCRIBED) {
+    if (!requestBody) continue;
+    const { apiKey: key } = await service.createAccount();
+    const { status } = await service.fetch(`${method} ${path.replace("{petId}", "1")}`, { key });
+    assertEquals([operationId, status], [operationId, requestBody.required ? 400 : 201]);
+    if (!requestBody.required) optional.push(operationId);
+  }
+
+  assertEquals(optional, ["rotateKey"]);
+});
+
 Deno.test("openApiDocument() gives every operation the answers that it succeeds with", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();

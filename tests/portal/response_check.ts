@@ -24,6 +24,7 @@ export interface PathItem {
 export interface OperationObject {
   readonly operationId: string;
   readonly security?: readonly object[];
+  readonly requestBody?: { readonly required: boolean };
   readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
 }
 
