@@ -4,6 +4,7 @@ import { NotedService } from "../access/noted_service.ts";
 import { call, callAtOnce } from "../access/replies.ts";
 import { Harness } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
+import { carryOut, fail } from "../kv/disturbed_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -79,6 +80,30 @@ Deno.test("GET /metrics counts requests, and who was admitted, refused and banne
       ...["look", "leases", "changes"].map((round) => `round_size_count{round="${round}"}`),
     ]
   ) assertGreater(grown(name), 0, name);
+});
+
+Deno.test("GET /metrics counts what KV failed to do, and commits that were refused", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
+  const { account: { id }, apiKey } = await service.createAccount();
+  const before = await time.until(samplesOf(service), 1_000);
+
+  service.disturbance = { read: fail };
+  await time.until(call(service, apiKey), 1_000);
+  service.disturbance = {
+    commit: async (commit) => {
+      service.disturbance = {};
+      await service.accounts.change(id, { name: "new" });
+      return await carryOut(commit);
+    },
+  };
+  await time.until(call(service, apiKey), 1_000);
+
+  const after = await time.until(samplesOf(service), 1_000);
+  const grown = ['kv_failures_total{operation="read"}', "kv_conflicts_total"].map((name) =>
+    (after.get(name) ?? NaN) - (before.get(name) ?? 0)
+  );
+  assertEquals(grown, [1, 1]);
 });
 
 /** What is as it is when somebody asks. */
