@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import type { ErrorRecord, Log } from "../src/http/log.ts";
+import { encodeJson } from "../src/kv/row.ts";
 import { type Sweep, sweepAll, Sweeper } from "../src/sweeper.ts";
-import { NOON } from "./harness.ts";
+import { Harness, NOON } from "./harness.ts";
 import { VirtualTime } from "./virtual_time.ts";
 
 function logTo(errors: ErrorRecord[]): Log {
@@ -23,6 +24,27 @@ Deno.test("sweepAll() takes as many steps as there is more, within bounds, and g
   assertEquals(errors.map(({ at: _, ...record }) => record), [
     { time: "2027-01-15T12:00:00.000Z", id: "", route: "sweep", error: "TypeError" },
   ]);
+});
+
+Deno.test("createService() has swept what has expired of every kind", async () => {
+  await using service = await Harness.open();
+  const expired = [
+    ["commits", "a process that was killed", 1],
+    ["idempotency_by_expiry", 1, "acct_a", "createPet", "once"],
+    ["idempotency_counts", 1, "acct_a"],
+    ["sign_ups", 1, "acct_a"],
+    ["sign_ups_by_day", 1],
+    ["sign_ups_by_hour", 1, "192.0.2.1"],
+    ["usage_days", 1, "acct_a"],
+  ];
+  for (const key of expired) await service.kv.set(key, encodeJson({ commit: 1, at: 1 }));
+  const errors: ErrorRecord[] = [];
+
+  await sweepAll(service.app.sweeps, NOON, logTo(errors));
+
+  const left = await Promise.all(expired.map((key) => service.kv.get(key)));
+  assertEquals(left.filter(({ versionstamp }) => versionstamp !== null), []);
+  assertEquals(errors, []);
 });
 
 Deno.test("Sweeper sweeps once a minute, by its clock, and after a request where it is due", async () => {
