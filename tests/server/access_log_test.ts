@@ -4,14 +4,15 @@ import { RawConnection, rawRequest } from "./raw_connection.ts";
 import type { ServerProcess } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
-const REQUESTS = 10_000;
+/** More than a pipe and the server's memory have room for in the log, and more than a pipe alone has. */
+const [REQUESTS, FEW_REQUESTS] = [10_000, 3_500];
 const AT_ONCE = 100;
 
 Deno.test("server answers, counts what it drops and exits 0 when nobody reads its log", async () => {
   await using store = await TemporaryStore.create();
   await using server = await store.serve({ ACCESS_LOG: "json" });
 
-  await sendMany(server);
+  await sendMany(server, REQUESTS);
   await assertAlive(server);
   server.stdout.resume();
   // What comes now finds room, and is written after the notice of what was dropped.
@@ -29,17 +30,37 @@ Deno.test("server answers, counts what it drops and exits 0 when nobody reads it
 Deno.test("server exits 0 when it is stopped while nobody reads its log", async () => {
   await using store = await TemporaryStore.create();
   await using server = await store.serve({ ACCESS_LOG: "json" });
-  await sendMany(server);
+  await sendMany(server, REQUESTS);
 
   assertEquals((await server.stop()).code, 0);
 });
 
-/** Sends more requests, while nobody reads, than a pipe and the server's memory have room for in the log. */
-async function sendMany(server: ServerProcess): Promise<void> {
+Deno.test("server writes what is left of its log before it exits", async () => {
+  await using store = await TemporaryStore.create();
+  await using server = await store.serve({ ACCESS_LOG: "json" });
+  await sendMany(server, FEW_REQUESTS);
+
+  server.signal("SIGTERM");
+  await untilClosed(store);
+  server.stdout.resume();
+  const { code, stdout } = await server.ended();
+
+  assertEquals(code, 0);
+  assertEquals(stdout.match(/"status":200/g)?.length, FEW_REQUESTS);
+});
+
+/** Waits until nothing is left but to write the log: the server has removed its marks from the store. */
+async function untilClosed({ kvPath }: TemporaryStore): Promise<void> {
+  using kv = await Deno.openKv(kvPath);
+  while ((await Array.fromAsync(kv.list({ prefix: ["commits"] }))).length > 0);
+}
+
+/** Sends so many requests while nobody reads the log. */
+async function sendMany(server: ServerProcess, count: number): Promise<void> {
   server.stdout.pause();
   using connection = await RawConnection.open(server.port);
   const request = rawRequest("GET /health", { "x-request-id": "x".repeat(64) });
-  for (let sent = 0; sent < REQUESTS; sent += AT_ONCE) {
+  for (let sent = 0; sent < count; sent += AT_ONCE) {
     await connection.send(request.repeat(AT_ONCE));
     for (let received = 0; received < AT_ONCE; received++) {
       assertEquals((await connection.receive())?.status, 200);
