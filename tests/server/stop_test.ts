@@ -41,7 +41,7 @@ Deno.test("server exits 0 when it gets both signals and a connection stays idle"
   assertEquals(await connection.receiveRest(), "");
 });
 
-Deno.test("server gives back what it leased and removes its marks when it is stopped", () =>
+Deno.test("server gives back what it leased when it is stopped, and like a command leaves no marks", () =>
   inOneDay(async () => {
     await using served = await ServedStore.start();
     const { server, store, account } = served;
@@ -52,6 +52,7 @@ Deno.test("server gives back what it leased and removes its marks when it is sto
     }));
 
     await server.stop();
+    assertEquals((await store.run("accounts", "unban", account.id)).code, 0);
 
     const { usedToday, leased, leasedToday } = await store.usageOf(account);
     assertEquals([usedToday, leased, leasedToday], [200, 0, 0]);
