@@ -1,6 +1,7 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { dayTotalKey, sweepDayTotals } from "../../src/access/day_totals.ts";
-import { dayOf } from "../../src/access/usage.ts";
+import { planFor } from "../../src/access/usage_plan.ts";
+import { dayOf, type Lease, UNUSED } from "../../src/access/usage.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
@@ -35,6 +36,19 @@ Deno.test("createApp() lowers a day's total by what it leased of it and gives ba
   assertGreater(leased, 1);
   assertEquals(before, [1, 2 + leased]);
   assertEquals(await days(), [2, 3]);
+});
+
+Deno.test("planFor() tells by how much leases make the total of an ended day too high, and of no others", () => {
+  const usage = { ...UNUSED, epoch: 1, minute: MIDNIGHT };
+  const late = { epoch: 1, minute: MIDNIGHT - 60_000, size: 5, left: 3 };
+  const others = [{ ...late, left: 0 }, { ...late, epoch: 0 }, { ...late, minute: MIDNIGHT }];
+  const overcountOf = (...settled: Lease[]) => {
+    const wish = { settled, strikes: 0, waiting: 0, ahead: 0, mayHope: () => false };
+    return planFor(usage, { minute: 60, day: 1_000 }, wish, MIDNIGHT).overcount;
+  };
+
+  assertEquals(overcountOf(...others), undefined);
+  assertEquals(overcountOf(...others, late, { ...late, left: 2 }), { day: dayOf(MIDNIGHT) - 1, admitted: 5 });
 });
 
 Deno.test("sweepDayTotals() removes the totals of days that are more than 90 days past", async () => {
