@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { LineWriter, type Output } from "../../src/http/line_writer.ts";
+import { LOG_LINES_DROPPED } from "../../src/metrics/metrics.ts";
 
 /** An output that takes what is written when it is told to. */
 class SlowOutput implements Output {
@@ -56,7 +57,7 @@ Deno.test("write() has the rest written of what the output took in part", async 
   assertEquals(output.writes, ["abcdef\n", "cdef\n", "\n"]);
 });
 
-Deno.test("write() drops lines while a million characters wait, and tells how many", async () => {
+Deno.test("write() drops lines while a million characters wait, and tells and counts how many", async () => {
   const output = new SlowOutput();
   const { lines, writes } = output;
   const line = "x".repeat(99_999);
@@ -69,6 +70,7 @@ Deno.test("write() drops lines while a million characters wait, and tells how ma
   await output.take();
 
   assertEquals(writes, ["first\n", `${line}\n`.repeat(11) + "989 dropped\n", "next\n"]);
+  assertMatch(LOG_LINES_DROPPED.text(), / 989\n$/);
 });
 
 Deno.test("write() goes on with the next line where the output is broken", async () => {
