@@ -39,7 +39,8 @@ Deno.test("server prints where it listens, and the first steps while there is no
   await using store = await TemporaryStore.create();
 
   const first = await linesOfOneRun(store);
-  const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" });
+  const quoted = { KV_PATH: `${store.kvPath}'s`, ENVIRONMENT: "production" };
+  const inProduction = await linesOfOneRun(store, quoted);
   const inMemory = await linesOfOneRun(store, { KV_PATH: ":memory:" });
   await store.createAccount();
   const later = await linesOfOneRun(store);
@@ -52,7 +53,7 @@ Deno.test("server prints where it listens, and the first steps while there is no
   const [, , command] = inProduction.lines;
   assertEquals(
     command,
-    `  KEY=$(KV_PATH='${store.kvPath}' ENVIRONMENT=production deno task accounts create me)`,
+    `  KEY=$(KV_PATH='${store.kvPath}'\\''s' ENVIRONMENT=production deno task accounts create me)`,
   );
   for (const { lines, port } of [inMemory, later]) {
     assertEquals(lines, [`Listening on http://localhost:${port}/`]);
