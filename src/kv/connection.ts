@@ -91,11 +91,12 @@ export class Connection {
     return this.#run("write", leastBusy(this.#reopen ? handles : handles.slice(0, 1)), operate);
   }
 
-  /** Closes the handles; what is on its way rejects or never settles. */
+  /** Closes the handles, or leaves that to the end of the process; what is on its way rejects or never settles. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
-    close(this.#generation);
+    // Closing a file's handle holds up the whole process until what hangs on it ends.
+    if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
     this.#dataVersion?.close();
   }
 

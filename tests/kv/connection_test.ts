@@ -188,3 +188,16 @@ Deno.test("Connection.close() closes the handles, and looks for no others", asyn
     assertEquals(fixture.closed, ["a", "b"]);
   }
 });
+
+Deno.test("Connection.close() on a file leaves handles alone while an operation hangs: it would wait for that", async () => {
+  using time = new VirtualTime();
+  const fixture = new Fixture("ab");
+  const { end, ended } = fixture.start("read");
+  await time.advance(DEADLINE);
+  await assertRejects(() => ended, DeadlineExceeded);
+
+  await fixture.connection.close();
+
+  assertEquals(fixture.closed, []);
+  end();
+});
