@@ -3,7 +3,7 @@ import { ConfigError, readConfig, START_HELP } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
 import { InFlight } from "./src/http/in_flight.ts";
-import { createLog, describeError } from "./src/http/log.ts";
+import { createLog, errorRecord } from "./src/http/log.ts";
 import { Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
@@ -74,8 +74,7 @@ async function main(): Promise<void> {
     inFlight,
   });
   const { port, host: hostname } = config;
-  const onFailure = (error: unknown) =>
-    log.error({ time: new Date(clock()).toISOString(), id: "", route: "accept", ...describeError(error) });
+  const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));
   const sweeper = new Sweeper(service.sweeps, clock, log);
   const server = listen({ port, hostname, onFailure }, (request, info) => {
     sweeper.sweepIfDue();

@@ -1,4 +1,4 @@
-import type { Admission, Gate, PendingAdmission } from "./access/admission.ts";
+import type { Admission, Gate, PendingAdmission } from "./access/gate.ts";
 import { withLimitHeaders } from "./access/limit_headers.ts";
 import type { Provisional } from "./access/provisional.ts";
 import {
@@ -24,7 +24,7 @@ import {
   UNAVAILABLE,
 } from "./http/error.ts";
 import type { InFlight } from "./http/in_flight.ts";
-import { describeError, type Log } from "./http/log.ts";
+import { errorRecord, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";
 import { whenReady } from "./http/when_ready.ts";
@@ -152,7 +152,7 @@ export function createApp(options: AppOptions): App {
     if (error instanceof OutOfTime || error instanceof Outdated) {
       return inFlight.isStopping ? STOPPING : UNAVAILABLE;
     }
-    log.error({ time: new Date(now).toISOString(), id, route: patternOf(matched), ...describeError(error) });
+    log.error(errorRecord(error, now, patternOf(matched), id));
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
 }

@@ -1,4 +1,4 @@
-import type { Admission } from "./access/admission.ts";
+import type { Admission } from "./access/gate.ts";
 import type { JsonBody } from "./http/body.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Match, type Route } from "./http/router.ts";

@@ -1,4 +1,4 @@
-import type { Admission } from "./access/admission.ts";
+import type { Admission } from "./access/gate.ts";
 import { type Arrival, patternOf } from "./arrival.ts";
 import type { Log } from "./http/log.ts";
 import { ADMITTED, REFUSED, REQUEST_DURATION, REQUESTS } from "./metrics/metrics.ts";

@@ -1,4 +1,4 @@
-import { unauthorized } from "./access/admission.ts";
+import { unauthorized } from "./access/gate.ts";
 import { refusedResponse } from "./access/limit_headers.ts";
 import { wrongOperatorToken } from "./access/operator_token.ts";
 import type { Arrival } from "./arrival.ts";

@@ -1,6 +1,6 @@
 import { ACCESS_VERSION } from "./access/account.ts";
 import { AccountStore } from "./access/account_store.ts";
-import { Gate } from "./access/admission.ts";
+import { Gate } from "./access/gate.ts";
 import type { Environment } from "./access/api_key.ts";
 import { sweepDayTotals } from "./access/day_totals.ts";
 import { operatorTokenCheck } from "./access/operator_token.ts";

@@ -1,4 +1,4 @@
-import { describeError, type Log } from "./http/log.ts";
+import { errorRecord, type Log } from "./http/log.ts";
 
 /** Removes some of what has expired by `now` (ms since the epoch); resolves to whether there may be more. */
 export type Sweep = (now: number) => Promise<boolean>;
@@ -55,7 +55,7 @@ export async function sweepAll(
         if (!await sweep(now)) break;
       }
     } catch (error) {
-      log.error({ time: new Date(now).toISOString(), id: "", route: "sweep", ...describeError(error) });
+      log.error(errorRecord(error, now, "sweep"));
     }
   }
 }

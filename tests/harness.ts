@@ -1,6 +1,5 @@
-import { ACCESS_VERSION } from "../src/access/account.ts";
+import { ACCESS_VERSION, type Issued } from "../src/access/account.ts";
 import { AccountStore } from "../src/access/account_store.ts";
-import type { Issued } from "../src/access/issue.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/access/plans.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";

@@ -1,3 +1,4 @@
+import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
 
@@ -20,6 +21,23 @@ export interface Account {
   readonly keyHash: string;
   /** The key before, for as long as it stays valid. */
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
+}
+
+/** An account, and its new key: the only time that it is known. */
+export interface Issued {
+  readonly account: Account;
+  readonly apiKey: string;
+}
+
+/** It is not known whether a key was issued; if it was, it is this one. */
+export class IssueInDoubt extends StoreUnavailable {
+  override readonly name = "IssueInDoubt";
+  readonly issued: Issued;
+
+  constructor(issued: Issued, cause: unknown) {
+    super("It is not known whether the key was issued", { cause });
+    this.issued = issued;
+  }
 }
 
 /** The row whose version changes whenever an account does, but for what it has used. */

@@ -5,9 +5,16 @@ import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/com
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, touch, type Watched } from "../kv/watched.ts";
-import { type Account, accountKey, apiKeyKey, isOpenedBy, keyHashesOf } from "./account.ts";
+import {
+  type Account,
+  accountKey,
+  apiKeyKey,
+  isOpenedBy,
+  type Issued,
+  IssueInDoubt,
+  keyHashesOf,
+} from "./account.ts";
 import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
-import { type Issued, IssueInDoubt } from "./issue.ts";
 import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
 import { dayOf, UNUSED, type Usage } from "./usage.ts";
 import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";

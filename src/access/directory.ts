@@ -63,8 +63,8 @@ export class Directory {
   find(authorization: string, now: number): Quota | null | Promise<Quota | null> {
     const claim = this.#claims.get(authorization);
     const quota = claim && this.#quotas.get(claim.accountId);
-    if (quota?.label !== this.#access.version) return this.#lookUp(authorization, now);
-    return isOpenedBy(quota.account, claim?.hash ?? "", now) ? quota : null;
+    if (claim === undefined || quota?.label !== this.#access.version) return this.#lookUp(authorization, now);
+    return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
   }
 
   /** Whether an Authorization value may open an account at all: a typo is known without a read. */

@@ -23,7 +23,7 @@ const NOTHING_TO_DO: Outcome = { ok: true, versionstamp: "" };
 export class LeaseCommits {
   /** How long a commit takes. */
   readonly roundTrip: RoundTrip;
-  /** Whether nothing is leased any more: the service is about to stop. */
+  /** Whether nothing is leased for now: everything is being given back, as before a stop. */
   isSettling = false;
   readonly #store: Store;
   readonly #usages: UsageStore;

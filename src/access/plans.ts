@@ -10,7 +10,7 @@ export const PLANS = ["free", "pro", "business", "enterprise"] as const;
 /** A plan's name. */
 export type Plan = typeof PLANS[number];
 
-/** The limits of every plan that has fixed ones; Enterprise limits are agreed per key. */
+/** The limits of every plan that has fixed ones; Enterprise limits are agreed with each account. */
 export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = {
   free: { minute: 60, day: 1_000 },
   pro: { minute: 300, day: 10_000 },

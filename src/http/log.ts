@@ -18,7 +18,7 @@ export interface AccessRecord {
 export interface ErrorRecord {
   /** ISO 8601, UTC. */
   readonly time: string;
-  /** Request id, as the client got it. */
+  /** Request id, as the client got it; empty where it was no request. */
   readonly id: string;
   readonly route: string;
   /** Name of the error, and of its cause. */
@@ -65,8 +65,17 @@ export function createLog({ access, errors, secrets, clock }: LogOptions): Log {
   };
 }
 
-/** What the log may say of an error: names and a place, for messages can hold anything. */
-export function describeError(error: unknown): Pick<ErrorRecord, "error" | "at"> {
+/**
+ * What the log may say of an error: names and a place, for messages can hold anything.
+ *
+ * @param now Ms since the epoch.
+ * @param id Of the request that failed, if it was one.
+ */
+export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
+  return { time: new Date(now).toISOString(), id, route, ...describe(error) };
+}
+
+function describe(error: unknown): Pick<ErrorRecord, "error" | "at"> {
   if (!(error instanceof Error)) return { error: typeof error, at: "" };
   const { cause } = error;
   const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];

@@ -1,6 +1,6 @@
 import type { Environment } from "../access/api_key.ts";
 import { ApiError } from "../http/error.ts";
-import { describeError, type Log } from "../http/log.ts";
+import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { carryOut } from "./operator.ts";
@@ -64,7 +64,7 @@ export function operatorRoutes({ stores, environment, clock, log, isStopping }: 
     };
     run().catch((error) => {
       if (error instanceof HungUp) return;
-      log.error({ time: new Date(now).toISOString(), id: "", route: OPERATOR_PATH, ...describeError(error) });
+      log.error(errorRecord(error, now, OPERATOR_PATH));
       return writer.abort();
     }).catch(() => {});
     const headers = { "content-type": "application/jsonl", ...NO_STORE };

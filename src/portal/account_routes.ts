@@ -1,6 +1,6 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
-import { type Gate, INVALID_API_KEY } from "../access/admission.ts";
+import { type Gate, INVALID_API_KEY } from "../access/gate.ts";
 import { bearerToken, hashApiKey } from "../access/api_key.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";

@@ -1,6 +1,6 @@
 import type { AccountStore } from "../access/account_store.ts";
 import type { Environment } from "../access/api_key.ts";
-import type { Issued } from "../access/issue.ts";
+import type { Issued } from "../access/account.ts";
 import { PLAN_LIMITS } from "../access/plans.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";

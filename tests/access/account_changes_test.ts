@@ -1,7 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Account } from "../../src/access/account.ts";
+import type { Account, Issued } from "../../src/access/account.ts";
 import type { AccountState, AccountStore } from "../../src/access/account_store.ts";
-import type { Issued } from "../../src/access/issue.ts";
 import { leaseTimes } from "../../src/access/lease.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
 import { Quota } from "../../src/access/quota.ts";

@@ -1,10 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
-import { ACCESS_VERSION } from "../../src/access/account.ts";
+import { ACCESS_VERSION, type Issued } from "../../src/access/account.ts";
 import { AccountStore } from "../../src/access/account_store.ts";
-import { type Admission, Gate } from "../../src/access/admission.ts";
+import { type Admission, Gate } from "../../src/access/gate.ts";
 import { dayTotalKey } from "../../src/access/day_totals.ts";
-import type { Issued } from "../../src/access/issue.ts";
 import type { Limits } from "../../src/access/plans.ts";
 import { dayOf, pardon, reset } from "../../src/access/usage.ts";
 import { decodeUsage, usageKey } from "../../src/access/usage_row.ts";

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
 import { API_KEY_LIKE } from "../../src/access/api_key.ts";
 import type { Output } from "../../src/http/line_writer.ts";
-import { createLog, describeError } from "../../src/http/log.ts";
+import { createLog, errorRecord } from "../../src/http/log.ts";
 import { Harness, NOON } from "../harness.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
@@ -75,17 +75,17 @@ Deno.test.each([
     new RangeError("secret", { cause: new TypeError("secret") }),
     "RangeError (TypeError)",
   ],
-])("describeError() says no more than the names of %s", (_, thrown, error) => {
-  assertEquals(describeError(thrown), { error, at: "" });
+])("errorRecord() says no more than the names of %s", (_, thrown, error) => {
+  assertEquals(errorRecord(thrown, NOON, "/", "r1"), { time: TIME, id: "r1", route: "/", error, at: "" });
 });
 
-Deno.test("describeError() tells the place in the source that an error came from, or its cause", () => {
+Deno.test("errorRecord() tells the place in the source that an error came from, or its cause", () => {
   const cause = new Error();
   cause.stack =
     "Error: secret\n  at f (file:///srv/src/kv/store.ts:12:3)\n  at g (file:///srv/src/app.ts:1:1)";
 
-  assertEquals(describeError(cause).at, "src/kv/store.ts:12");
-  assertEquals(describeError(new Error("", { cause })).at, "src/kv/store.ts:12");
+  assertEquals(errorRecord(cause, NOON, "/").at, "src/kv/store.ts:12");
+  assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
 });
 
 Deno.test("createApp() records each request: its id, the pattern of its route, its account's id, how long it took", async () => {

@@ -1,8 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { ACCESS_VERSION } from "../../src/access/account.ts";
+import { ACCESS_VERSION, type Issued } from "../../src/access/account.ts";
 import { AccountStore } from "../../src/access/account_store.ts";
 import { hashApiKey } from "../../src/access/api_key.ts";
-import type { Issued } from "../../src/access/issue.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
 import { main } from "../../src/cli.ts";
 import { Connection } from "../../src/kv/connection.ts";
