@@ -37,11 +37,9 @@ function networkOf(address: string): string {
   const canonical = new URL(`http://[${address.replace(/%.*/, "")}]`).hostname.slice(1, -1);
   const [, high, low] = MAPPED.exec(canonical) ?? [];
   if (high !== undefined && low !== undefined) return dotted(parseInt(high, 16), parseInt(low, 16));
-  const [head = "", tail] = canonical.split("::");
-  const groups = head === "" ? [] : head.split(":");
-  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);
-  const leading = [...groups, ...Array<string>(missing).fill("0"), ...tail?.split(":") ?? []];
-  return `${leading.slice(0, 4).join(":")}::/64`;
+  const [before = [], after = []] = canonical.split("::").map((part) => part === "" ? [] : part.split(":"));
+  const zeros = Array<string>(8 - before.length - after.length).fill("0");
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
 }
 
 /** An IPv4 address that came mapped into IPv6 (RFC 4291 section 2.5.5.2). */
