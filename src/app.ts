@@ -67,7 +67,7 @@ export function createApp(options: AppOptions): App {
     try {
       const pending = enter(arrival, true);
       const work = (budget: Budget) => answer(arrival, pending, budget);
-      const late = (error: unknown) => void problemOf(error, arrival);
+      const late = (error: unknown) => void problemOf(error, arrival); // For its line in the log.
       const { started } = arrival;
       return inFlight.answer({ started, ready: pending?.ready, work, finish: done, fail, late });
     } catch (error) {
@@ -113,7 +113,7 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  /** What it takes to charge whoever the request is to be charged to. */
+  /** Begins to charge for a request; undefined where nobody is charged. */
   function enter(arrival: Arrival, mayBeProvisional: boolean): PendingAdmission | undefined {
     const { request, matched, now, address } = arrival;
     const { access, checksInCommit = false } = matched.kind === "route" ? matched.route : MISS;
@@ -121,8 +121,8 @@ export function createApp(options: AppOptions): App {
     const authorization = request.headers.get("authorization");
     if (access === "operator" && isOperator(authorization)) return undefined;
     if (matched.kind !== "route" && !hasLimits(arrival)) return undefined;
-    const isProvisional = mayBeProvisional && checksInCommit;
-    return gate.enter(access === "key" ? authorization : null, address, now, isProvisional);
+    const key = access === "key" ? authorization : null;
+    return gate.enter(key, address, now, mayBeProvisional && checksInCommit);
   }
 
   function responseTo(arrival: Arrival, budget: Budget): Response | Promise<Response> {
@@ -132,12 +132,12 @@ export function createApp(options: AppOptions): App {
     );
   }
 
-  function finish(arrival: Arrival, answer: Response): Response {
+  function finish(arrival: Arrival, made: Response): Response {
     const { request, id, now, matched, address, admission } = arrival;
     // Refusals have them already, and so have responses that tell of a limit of their own.
-    const isLimited = hasLimits(arrival) && !answer.headers.has("x-ratelimit-limit");
+    const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
-    const response = decision ? withLimitHeaders(answer, decision) : ownOf(answer);
+    const response = decision ? withLimitHeaders(made, decision) : ownOf(made);
     const { headers } = response;
     if (response.status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);

@@ -83,6 +83,6 @@ export function isForOperator(matched: Arrival["matched"]): boolean {
 
 /** Whether there are limits on the path, so that the response tells of them. */
 export function hasLimits({ matched, path }: Arrival): boolean {
-  const place = patternOf(matched) || path;
-  return matched === BAD_HOST || place === BASE_PATH || place.startsWith(`${BASE_PATH}/`);
+  const pattern = patternOf(matched) || path;
+  return matched === BAD_HOST || pattern === BASE_PATH || pattern.startsWith(`${BASE_PATH}/`);
 }

@@ -54,8 +54,8 @@ export class Directory {
   }
 
   /**
-   * The quota of the account that the key opens at `now` (ms since the epoch), or null. It is as true as the
-   * version of access, which has to have been looked at.
+   * The quota of the account that the key opens at `now` (ms since the epoch), or null. True as of the last
+   * look (`Versions.look()`), which has to come first.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
@@ -63,7 +63,9 @@ export class Directory {
   find(authorization: string, now: number): Quota | null | Promise<Quota | null> {
     const claim = this.#claims.get(authorization);
     const quota = claim && this.#quotas.get(claim.accountId);
-    if (claim === undefined || quota?.label !== this.#access.version) return this.#lookUp(authorization, now);
+    if (claim === undefined || quota?.accessVersion !== this.#access.version) {
+      return this.#lookUp(authorization, now);
+    }
     return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
   }
 
@@ -110,20 +112,20 @@ export class Directory {
   }
 
   async #loadQuotas(round: readonly Waiting<string, Quota | null>[]): Promise<void> {
-    const label = this.#access.version;
+    const accessVersion = this.#access.version;
     const byId = [...Map.groupBy(round, ({ item }) => item)];
     const entries = await this.#store.getMany(byId.flatMap(([id]) => [accountKey(id), usageKey(id)]));
     byId.forEach(([id, waiting], index) => {
       const [account, usage] = entries.slice(2 * index, 2 * index + 2);
-      tell(waiting, () => account && usage ? this.#keep(id, label, account, usage) : null);
+      tell(waiting, () => account && usage ? this.#keep(id, accessVersion, account, usage) : null);
     });
   }
 
-  #keep(id: string, label: string, accountEntry: Entry, usageEntry: Entry): Quota {
+  #keep(id: string, accessVersion: string, accountEntry: Entry, usageEntry: Entry): Quota {
     const account = decodeJson<Account>(accountEntry);
     const usage = decodeUsage(usageEntry);
-    const quota = this.#quotas.get(id) ?? new Quota(account, label);
-    quota.update(account, label, usage, usageEntry.versionstamp);
+    const quota = this.#quotas.get(id) ?? new Quota(account, accessVersion);
+    quota.update(account, accessVersion, usage, usageEntry.versionstamp);
     this.#quotas.set(id, quota);
     return quota;
   }

@@ -78,13 +78,13 @@ export class Gate {
     authorization: string | null,
     address: () => string,
     now: number,
-    isProvisional: boolean,
+    mayBeProvisional: boolean,
   ): PendingAdmission {
     const recalled = authorization === null ? undefined : this.#directory.recall(authorization, now);
     if (authorization === null || (recalled === undefined && !this.#directory.mayOpen(authorization))) {
       return { ready: undefined, admit: () => this.#admitAddress(address(), now) };
     }
-    const admission = isProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
+    const admission = mayBeProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
     const charge = () =>
       whenReady(
@@ -124,7 +124,9 @@ export class Gate {
 
   /** Admits a request without a look, where its account has a lease. */
   #admitProvisionally(quota: Quota): Admission | undefined {
-    const admitted = quota.label === this.#access.version ? this.#leases.admitAtOnce(quota) : undefined;
+    const admitted = quota.accessVersion === this.#access.version
+      ? this.#leases.admitAtOnce(quota)
+      : undefined;
     if (admitted === undefined) return undefined;
     // Those who are admitted under the same version share a check, so that they can share a commit.
     if (!this.#unchanged.holds) this.#unchanged = new Condition(this.#access);

@@ -61,7 +61,7 @@ export class HeldLeases {
 
   /** One that can hand out a place at `now` (ms since the epoch). */
   withPlace(usage: Usage, limits: Limits, now: number): HeldLease | undefined {
-    return this.#current.find((lease) => lease.left > 0 && isTrue(lease, usage, limits, now));
+    return this.#current.find((lease) => lease.left > 0 && isValid(lease, usage, limits, now));
   }
 
   /** Whether some ought to be settled: for they are used up, older than `life` (ms), or over. */
@@ -115,11 +115,11 @@ export class HeldLeases {
 }
 
 /** Whether places may be handed out: nothing has changed since the lease was taken. */
-function isTrue({ epoch, minute, limits }: HeldLease, usage: Usage, current: Limits, now: number): boolean {
+function isValid({ epoch, minute, limits }: HeldLease, usage: Usage, current: Limits, now: number): boolean {
   return epoch === usage.epoch && minute === usage.minute && roll(usage, now) === usage &&
     limits.minute === current.minute && limits.day === current.day;
 }
 
 function isOver(lease: HeldLease, usage: Usage, limits: Limits, now: number, life: number): boolean {
-  return lease.left === 0 || performance.now() - lease.takenAt > life || !isTrue(lease, usage, limits, now);
+  return lease.left === 0 || performance.now() - lease.takenAt > life || !isValid(lease, usage, limits, now);
 }

@@ -44,8 +44,9 @@ export class LeaseCommits {
   }
 
   /**
-   * Never rejects. Those whose rows other processes have changed meanwhile are told to `leaveAside`, unless they
-   * are alone: they do not hold up the others.
+   * Carries out what these quotas plan, in one commit; never rejects, but fails those who wait. Quotas whose rows
+   * other processes have changed meanwhile are told to `leaveAside`, unless they are alone: they do not hold up the
+   * others.
    */
   async commit(quotas: readonly Quota[], leaveAside: (quota: Quota) => void): Promise<void> {
     let together = quotas;

@@ -28,7 +28,7 @@ export class Leases {
   readonly #busy: Set<Quota> = new Set();
   /** Quotas of which something is not in their row. */
   readonly #active: Set<Quota> = new Set();
-  /** Commits on their way; they never reject. */
+  /** Commits on their way, but for those of quotas that were set aside; they never reject. */
   readonly #lanes: Set<Promise<void>> = new Set();
   #gathering = false;
   /** How often a commit was asked for. */
@@ -54,8 +54,8 @@ export class Leases {
       this.#renew(quota);
       return decision;
     }
-    const decided = quota.waiting.wait(quota.label);
-    if (!quota.others.isHoped) this.#enqueue(quota);
+    const decided = quota.waiting.wait(quota.accessVersion);
+    if (!quota.others.isAwaited) this.#enqueue(quota);
     return decided;
   }
 
@@ -78,7 +78,7 @@ export class Leases {
     return this.#busy.has(quota);
   }
 
-  /** How many leases are held, and how many places are left in them. */
+  /** How many accounts this process holds leases of, and how many places are left in them. */
   count(): { count: number; places: number } {
     const held = [...this.#active].map(({ leases }) => leases);
     return {
@@ -151,7 +151,7 @@ export class Leases {
     this.#busy.delete(quota);
     if (!quota.isActive) this.#active.delete(quota);
     else if (
-      quota.isKnown && !quota.others.isHoped && quota.isDue(this.#clock(), this.#commits.timesOf(quota))
+      quota.isKnown && !quota.others.isAwaited && quota.isDue(this.#clock(), this.#commits.timesOf(quota))
     ) {
       this.#enqueue(quota);
     } else this.#keepActive(quota);

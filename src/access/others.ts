@@ -15,8 +15,8 @@ export class Others {
   /** Until when (ms since the epoch) what others hold counts as used, for they did not give it back in time. */
   #lostUntil = 0;
 
-  /** Whether those who wait hope for places that others hold. */
-  get isHoped(): boolean {
+  /** Whether requests wait for places that others hold. */
+  get isAwaited(): boolean {
     return this.#waitsUntil > 0;
   }
 
@@ -38,7 +38,7 @@ export class Others {
 
   /** Whether one of them is likely to have written the row since it was seen, `ms` or more ago. */
   mayHaveWritten(ms: number): boolean {
-    return (this.isHoped || this.areActive) && performance.now() - this.#seenAt > ms;
+    return (this.isAwaited || this.areActive) && performance.now() - this.#seenAt > ms;
   }
 
   /** Whether at `now` (ms since the epoch) they still may give back what they hold. */
@@ -46,8 +46,8 @@ export class Others {
     return now >= this.#lostUntil;
   }
 
-  /** Whether to wait on for what they hold in a window that ends at `windowEnd`. */
-  hope(windowEnd: number): boolean {
+  /** Waits, or goes on, for what they hold in a window that ends at `windowEnd`; false once that took too long. */
+  awaitUntil(windowEnd: number): boolean {
     const time = performance.now();
     this.#waitsUntil ||= time + PATIENCE;
     if (time < this.#waitsUntil) return true;
@@ -56,7 +56,7 @@ export class Others {
   }
 
   /** Nobody waits any more. */
-  stopHoping(): void {
+  stopAwaiting(): void {
     this.#waitsUntil = 0;
   }
 }

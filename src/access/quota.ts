@@ -14,7 +14,7 @@ import { WaitingRequests } from "./waiting_requests.ts";
 export class Quota {
   account: Account;
   /** Version of access that the account was read under. */
-  label: string;
+  accessVersion: string;
   usage: Usage = UNUSED;
   /** Version of the row of usage; "" when that is not known. */
   versionstamp = "";
@@ -28,9 +28,9 @@ export class Quota {
   /** With fewer places left than this, more are leased. */
   #low = 0;
 
-  constructor(account: Account, label: string) {
+  constructor(account: Account, accessVersion: string) {
     this.account = account;
-    this.label = label;
+    this.accessVersion = accessVersion;
   }
 
   /** Whether the row's last version is known. */
@@ -88,13 +88,13 @@ export class Quota {
   }
 
   /**
-   * What a commit should make of the usage now, under this version of access. Where the account was read under
-   * another, it may have changed: who was recognized under that is turned away, nothing is leased, and strikes
-   * from before do not count.
+   * Gets ready for a commit under this version of access, and plans it: ends leases that are due. Where the account
+   * was read under another version, it may have changed: who was recognized under that is turned away, nothing is
+   * leased, and strikes from before do not count.
    */
   plan(version: string, now: number, { span, life }: LeaseTimes): UsagePlan {
     const { leases, usage, account: { limits } } = this;
-    const isStale = this.label !== version;
+    const isStale = this.accessVersion !== version;
     this.waiting.turnAway(version);
     if (isStale) this.#strikes.forget();
     const waiting = this.waiting.count;
@@ -107,7 +107,7 @@ export class Quota {
       strikes: this.#strikes.plan(),
       waiting,
       ahead: isStale ? 0 : Math.max(0, Math.floor(this.#pace.within(span)) - leases.left),
-      mayHope: (usage, window) => this.#mayHope(usage, window, now),
+      awaitOthers: (usage, window) => this.#awaitOthers(usage, window, now),
     }, now);
   }
 
@@ -116,7 +116,7 @@ export class Quota {
     const { wish, usage, limits, granted, refusals, ahead } = plan;
     // A later version may have been seen while this one was on its way.
     if (versionstamp !== undefined && versionstamp > this.versionstamp) {
-      if (usage.bans > this.usage.bans) BANS.add(1);
+      if (usage.bannedUntil > this.usage.bannedUntil) BANS.add(1);
       this.usage = usage;
       this.versionstamp = versionstamp;
       this.others.seeRow();
@@ -138,7 +138,7 @@ export class Quota {
     );
     // Those who came since the plan may find a place now.
     if (this.leaseAt(now)) this.waiting.turnAway();
-    if (this.waiting.count === 0) this.others.stopHoping();
+    if (this.waiting.count === 0) this.others.stopAwaiting();
   }
 
   /** Takes note of the row, which another process has written if its version is a later one. */
@@ -152,11 +152,11 @@ export class Quota {
   }
 
   /** Takes note of the account's rows as they were read; strikes from before it changed do not count. */
-  update(account: Account, label: string, usage: Usage, versionstamp: string): void {
+  update(account: Account, accessVersion: string, usage: Usage, versionstamp: string): void {
     this.see(usage, versionstamp);
-    if (label !== this.label) this.#strikes.forget();
+    if (accessVersion !== this.accessVersion) this.#strikes.forget();
     this.account = account;
-    this.label = label;
+    this.accessVersion = accessVersion;
   }
 
   /** Fails those who wait. What was being settled may be settled or not: it is not done again. */
@@ -164,7 +164,7 @@ export class Quota {
     this.waiting.fail(error);
     this.leases.replace(this.leases.ending, undefined);
     this.#strikes.forget();
-    this.others.stopHoping();
+    this.others.stopAwaiting();
     this.versionstamp = "";
   }
 
@@ -199,10 +199,10 @@ export class Quota {
     return true;
   }
 
-  /** Whether those who wait go on, for others will give back what they hold before long. */
-  #mayHope(usage: Usage, window: "minute" | "day", now: number): boolean {
+  /** Has those who wait go on, where other processes may give back before long what they hold. */
+  #awaitOthers(usage: Usage, window: "minute" | "day", now: number): boolean {
     const windowEnd = window === "day" ? dayEnd(usage) : minuteEnd(usage);
-    return this.#mayComeBack(usage, window, now) && this.others.hope(windowEnd);
+    return this.#mayComeBack(usage, window, now) && this.others.awaitUntil(windowEnd);
   }
 
   #decision(refusal: Refusal | undefined, left: number, now: number, usage: Usage, limits: Limits): Decision {

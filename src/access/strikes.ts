@@ -6,10 +6,12 @@ export class Strikes {
   /** When the first was gathered, by `performance.now()`. */
   #since = 0;
 
+  /** How many there are. */
   get count(): number {
     return this.#count;
   }
 
+  /** Gathers one more. */
   add(): void {
     if (this.#count++ === 0) this.#since = performance.now();
   }

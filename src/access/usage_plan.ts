@@ -19,8 +19,8 @@ export interface Wish extends Demand {
   readonly settled: readonly Lease[];
   /** Refusals that are not written yet. */
   readonly strikes: number;
-  /** Whether those without a place are to wait for what other processes hold of a full window. */
-  readonly mayHope: (usage: Usage, window: "minute" | "day") => boolean;
+  /** Has those without a place wait for what other processes hold of a full window; false where that is no use. */
+  readonly awaitOthers: (usage: Usage, window: "minute" | "day") => boolean;
 }
 
 /** What a commit makes of an account's usage, and of those who wait. */
@@ -45,14 +45,14 @@ export interface UsagePlan {
 
 /** Plans what a commit at `now` (ms since the epoch) makes of the usage. */
 export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): UsagePlan {
-  const { settled, strikes, waiting, mayHope } = wish;
+  const { settled, strikes, waiting, awaitOthers } = wish;
   const given = settled.reduce(settle, usage);
   const before = strikes > 0 ? strike(given, limits, strikes, now) : given;
   const taken = take(before, limits, wish, now);
   const rest = waiting - taken.granted;
-  const isHoping = (taken.refusal === "minute" || taken.refusal === "day") && rest > 0 &&
-    mayHope(taken.usage, taken.refusal);
-  const refusals = isHoping ? [] : refusalsOf(taken.usage, taken.refusal, limits, rest);
+  const isAwaiting = (taken.refusal === "minute" || taken.refusal === "day") && rest > 0 &&
+    awaitOthers(taken.usage, taken.refusal);
+  const refusals = isAwaiting ? [] : refusalsOf(taken.usage, taken.refusal, limits, rest);
   // During a ban requests are no strikes, but the one that brings it about is.
   const struck = taken.refusal === "ban" ? 0 : (refusals.indexOf("ban") + 1 || refusals.length);
   const after = struck > 0 ? strike(taken.usage, limits, struck, now) : taken.usage;

@@ -6,7 +6,7 @@ export const STALE: unique symbol = Symbol("stale");
 
 interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof STALE>, "promise"> {
   /** Version of access that its key was recognized under. */
-  readonly label: string;
+  readonly accessVersion: string;
 }
 
 /** Requests that wait for what a commit decides, first come, first served. */
@@ -19,8 +19,8 @@ export class WaitingRequests {
   }
 
   /** Resolves to what the next commit decides on a request whose key was recognized under this version of access. */
-  wait(label: string): Promise<Decision | typeof STALE> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, label }));
+  wait(accessVersion: string): Promise<Decision | typeof STALE> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, accessVersion }));
   }
 
   /** Admits the first `granted`, who leave `left` places behind them, and refuses the next. */
@@ -41,8 +41,8 @@ export class WaitingRequests {
   /** Has them decided on anew, but for those who were recognized under this version of access, if one is given. */
   turnAway(version?: string): void {
     const waiting = this.#waiting;
-    this.#waiting = waiting.filter(({ label }) => label === version);
-    for (const { label, resolve } of waiting) if (label !== version) resolve(STALE);
+    this.#waiting = waiting.filter(({ accessVersion }) => accessVersion === version);
+    for (const { accessVersion, resolve } of waiting) if (accessVersion !== version) resolve(STALE);
   }
 
   /** Fails them. */

@@ -38,6 +38,7 @@ export interface JsonBody {
  * `length_required`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
+  if (rules.mayBeEmpty && !hasBody(request)) return { bytes: new Uint8Array(), object: {} };
   requireJson(request.headers, rules);
   requireLength(request.headers, rules);
   const bytes = await readBytes(request, rules);
@@ -48,7 +49,7 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /** Whether a request tells of a body (RFC 9112 section 6.3); `request.body` is there in any case. */
-export function hasBody({ headers }: Request): boolean {
+function hasBody({ headers }: Request): boolean {
   return headers.has("content-type") || headers.has("transfer-encoding") ||
     Number(headers.get("content-length")) > 0;
 }

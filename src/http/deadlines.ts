@@ -37,9 +37,9 @@ interface Wait {
 export class Deadlines {
   /** When the last wait ends at the latest, by `performance.now()`, whatever its budget says. */
   last: number = Infinity;
-  /** By place. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
+  /** By index. A Set's discarded tables would keep dead requests alive from one garbage collection to the next. */
   readonly #waits: (Wait | undefined)[] = [];
-  readonly #freePlaces: number[] = [];
+  readonly #freeIndices: number[] = [];
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /** Settles as the promise does, or rejects with OutOfTime; `late` is told what comes after that. */
@@ -50,12 +50,12 @@ export class Deadlines {
   ): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const wait = { budget, giveUp: reject };
-    const place = this.#freePlaces.pop() ?? this.#waits.length;
-    this.#waits[place] = wait;
+    const index = this.#freeIndices.pop() ?? this.#waits.length;
+    this.#waits[index] = wait;
     this.#timer ??= setInterval(() => this.#tick(), TICK);
     awaited.then(
-      (value) => (this.#free(place, wait), resolve(value)),
-      (error) => this.#free(place, wait) ? reject(error) : late(error),
+      (value) => (this.#free(index, wait), resolve(value)),
+      (error) => this.#free(index, wait) ? reject(error) : late(error),
     );
     return promise;
   }
@@ -66,23 +66,23 @@ export class Deadlines {
     this.#timer = undefined;
   }
 
-  /** Frees a place, unless what was given up comes here again when it settles. */
-  #free(place: number, wait: Wait): boolean {
-    if (this.#waits[place] !== wait) return false;
-    this.#waits[place] = undefined;
-    this.#freePlaces.push(place);
+  /** Frees an index, unless what was given up comes here again when it settles. */
+  #free(index: number, wait: Wait): boolean {
+    if (this.#waits[index] !== wait) return false;
+    this.#waits[index] = undefined;
+    this.#freeIndices.push(index);
     return true;
   }
 
   #tick(): void {
     const now = performance.now();
-    this.#waits.forEach((wait, place) => {
+    this.#waits.forEach((wait, index) => {
       if (!wait || Math.min(wait.budget.deadline, this.last) > now) return;
-      this.#free(place, wait);
+      this.#free(index, wait);
       wait.budget.isOver = true;
       wait.giveUp(new OutOfTime());
     });
     // Not before: a timer costs as much as a request, and the next one is there before long.
-    if (this.#freePlaces.length === this.#waits.length) this.rest();
+    if (this.#freeIndices.length === this.#waits.length) this.rest();
   }
 }

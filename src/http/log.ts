@@ -20,6 +20,7 @@ export interface ErrorRecord {
   readonly time: string;
   /** Request id, as the client got it; empty where it was no request. */
   readonly id: string;
+  /** The route's pattern, or what else failed: `accept` or `sweep`. */
   readonly route: string;
   /** Name of the error, and of its cause. */
   readonly error: string;

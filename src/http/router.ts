@@ -60,7 +60,7 @@ interface Node {
 }
 
 /** Where a path leads to. */
-interface Place {
+interface Found {
   readonly node: Node;
   readonly params: Readonly<Record<string, string>>;
 }
@@ -96,7 +96,7 @@ const NONE: Match = { kind: "none" };
  */
 export function createMatcher(routes: readonly Route[]): (method: string, path: string) => Match {
   const root = createNode();
-  const literal = new Map<string, Place>();
+  const literal = new Map<string, Found>();
   for (const route of routes) {
     const node = insert(root, route);
     if (!route.path.includes(":")) literal.set(route.path, { node, params: {} });
@@ -106,9 +106,9 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
 
   return function match(method: string, path: string): Match {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    const place = literal.get(path) ?? find(root, path);
-    if (place === undefined) return NONE;
-    const { node: { routes, allow }, params } = place;
+    const found = literal.get(path) ?? find(root, path);
+    if (found === undefined) return NONE;
+    const { node: { routes, allow }, params } = found;
     const route = routes.get(method);
     if (route) return { kind: "route", route, params };
     const [other] = routes.values();
@@ -145,7 +145,7 @@ function descend(node: Node, segment: string): Node {
   return child;
 }
 
-function find(root: Node, path: string): Place | undefined {
+function find(root: Node, path: string): Found | undefined {
   let node = root;
   let params: Record<string, string> = {};
   for (const raw of path.slice(1).split("/")) {

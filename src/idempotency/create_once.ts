@@ -112,7 +112,7 @@ const QUOTED = /^"([\x21\x23-\x7e]{1,255})"$/;
 /**
  * The request's Idempotency-Key, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
  *
- * @throws {ApiError} `invalid_request` when it is not 1 to 255 visible characters.
+ * @throws {ApiError} `invalid_request` when it is not 1 to 255 visible ASCII characters other than the double quote.
  *
  * @example
  * ```ts

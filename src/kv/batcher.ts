@@ -75,7 +75,7 @@ export function batched<Item, Result>(
   };
 }
 
-/** Tells all who wait for the same; what is wrong with a row is no concern of others. */
+/** Settles calls with what `find` returns or throws; others of their round are not affected. */
 export function tell<Found>(waiting: readonly Waiting<unknown, Found>[], find: () => Found): void {
   try {
     const found = find();

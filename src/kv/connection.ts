@@ -7,8 +7,8 @@ export interface ConnectionOptions {
   /** Longest wait for one operation, in ms. */
   readonly deadline?: number;
   /**
-   * Opens handles on the same KV as soon as its server answers; rejects when the signal aborts. Not given
-   * on a file: other handles would be no better there, and just one of them may write.
+   * Opens handles on the same KV as soon as its server answers; rejects when the signal aborts. Given for a server
+   * alone: a file's other handles would be no better, and just one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** Given where KV is a file. */
@@ -76,7 +76,7 @@ export class Connection {
    */
   read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const { handles } = this.#generation;
-    const readers = this.#reopen || handles.length === 1 ? handles : handles.slice(1);
+    const readers = this.#isServer || handles.length === 1 ? handles : handles.slice(1);
     return this.#run("read", leastBusy(readers), operate);
   }
 
@@ -88,16 +88,20 @@ export class Connection {
    */
   write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const { handles } = this.#generation;
-    return this.#run("write", leastBusy(this.#reopen ? handles : handles.slice(0, 1)), operate);
+    return this.#run("write", leastBusy(this.#isServer ? handles : handles.slice(0, 1)), operate);
   }
 
-  /** Closes the handles, or leaves that to the end of the process; what is on its way rejects or never settles. */
+  /** Closes the handles; on a file not while an operation hangs: the end of the process does it then. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
     // Closing a file's handle holds up the whole process until what hangs on it ends.
-    if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
+    if (this.#isServer || this.#generation.hanging === 0) close(this.#generation);
     this.#dataVersion?.close();
+  }
+
+  get #isServer(): boolean {
+    return this.#reopen !== undefined;
   }
 
   async #run<T>(

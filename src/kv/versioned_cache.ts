@@ -3,7 +3,7 @@ import type { Watched } from "./watched.ts";
 
 /** Something, or the promise of it, and the version that was known before it was made. */
 interface Kept<Value> {
-  readonly label: string;
+  readonly version: string;
   readonly value: Value | Promise<Value>;
 }
 
@@ -36,15 +36,15 @@ export class VersionedCache<Key, Value> {
 
   /** What `make` makes of the key; those who ask at the same time share it. What it throws is not kept. */
   get(key: Key): Value | Promise<Value> {
-    const label = this.#watched.version;
+    const version = this.#watched.version;
     const kept = this.#kept.get(key);
-    if (kept?.label === label) return kept.value;
+    if (kept?.version === version) return kept.value;
     const value = this.#make(key).then((made) => {
-      this.#kept.set(key, { label, value: made });
+      this.#kept.set(key, { version, value: made });
       return made;
     });
     value.catch(() => this.#kept.delete(key));
-    this.#kept.set(key, { label, value });
+    this.#kept.set(key, { version, value });
     return value;
   }
 }

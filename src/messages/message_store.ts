@@ -37,7 +37,7 @@ export class MessageStore {
   readonly #group: GroupCommit;
   /** By account. */
   readonly #queues: BoundedMap<string, Queue> = new BoundedMap(MAX_QUEUES);
-  /** Place in time of the last message, in microseconds. */
+  /** When the last message was queued, in microseconds. */
   #last = 0;
 
   constructor(store: Store) {

@@ -26,7 +26,7 @@ export function metricsRoute({ version, requestsInFlight, leases, messages }: Me
       gauge("animal_store_build_info", "The version that runs.", 1, [`version="${version}"`]),
       ...METRICS.map((metric) => metric.text()),
       gauge("animal_store_requests_in_flight", "Requests being answered.", requestsInFlight()),
-      gauge("animal_store_leases", "Leases of places that this process holds.", count),
+      gauge("animal_store_leases", "Accounts that this process holds leases of.", count),
       gauge("animal_store_leased_places", "Places left in those leases.", places),
       gauge("animal_store_messages_waiting", "Messages that wait to be taken, of all processes.", waiting),
       gauge("animal_store_oldest_message_age_seconds", "How long the oldest of them has waited.", age),

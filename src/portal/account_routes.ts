@@ -4,7 +4,6 @@ import { type Gate, INVALID_API_KEY } from "../access/gate.ts";
 import { bearerToken, hashApiKey } from "../access/api_key.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
-import { hasBody, type JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/error.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -24,7 +23,7 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
 
   async function rotateKey(request: Request, call: Call): Promise<Response> {
     refuseIdempotencyKey(request);
-    const object: JsonObject = hasBody(request) ? (await call.readBody({ mayBeEmpty: true })).object : {};
+    const { object } = await call.readBody({ mayBeEmpty: true });
     const graceSeconds = object.graceSeconds === undefined
       ? 0
       : integerField(object, "graceSeconds", GRACE_SECONDS);

@@ -34,6 +34,7 @@ interface Limit {
   /** Length of the window. */
   readonly ms: number;
   readonly count: number;
+  /** How the message goes on after the count. */
   readonly per: string;
 }
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertGreater } from "@std/assert";
 import type { Account, Issued } from "../../src/access/account.ts";
 import type { AccountState, AccountStore } from "../../src/access/account_store.ts";
 import { leaseTimes } from "../../src/access/lease.ts";
@@ -255,3 +255,33 @@ Deno.test.each(
     assertEquals(quota.plan("1", NOON, leaseTimes(0, false)).usage.strikes, strikes);
   },
 );
+
+Deno.test("Quota.plan() leases what the pace asks for, but nothing where the account may have changed", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 1_000, day: 9_000 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", { ...UNUSED, minute: NOON }, "1");
+  quota.apply(quota.plan("1", NOON, times), undefined, NOON, times);
+  const lease = { ...UNUSED, limits: account.limits, minute: NOON, size: 500, left: 500, takenAt: Infinity };
+  for (let count = 0; count < 100; count++) quota.take(lease, NOON);
+
+  assertEquals(quota.plan("2", NOON, times).ahead, 0);
+  assertGreater(quota.plan("1", NOON, times).ahead, 0);
+});
+
+Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 9, day: 99 });
+  const times = leaseTimes(0, false);
+  const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", usage, "1");
+  for (let count = 0; count < 3; count++) quota.admit(NOON);
+  quota.plan("1", NOON, times);
+
+  quota.fail(new Error());
+  quota.see({ ...usage, strikes: 3 }, "2");
+
+  assertEquals(quota.plan("1", NOON, times).usage.strikes, 3);
+});

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertGreaterOrEqual } from "@std/assert";
 import { pardon, type Usage } from "../../src/access/usage.ts";
+import { BANS } from "../../src/metrics/metrics.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
@@ -75,20 +76,24 @@ Deno.test("createApp() writes before long how often it refused, if it does not g
   assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
 });
 
-Deno.test("createApp() does not write, after a ban was lifted elsewhere, how often it had refused before", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using operator = new NotedService(time, kv);
-  const { account: { id }, apiKey } = await service.createAccount("free");
-  await callAtOnce(60, [service], apiKey);
-  await callAtOnce(10, [service], apiKey);
+Deno.test.each([["none", 0], ["one", 1]])(
+  "createApp() writes, after a ban was lifted elsewhere, how often it has refused since, such as %s",
+  async (_, refused) => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    await using service = new NotedService(time, kv);
+    await using operator = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount("free");
+    await callAtOnce(60, [service], apiKey);
+    await callAtOnce(10, [service], apiKey);
 
-  await operator.accounts.changeUsage(id, pardon);
-  await time.advance(500);
+    await operator.accounts.changeUsage(id, pardon);
+    await callAtOnce(refused, [service], apiKey);
+    await time.advance(1_500);
 
-  assertEquals((await usageOf(service, id))?.strikes, 0);
-});
+    assertEquals((await usageOf(service, id))?.strikes, refused);
+  },
+);
 
 Deno.test("createApp() upholds a ban when the service starts again, and leaves other accounts alone", async () => {
   const { service, apiKey } = await withBanned();
@@ -118,4 +123,16 @@ Deno.test("createApp() does not prolong a ban when requests go on, and admits fr
 
   service.now = NOON + 5 * MINUTE;
   assertEquals((await call(service, apiKey)).remaining, 59);
+});
+
+Deno.test("createApp() counts each ban, also the first one after days without any", async () => {
+  const bans = () => Number(/ (\d+)\n$/.exec(BANS.text())?.[1]);
+  const before = bans();
+
+  const { service, apiKey } = await withBanned();
+  await using _ = service;
+  service.now += 2 * 86_400_000;
+  await callAtOnce(121, [service], apiKey);
+
+  assertEquals(bans() - before, 2);
 });

@@ -43,7 +43,7 @@ Deno.test("planFor() tells by how much leases make the total of an ended day too
   const late = { epoch: 1, minute: MIDNIGHT - 60_000, size: 5, left: 3 };
   const others = [{ ...late, left: 0 }, { ...late, epoch: 0 }, { ...late, minute: MIDNIGHT }];
   const overcountOf = (...settled: Lease[]) => {
-    const wish = { settled, strikes: 0, waiting: 0, ahead: 0, mayHope: () => false };
+    const wish = { settled, strikes: 0, waiting: 0, ahead: 0, awaitOthers: () => false };
     return planFor(usage, { minute: 60, day: 1_000 }, wish, MIDNIGHT).overcount;
   };
 

@@ -10,8 +10,8 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     summary: "Sign up",
     description:
       "Makes an account of the Free plan and shows its API key, this once. At most 5 an hour from one " +
-      "address, which the limit headers describe, and 1,000 a day in all. An Idempotency-Key is refused: " +
-      "keys are not kept.",
+      "address, and 1,000 a day in all: the limit headers describe the hour, or the limit that refused. An " +
+      "Idempotency-Key is refused: keys are not kept.",
     beyond: true,
     charged: "address",
     body: "NewAccount",

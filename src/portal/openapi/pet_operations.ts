@@ -14,7 +14,7 @@ const IDEMPOTENCY_KEY: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "1 to 255 visible ASCII characters, bare or in double quotes. Whoever repeats the request with it " +
+    "1 to 255 visible ASCII characters other than the double quote, bare or in double quotes. Whoever repeats the request with it " +
     "within 24 hours gets the first reply again, and nothing is made twice.",
   schema: { type: "string", maxLength: 257 },
 };
