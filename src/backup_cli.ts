@@ -1,6 +1,6 @@
 import { ConfigError, DEFAULT_KV_PATH, readConfig } from "./config.ts";
 import { isUrl, MEMORY } from "./kv/open.ts";
-import { expect, parseArguments } from "./operator/arguments.ts";
+import { EXIT_CODES, expect, parseArguments } from "./operator/arguments.ts";
 import { backUp, restore } from "./operator/backup.ts";
 import { CommandError, type Terminal, UsageError } from "./operator/terminal.ts";
 import { BROKEN_PIPE, print, printOutput } from "./terminal.ts";
@@ -10,14 +10,18 @@ const BACKUP_HELP = `Usage: deno task backup FILE
 Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
 everything that was stored when the command began. It appears once it is complete and checked; what
 is cut short leaves nothing. Keep it as safe as the store itself. A relative path starts at the
-project's folder, wherever the command is typed.`;
+project's folder, wherever the command is typed.
+
+${EXIT_CODES}`;
 
 const RESTORE_HELP = `Usage: deno task restore FILE
 
 Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, and
 move the old store away with those of its -wal and -shm that exist. The store appears once it is
 complete and checked; what is cut short leaves nothing. A relative path starts at the project's
-folder, wherever the command is typed.`;
+folder, wherever the command is typed.
+
+${EXIT_CODES}`;
 
 /** How the work is told where to print, and to stop. */
 export interface Surroundings extends Pick<Terminal, "out" | "err"> {

@@ -42,11 +42,12 @@ Serves until Ctrl-C. Environment variables, all optional:
   ENVIRONMENT            staging or production (staging)
   PUBLIC_URL             what clients put before /v1, such as https://pets.example (each request's Host)
   SIGN_UP                open or closed: whether POST /v1/accounts makes accounts (open in staging)
-  MAX_STALENESS_MS       how old what is known of keys, plans and animals may be (0)
+  MAX_STALENESS_MS       how old what is known of accounts and animals may be, for a far KV (0)
   SECURITY_CONTACT       for /.well-known/security.txt: a mailto:, https: or tel: URI (no file)
   OPERATOR_TOKEN         for commands over HTTP: a secret of 32 characters or more (none are taken)
   ACCESS_LOG             off, or json for a line a request on standard output (off)
-  CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address`;
+  CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address; of a list, its last entry
+  DENO_KV_ACCESS_TOKEN   the token of a KV Connect server`;
 
 /** A setting or a circumstance that the service cannot start with; its message is for the operator. */
 export class ConfigError extends Error {

@@ -3,7 +3,7 @@ import { IssueInDoubt } from "../access/account.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import { ACCOUNTS_HELP, accountsCommand } from "./accounts.ts";
-import { parseArguments } from "./arguments.ts";
+import { EXIT_CODES, parseArguments } from "./arguments.ts";
 import { MESSAGES_HELP, messagesCommand } from "./messages.ts";
 import { PETS_HELP, petsCommand } from "./pets.ts";
 import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
@@ -40,7 +40,7 @@ export async function carryOut(
 
 const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start;
 with SERVICE_URL and OPERATOR_TOKEN a running service does the work.
-Exit codes: 0 done, 1 could not be done, 2 not understood.`;
+${EXIT_CODES}`;
 
 /** The work that a command line stands for; only the help where it asks for it. */
 function commandOf(args: readonly string[], operation: Operation): Command | string {
