@@ -1,7 +1,7 @@
 import { type Problem, problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
-import { StoreUnavailable } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/deadline.ts";
 import type { Versions } from "../kv/versions.ts";
 import { Condition, type Watched } from "../kv/watched.ts";
 import type { Account } from "./account.ts";
@@ -50,8 +50,6 @@ export interface GateOptions extends DirectoryOptions, LeasesOptions {
 /** STALE where the account has changed meanwhile. */
 type Charged = Admission | typeof STALE;
 
-const MAX_TRIES = 10;
-
 /** Charges each request to the account whose API key it carries or, without a valid one, to its client address. */
 export class Gate {
   readonly #versions: Versions;
@@ -95,7 +93,7 @@ export class Gate {
     const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
     const ready = this.#versions.look();
     if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
-    return { ready, admit: () => decided(early ?? charge(), charge, MAX_TRIES) };
+    return { ready, admit: () => decided(early ?? charge(), charge) };
   }
 
   /** What the address has left without a key; charges nothing. */
@@ -148,17 +146,18 @@ export class Gate {
   }
 }
 
-/** What a request is charged to: it is charged again, up to so often, where its account has changed meanwhile. */
+/** What a request is charged to: it is charged again for as long as its account changes meanwhile. */
 function decided(
   charged: Charged | Promise<Charged>,
   chargeAgain: () => Charged | Promise<Charged>,
-  tries: number,
 ): Admission | Promise<Admission> {
-  return whenReady(charged, (charged) => {
-    if (charged !== STALE) return charged;
-    if (tries === 0) throw new StoreUnavailable("The account changes all the time");
-    return decided(chargeAgain(), chargeAgain, tries - 1);
-  });
+  return whenReady(charged, (charged) =>
+    charged === STALE
+      ? retried(async () => {
+        const charged = await chargeAgain();
+        return charged === STALE ? AGAIN : charged;
+      })
+      : charged);
 }
 
 const CHALLENGE = 'Bearer realm="animal-store"';

@@ -31,7 +31,7 @@ export class UsageStore {
 
   /** Shows quotas their rows. */
   async read(quotas: readonly Quota[]): Promise<void> {
-    if (quotas.length > 0) see(quotas, await this.#store.getMany(quotas.map(keyOf)));
+    if (quotas.length > 0) this.#see(quotas, await this.#store.getMany(this.#keysOf(quotas)));
   }
 
   /** Makes all of the changes, planned under this version of access, or none, and then shows quotas their rows. */
@@ -43,29 +43,34 @@ export class UsageStore {
         operation.check({ key: keyOf(quota), versionstamp: basis }).set(keyOf(quota), encodeUsage(usage));
         if (pastDay) operation.set(dayTotalKey(pastDay.day, quota.account.id), encodeJson(pastDay.total));
       }
-    }, [this.#access.key, ...quotas.map(keyOf)]);
-    if (result.ok) return result;
-    const [access, ...rows] = result.rows;
+    }, this.#keysOf(quotas));
+    return result.ok ? result : { ok: false, conflicting: this.#see(quotas, result.rows) };
+  }
+
+  #keysOf(quotas: readonly Quota[]): Deno.KvKey[] {
+    return [this.#access.key, ...quotas.map(keyOf)];
+  }
+
+  /**
+   * Shows quotas their rows, which come after that of access: an account may be gone that was there under its version
+   * before. Returns the quotas whose row was not as they knew it.
+   */
+  #see(quotas: readonly Quota[], [access, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
     if (access) raise(this.#access, access.versionstamp);
-    return { ok: false, conflicting: see(quotas, rows) };
+    return quotas.filter((quota, index) => {
+      const row = rows[index];
+      if (row?.versionstamp === quota.versionstamp) return false;
+      try {
+        if (row) quota.see(decodeUsage(row), row.versionstamp);
+        else quota.forget();
+      } catch (error) {
+        quota.fail(error);
+      }
+      return true;
+    });
   }
 }
 
 function keyOf({ account }: Quota): Deno.KvKey {
   return usageKey(account.id);
-}
-
-/** Shows quotas their rows. Returns those whose row was not as they knew it. */
-function see(quotas: readonly Quota[], rows: readonly (Entry | null)[]): readonly Quota[] {
-  return quotas.filter((quota, index) => {
-    const row = rows[index];
-    if (row?.versionstamp === quota.versionstamp) return false;
-    try {
-      if (row) quota.see(decodeUsage(row), row.versionstamp);
-      else quota.forget();
-    } catch (error) {
-      quota.fail(error);
-    }
-    return true;
-  });
 }

@@ -180,6 +180,21 @@ Deno.test("createApp() adds nothing for an account that was closed, however old 
   assertEquals(fixture.stored(), before);
 });
 
+Deno.test("createApp() knows no account that another process removed, once it has to look at its row", async () => {
+  await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
+  const { accounts } = fixture.other;
+  await call(fixture.other, fixture.key);
+  await fixture.time.advance(1_500);
+  for (let count = 0; count < 3; count++) await fixture.send("GET /v1/pets");
+  await accounts.change(fixture.id, { closedAt: NOON });
+  await accounts.remove(fixture.id, () => true);
+  await fixture.time.advance(3_000);
+
+  const reply = await fixture.send("GET /v1/pets");
+
+  assertEquals([reply.status, reply.code], [401, "invalid_api_key"]);
+});
+
 Deno.test("createApp() adds nothing for an account that was closed, when another's request has seen that something changed", async () => {
   await using fixture = await Fixture.open();
   const { apiKey } = await fixture.service.createAccount("free");
