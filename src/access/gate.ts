@@ -154,8 +154,8 @@ function decided(
   return whenReady(charged, (charged) =>
     charged === STALE
       ? retried(async () => {
-        const charged = await chargeAgain();
-        return charged === STALE ? AGAIN : charged;
+        const again = await chargeAgain();
+        return again === STALE ? AGAIN : again;
       })
       : charged);
 }

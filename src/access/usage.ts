@@ -138,7 +138,7 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Readonly<Lea
 /**
  * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
  * minute than the minute allows is banned for five minutes, and twice as long for each further ban within a day
- * of the last one's end. Nor is a ban prolonged that is in force: another process may have brought it about meanwhile.
+ * of the last one's end. A ban in force is not prolonged: another process may have brought it about meanwhile.
  */
 export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {
   const strikes = usage.strikes + count;

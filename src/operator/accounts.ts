@@ -1,6 +1,6 @@
+import { type Issued, IssueInDoubt } from "../access/account.ts";
 import type { AccountState, AccountStore, NewAccount } from "../access/account_store.ts";
 import type { Environment } from "../access/api_key.ts";
-import { type Issued, IssueInDoubt } from "../access/account.ts";
 import { pardon, reset, type Usage } from "../access/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";

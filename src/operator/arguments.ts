@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../access/plans.ts";
 import { UsageError } from "./terminal.ts";
 
-/** What help says of them. */
+/** What the help of every command says of how it exits. */
 export const EXIT_CODES = "Exit codes: 0 done, 1 could not be done, 2 not understood.";
 
 /** The options that commands take, each with text after it unless it is a flag. */

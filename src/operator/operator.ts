@@ -1,5 +1,5 @@
-import type { Environment } from "../access/api_key.ts";
 import { IssueInDoubt } from "../access/account.ts";
+import type { Environment } from "../access/api_key.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import { ACCOUNTS_HELP, accountsCommand } from "./accounts.ts";

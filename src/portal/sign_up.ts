@@ -1,6 +1,6 @@
+import type { Issued } from "../access/account.ts";
 import type { AccountStore } from "../access/account_store.ts";
 import type { Environment } from "../access/api_key.ts";
-import type { Issued } from "../access/account.ts";
 import { PLAN_LIMITS } from "../access/plans.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
@@ -114,14 +114,9 @@ function countIn(entry: Entry | null): number {
 
 function limited(limit: Limit, now: number): ApiError {
   const seconds = Math.ceil((limit.ms - now % limit.ms) / 1_000);
-  return new ApiError(
-    "sign_up_limit",
-    `No more than ${limit.count} accounts ${limit.per}. Try again in ${seconds} s.`,
-    {
-      "retry-after": `${seconds}`,
-      ...limitHeaders(limit, 0, now),
-    },
-  );
+  const message = `No more than ${limit.count} accounts ${limit.per}. Try again in ${seconds} s.`;
+  const headers = { "retry-after": `${seconds}`, ...limitHeaders(limit, 0, now) };
+  return new ApiError("sign_up_limit", message, headers);
 }
 
 function limitHeaders({ window, ms, count }: Limit, left: number, now: number): Record<string, string> {
