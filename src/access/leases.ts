@@ -1,3 +1,4 @@
+import { batched } from "../kv/batcher.ts";
 import type { Store } from "../kv/store.ts";
 import type { Decision } from "./limit_headers.ts";
 import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
@@ -23,16 +24,13 @@ export class Leases {
   readonly #commits: LeaseCommits;
   readonly #clock: () => number;
   readonly #store: Store;
-  #queue: Quota[] = [];
-  /** Quotas in the queue or in a commit. */
+  readonly #commitSoon: (quota: Quota) => Promise<void>;
+  /** Quotas that wait for a commit, or are in one. */
   readonly #busy: Set<Quota> = new Set();
-  /** Quotas of which something is not in their row. */
-  readonly #active: Set<Quota> = new Set();
-  /** Commits on their way, but for those of quotas that were set aside; they never reject. */
-  readonly #lanes: Set<Promise<void>> = new Set();
-  #gathering = false;
   /** How often a commit was asked for. */
   #asked = 0;
+  /** Quotas of which something is not in their row. */
+  readonly #active: Set<Quota> = new Set();
   /** Resolves when nothing is left that is not in a row. */
   #idle: PromiseWithResolvers<void> = Promise.withResolvers();
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -41,6 +39,15 @@ export class Leases {
     this.#commits = new LeaseCommits(options);
     this.#clock = options.clock;
     this.#store = options.store;
+    const { roundTrip } = this.#commits;
+    this.#commitSoon = batched((round) => this.#commit(round.map(({ item }) => item)), {
+      gather: () => {
+        const before = this.#asked - 1;
+        return roundTrip.gather(() => this.#asked - before);
+      },
+      lanes: () => roundTrip.isFar ? LANES : 1,
+      size: () => this.#perCommit,
+    });
   }
 
   /**
@@ -115,25 +122,7 @@ export class Leases {
     this.#active.add(quota);
     if (this.#busy.has(quota)) return;
     this.#busy.add(quota);
-    this.#queue.push(quota);
-    if (!this.#gathering) this.#commitQueue();
-  }
-
-  /** Commits what is in the queue, in as many commits at a time as are worth it. */
-  async #commitQueue(): Promise<void> {
-    const lanes = this.#commits.roundTrip.isFar ? LANES : 1;
-    if (this.#lanes.size >= lanes) return;
-    this.#gathering = true;
-    const before = this.#asked - 1;
-    await this.#commits.roundTrip.gather(() => this.#asked - before);
-    this.#gathering = false;
-    while (this.#queue.length > 0 && this.#lanes.size < lanes) {
-      const commit = this.#commit(this.#queue.splice(0, this.#perCommit)).then(() => {
-        this.#lanes.delete(commit);
-        if (this.#queue.length > 0 && !this.#gathering) this.#commitQueue();
-      });
-      this.#lanes.add(commit);
-    }
+    this.#commitSoon(quota);
   }
 
   /** Commits quotas together; those that get into a conflict go on alone. */

@@ -14,7 +14,9 @@ export interface BatcherOptions {
    */
   readonly gather?: (count: () => number) => Promise<void>;
   /** How many rounds may run at a time; one, unless told otherwise. */
-  readonly lanes?: number;
+  readonly lanes?: () => number;
+  /** How many calls a round may have; all that wait, unless told otherwise. */
+  readonly size?: () => number;
 }
 
 const MAX_TURNS = 8;
@@ -40,37 +42,36 @@ const MAX_TURNS = 8;
  */
 export function batched<Item, Result>(
   run: (round: readonly Waiting<Item, Result>[]) => Promise<void>,
-  { gather, lanes = 1 }: BatcherOptions = {},
+  { gather, lanes = () => 1, size = () => Infinity }: BatcherOptions = {},
 ): (item: Item) => Promise<Result> {
-  let waiting: Waiting<Item, Result>[] = [];
+  const waiting: Waiting<Item, Result>[] = [];
   let running = 0;
   let isGathering = false;
 
-  async function drain(): Promise<void> {
+  async function drain(gatherFirst = gather): Promise<void> {
+    isGathering = true;
+    await Promise.resolve();
+    await gatherFirst?.(() => waiting.length);
+    isGathering = false;
+    while (waiting.length > 0 && running < lanes()) runRound(waiting.splice(0, size()));
+  }
+
+  async function runRound(round: readonly Waiting<Item, Result>[]): Promise<void> {
     running++;
-    let gatherFirst = gather;
-    while (waiting.length > 0 && !isGathering) {
-      isGathering = true;
-      await Promise.resolve();
-      await gatherFirst?.(() => waiting.length);
-      isGathering = false;
-      // Meanwhile the next round gathers by itself.
-      gatherFirst = undefined;
-      const round = waiting;
-      waiting = [];
-      try {
-        await run(round);
-      } catch (error) {
-        for (const { reject } of round) reject(error);
-      }
+    try {
+      await run(round);
+    } catch (error) {
+      for (const { reject } of round) reject(error);
     }
     running--;
+    // Whoever had to wait has had company enough.
+    if (waiting.length > 0 && !isGathering) drain(async () => {});
   }
 
   return function call(item: Item): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     waiting.push({ item, resolve, reject });
-    if (!isGathering && running < lanes) drain();
+    if (!isGathering && running < lanes()) drain();
     return promise;
   };
 }

@@ -36,7 +36,7 @@ export class GroupCommit {
     this.#watched = watched;
     this.commit = batched((round) => this.#commitRound(round), {
       gather: (count) => this.#roundTrip.gather(count),
-      lanes: LANES,
+      lanes: () => LANES,
     });
   }
 

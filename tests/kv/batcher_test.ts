@@ -107,7 +107,7 @@ Deno.test("batched() has only those gather who need not wait for another round",
 });
 
 Deno.test("batched() runs as many rounds at a time as it has lanes", async () => {
-  const doubler = new Doubler({ lanes: 2 });
+  const doubler = new Doubler({ lanes: () => 2 });
   const doubled: Promise<number>[] = [];
   for (const number of [1, 2, 3, 4]) {
     doubled.push(doubler.double(number));
