@@ -13,7 +13,10 @@ import { BROKEN_PIPE, print, printOutput } from "./src/terminal.ts";
 import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;
-const OPEN_PATIENCE = 30_000;
+const PATIENCE = {
+  ms: 30_000,
+  onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
+};
 
 if (import.meta.main) {
   try {
@@ -56,10 +59,13 @@ async function main(): Promise<void> {
     secrets: [API_KEY_LIKE, ...(config.operatorToken ? [config.operatorToken] : [])],
     clock,
   });
+  // Where no database is attached, Deno would give each instance a KV of its own, in memory.
+  if (config.kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const store = await openStore(config.kvPath, {
     clock,
     create: true,
-    patience: { ms: OPEN_PATIENCE, onWait: (host) => print(`Waiting for the KV ${host} to answer.`) },
+    // Deno Deploy starts another instance.
+    ...(config.onDeploy ? {} : { patience: PATIENCE }),
   });
   if (!config.onDeploy) await giveUpFiles();
   const inFlight = new InFlight();

@@ -44,6 +44,9 @@ export const BASE_PATH = "/v1";
 /** Without a valid Host there is no telling what the path is. */
 export const BAD_HOST = { kind: "bad host" } as const;
 
+/** What URLs begin with on a socket that only a front end can reach, such as that of Deno Deploy. */
+const OTHER_SOCKET = /^http\+\w+:/;
+
 /** Finds out all that can be known of a request beforehand. */
 export function createArrivals(
   { routes, publicUrl, clock, clientAddress }: ArrivalsOptions,
@@ -58,7 +61,7 @@ export function createArrivals(
       id: requestId(request),
       now: clock(),
       started: performance.now(),
-      base: publicUrl ?? origin,
+      base: publicUrl ?? origin.replace(OTHER_SOCKET, "https:"),
       path,
       query,
       matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,

@@ -5,7 +5,7 @@ import { isUrl } from "./kv/open.ts";
 export interface Config {
   readonly port: number;
   readonly host: string;
-  /** A file, `:memory:` or the URL of a KV Connect server; undefined for Deno Deploy's own KV. */
+  /** A file, `:memory:` or the URL of a KV Connect server; undefined for a KV of Deno Deploy that has no name. */
   readonly kvPath: string | undefined;
   /** What URLs in responses begin with; undefined for the origin that each request names. */
   readonly publicUrl: string | undefined;
@@ -79,7 +79,7 @@ export function readConfig(get: (name: string) => string | undefined): Config {
   return {
     port: readPort(variable("PORT") ?? "8000"),
     host: variable("HOST") ?? "0.0.0.0",
-    kvPath: readKvPath(variable("KV_PATH")) ?? (onDeploy ? undefined : DEFAULT_KV_PATH),
+    kvPath: readKvPath(variable("KV_PATH")) ?? (onDeploy ? readServerOfDeploy(variable) : DEFAULT_KV_PATH),
     publicUrl: readBaseUrl("PUBLIC_URL", variable("PUBLIC_URL")),
     maxStalenessMs: readMilliseconds("MAX_STALENESS_MS", variable("MAX_STALENESS_MS") ?? "0"),
     onDeploy,
@@ -112,6 +112,16 @@ function readKvPath(text: string | undefined): string | undefined {
     throw new ConfigError("KV_PATH must be a file, :memory: or an http or https URL.");
   }
   return text;
+}
+
+/**
+ * The server of the KV that Deno Deploy opens without a path, if it can be told: opened by name, its connections
+ * are replaced once they are dead.
+ */
+function readServerOfDeploy(variable: (name: string) => string | undefined): string | undefined {
+  const path = variable("DENO_KV_DEFAULT_PATH");
+  // Deno would put the prefix before it once more.
+  return path && isUrl(path) && !variable("DENO_KV_PATH_PREFIX") ? path : undefined;
 }
 
 function readBaseUrl(name: string, text: string | undefined): string | undefined {

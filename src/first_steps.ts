@@ -4,12 +4,15 @@ import { isUrl, MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./terminal.ts";
 
-/** On a store without any account: prints the commands that make one and use it. */
+/** On a store without any account: prints the commands that make one and use it, or what they need. */
 export async function printFirstSteps(
   store: Store,
-  { kvPath, environment }: Config,
+  { kvPath, environment, onDeploy, signUpIsOpen, operatorToken }: Config,
   port: number,
 ): Promise<void> {
+  if (onDeploy && !signUpIsOpen && operatorToken === undefined) {
+    print("Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.");
+  }
   if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;
   const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
   if (account) return;

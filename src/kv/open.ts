@@ -42,7 +42,9 @@ export async function openStore(path: string | undefined, options: OpenOptions):
     return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
   } catch (error) {
     const name = nameOf(path);
-    throw new OpenError(`The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name)}.`);
+    throw new OpenError(
+      `The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name).replace(/\.$/, "")}.`,
+    );
   }
 }
 

@@ -45,6 +45,22 @@ Deno.test.each([
   }
 });
 
+Deno.test("createApp() begins URLs with https when it is asked over a socket that only a front end can reach", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount("free");
+  const request = new Request("http+vsock://pets.example/v1/pets", {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: '{"name":"Rex","categoryId":1}',
+  });
+
+  const response = await service.app.fetch(request, {
+    remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 },
+  });
+
+  assertEquals(response.headers.get("location"), "https://pets.example/v1/pets/1");
+});
+
 Deno.test.each(["/v1/pets", "/health", "/ready", "/nothing", "/v1x"])(
   "createApp() refuses a bad Host at %s, and charges it to the key or else to the address",
   async (path) => {

@@ -1,5 +1,6 @@
 import { assertEquals, assertGreaterOrEqual, assertLessOrEqual } from "@std/assert";
 import { addAnimal, type Answer, call, outcome, tally } from "./client.ts";
+import type { Variables } from "../support/deno_process.ts";
 import { ConnectServer } from "../support/connect_server.ts";
 import { ServerProcess } from "./server_process.ts";
 import { TcpProxy } from "../support/tcp_proxy.ts";
@@ -27,6 +28,11 @@ class FarStore implements AsyncDisposable {
 
   serve(): Promise<ServerProcess> {
     return ServerProcess.start({ KV_PATH: this.proxy.url });
+  }
+
+  serveOnDeploy(variables: Variables = {}): Promise<ServerProcess> {
+    const deployed = { DENO_DEPLOYMENT_ID: "7f3k", DENO_KV_DEFAULT_PATH: this.proxy.url };
+    return ServerProcess.start({ ...deployed, ...variables });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -112,6 +118,35 @@ Deno.test("server recovers by itself and stays exact when its store is away afte
     assertLessOrEqual(usedToday - leasedToday, admitted + failed);
     assertEquals(code, 0);
   }));
+
+Deno.test("server recovers when connections to Deno Deploy's own KV died silently", async () => {
+  await using far = await FarStore.create();
+  const { key } = await far.file.createAccount();
+  await using server = await far.serveOnDeploy();
+  const list = async () => outcome(await call(server, "GET /v1/pets", { key }));
+  assertEquals(await list(), "200");
+
+  far.proxy.silence();
+
+  assertEquals(await list(), "503 store_unavailable");
+  while (outcome(await call(server, "GET /ready")) !== "200");
+  assertEquals(await list(), "200");
+});
+
+Deno.test("server says what is missing when nobody can get a key on Deno Deploy", async () => {
+  await using far = await FarStore.create();
+  const lines = [];
+
+  for (const variables of [{}, { DENO_TIMELINE: "production" }]) {
+    await using server = await far.serveOnDeploy(variables);
+    const { errorLines } = await server.stop();
+    lines.push(errorLines.slice(1));
+  }
+
+  assertEquals(lines, [[], [
+    "Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.",
+  ]]);
+});
 
 /** Has connections die silently, and others refused. */
 function loseStore(proxy: TcpProxy): void {

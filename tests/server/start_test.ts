@@ -35,6 +35,13 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
   }
 });
 
+Deno.test("server refuses to start on Deno Deploy when no KV is attached, as each instance would have its own", async () => {
+  const { code, stdout, errorLines } = await runServer({ DENO_DEPLOYMENT_ID: "7f3k" });
+
+  assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
+  assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
+});
+
 Deno.test("server prints where it listens, and the first steps while there is no account and a command could make one", async () => {
   await using store = await TemporaryStore.create();
 
