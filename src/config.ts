@@ -49,6 +49,11 @@ Serves until Ctrl-C. Environment variables, all optional:
   CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address; of a list, its last entry
   DENO_KV_ACCESS_TOKEN   the token of a KV Connect server`;
 
+const CONTACT = /^(?:mailto|https|tel):[\x21-\x7e]+$/;
+/** Of the characters of a bearer credential (RFC 6750 section 2.1). */
+const TOKEN = /^[\w.~+/=-]{32,}$/;
+const HEADER_NAME = /^[\w-]+$/;
+
 /** A setting or a circumstance that the service cannot start with; its message is for the operator. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
@@ -69,42 +74,41 @@ export class ConfigError extends Error {
  */
 export function readConfig(get: (name: string) => string | undefined): Config {
   const variable = (name: string) => get(name) || undefined;
+  const matching = (name: string, form: RegExp, expected: string) => {
+    const text = variable(name);
+    if (text !== undefined && !form.test(text)) throw new ConfigError(`${name} must be ${expected}.`);
+    return text;
+  };
   const onDeploy = variable("DENO_DEPLOYMENT_ID") !== undefined;
-  const live = onDeploy && variable("DENO_TIMELINE") === "production";
-  const environment = oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? (live ? "production" : "staging"), [
-    "production",
-    "staging",
-  ]);
+  const usual = onDeploy && variable("DENO_TIMELINE") === "production" ? "production" : "staging";
+  const environment = oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? usual, ["production", "staging"]);
   const signUp = variable("SIGN_UP") ?? (environment === "staging" ? "open" : "closed");
   return {
-    port: readPort(variable("PORT") ?? "8000"),
+    port: readInteger("PORT", variable("PORT") ?? "8000", 65_535, "an integer from 0 to 65535"),
     host: variable("HOST") ?? "0.0.0.0",
     kvPath: readKvPath(variable("KV_PATH")) ?? (onDeploy ? readServerOfDeploy(variable) : DEFAULT_KV_PATH),
     publicUrl: readBaseUrl("PUBLIC_URL", variable("PUBLIC_URL")),
-    maxStalenessMs: readMilliseconds("MAX_STALENESS_MS", variable("MAX_STALENESS_MS") ?? "0"),
+    maxStalenessMs: readInteger(
+      "MAX_STALENESS_MS",
+      variable("MAX_STALENESS_MS") ?? "0",
+      60_000,
+      "a whole number of milliseconds, at most 60000",
+    ),
     onDeploy,
     environment,
     signUpIsOpen: oneOf("SIGN_UP", signUp, ["open", "closed"]) === "open",
-    securityContact: readContact(variable("SECURITY_CONTACT")),
-    operatorToken: readOperatorToken(variable("OPERATOR_TOKEN")),
+    securityContact: matching("SECURITY_CONTACT", CONTACT, "a mailto:, https: or tel: URI"),
+    operatorToken: matching("OPERATOR_TOKEN", TOKEN, "at least 32 letters, digits or any of -._~+/="),
     serviceUrl: readBaseUrl("SERVICE_URL", variable("SERVICE_URL")),
     accessLog: oneOf("ACCESS_LOG", variable("ACCESS_LOG") ?? "off", ["off", "json"]) === "json",
-    clientAddressHeader: readHeaderName(variable("CLIENT_ADDRESS_HEADER")),
+    clientAddressHeader: matching("CLIENT_ADDRESS_HEADER", HEADER_NAME, "the name of an HTTP header"),
   };
 }
 
-function readPort(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
-  if (!(port <= 65_535)) throw new ConfigError("PORT must be an integer from 0 to 65535.");
-  return port;
-}
-
-function readMilliseconds(name: string, text: string): number {
-  const ms = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
-  if (!(ms <= 60_000)) {
-    throw new ConfigError(`${name} must be a whole number of milliseconds, at most 60000.`);
-  }
-  return ms;
+function readInteger(name: string, text: string, max: number, expected: string): number {
+  const value = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
+  if (!(value <= max)) throw new ConfigError(`${name} must be ${expected}.`);
+  return value;
 }
 
 function readKvPath(text: string | undefined): string | undefined {
@@ -135,30 +139,8 @@ function readBaseUrl(name: string, text: string | undefined): string | undefined
   return `${protocol}//${host}${path}`;
 }
 
-function readContact(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^(?:mailto|https|tel):[\x21-\x7e]+$/.test(text)) {
-    throw new ConfigError("SECURITY_CONTACT must be a mailto:, https: or tel: URI.");
-  }
-  return text;
-}
-
 function oneOf<Value extends string>(name: string, text: string, values: readonly Value[]): Value {
   const value = values.find((value) => value === text);
   if (value === undefined) throw new ConfigError(`${name} must be one of ${values.join(", ")}.`);
   return value;
-}
-
-/** The operator's token, of the characters of a bearer credential (RFC 6750 section 2.1). */
-function readOperatorToken(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^[\w.~+/=-]{32,}$/.test(text)) {
-    throw new ConfigError("OPERATOR_TOKEN must be at least 32 letters, digits or any of -._~+/=.");
-  }
-  return text;
-}
-
-function readHeaderName(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^[\w-]+$/.test(text)) {
-    throw new ConfigError("CLIENT_ADDRESS_HEADER must be the name of an HTTP header.");
-  }
-  return text;
 }
