@@ -15,7 +15,6 @@ import type { Decision } from "./limit_headers.ts";
 import { Provisional } from "./provisional.ts";
 import type { Quota } from "./quota.ts";
 import type { Usage } from "./usage.ts";
-import { STALE } from "./waiting_requests.ts";
 
 /** Who called, and what the limits say of it. */
 export interface Admission {
@@ -47,8 +46,8 @@ export interface GateOptions extends DirectoryOptions, LeasesOptions {
   readonly versions: Versions;
 }
 
-/** STALE where the account has changed meanwhile. */
-type Charged = Admission | typeof STALE;
+/** AGAIN where the account has changed meanwhile: for as long as it does, a request is charged again. */
+type Charged = Admission | typeof AGAIN;
 
 /** Charges each request to the account whose API key it carries or, without a valid one, to its client address. */
 export class Gate {
@@ -93,7 +92,12 @@ export class Gate {
     const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
     const ready = this.#versions.look();
     if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
-    return { ready, admit: () => decided(early ?? charge(), charge) };
+    const admit = () =>
+      whenReady(
+        early ?? charge(),
+        (charged) => charged === AGAIN ? retried(async () => await charge()) : charged,
+      );
+    return { ready, admit };
   }
 
   /** What the address has left without a key; charges nothing. */
@@ -141,23 +145,9 @@ export class Gate {
     const { account } = quota;
     return whenReady(
       this.#leases.admit(quota),
-      (decision) => decision === STALE ? decision : { account, decision },
+      (decision) => decision === AGAIN ? AGAIN : { account, decision },
     );
   }
-}
-
-/** What a request is charged to: it is charged again for as long as its account changes meanwhile. */
-function decided(
-  charged: Charged | Promise<Charged>,
-  chargeAgain: () => Charged | Promise<Charged>,
-): Admission | Promise<Admission> {
-  return whenReady(charged, (charged) =>
-    charged === STALE
-      ? retried(async () => {
-        const again = await chargeAgain();
-        return again === STALE ? AGAIN : again;
-      })
-      : charged);
 }
 
 const CHALLENGE = 'Bearer realm="animal-store"';

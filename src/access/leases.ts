@@ -1,9 +1,9 @@
 import { batched } from "../kv/batcher.ts";
+import type { AGAIN } from "../kv/deadline.ts";
 import type { Store } from "../kv/store.ts";
 import type { Decision } from "./limit_headers.ts";
 import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
 import type { Quota } from "./quota.ts";
-import type { STALE } from "./waiting_requests.ts";
 
 /** How often quotas are looked for that are due, in ms. */
 const TICK = 50;
@@ -51,11 +51,11 @@ export class Leases {
   }
 
   /**
-   * Decides on a request of an account; STALE if the account has changed and has to be looked up again.
+   * Decides on a request of an account; AGAIN if the account has changed and has to be looked up again.
    *
    * @throws {StoreUnavailable}
    */
-  admit(quota: Quota): Decision | Promise<Decision | typeof STALE> {
+  admit(quota: Quota): Decision | Promise<Decision | typeof AGAIN> {
     const decision = quota.admit(this.#clock());
     if (decision !== undefined) {
       this.#renew(quota);

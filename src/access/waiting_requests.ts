@@ -1,15 +1,16 @@
+import { AGAIN } from "../kv/deadline.ts";
 import type { Decision } from "./limit_headers.ts";
 import type { Refusal } from "./usage.ts";
 
-/** What a request is told that is to be decided on anew: its account, or what is leased of it, has changed. */
-export const STALE: unique symbol = Symbol("stale");
-
-interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof STALE>, "promise"> {
+interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {
   /** Version of access that its key was recognized under. */
   readonly accessVersion: string;
 }
 
-/** Requests that wait for what a commit decides, first come, first served. */
+/**
+ * Requests that wait for what a commit decides, first come, first served; or AGAIN, where their account, or what is
+ * leased of it, has changed.
+ */
 export class WaitingRequests {
   #waiting: WaitingRequest[] = [];
 
@@ -19,7 +20,7 @@ export class WaitingRequests {
   }
 
   /** Resolves to what the next commit decides on a request whose key was recognized under this version of access. */
-  wait(accessVersion: string): Promise<Decision | typeof STALE> {
+  wait(accessVersion: string): Promise<Decision | typeof AGAIN> {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, accessVersion }));
   }
 
@@ -42,7 +43,7 @@ export class WaitingRequests {
   turnAway(version?: string): void {
     const waiting = this.#waiting;
     this.#waiting = waiting.filter(({ accessVersion }) => accessVersion === version);
-    for (const { accessVersion, resolve } of waiting) if (accessVersion !== version) resolve(STALE);
+    for (const { accessVersion, resolve } of waiting) if (accessVersion !== version) resolve(AGAIN);
   }
 
   /** Fails them. */

@@ -5,7 +5,7 @@ import { leaseTimes } from "../../src/access/lease.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
 import { Quota } from "../../src/access/quota.ts";
 import { pardon, reset, roll, UNUSED } from "../../src/access/usage.ts";
-import { STALE } from "../../src/access/waiting_requests.ts";
+import { AGAIN } from "../../src/kv/deadline.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
@@ -200,7 +200,7 @@ Deno.test("Quota.apply() takes over no version of the row that is older than the
   quota.apply(plan, "2", NOON, times);
 
   assertEquals(plan.usage.bannedUntil > NOON, true);
-  const decisions = (await Promise.all(replies)).filter((decision) => decision !== STALE);
+  const decisions = (await Promise.all(replies)).filter((decision) => decision !== AGAIN);
   assertEquals(decisions.map(({ refusal }) => refusal), [undefined, undefined, "minute", "minute", "ban"]);
   assertEquals(quota.admit(NOON)?.refusal, "minute");
   assertEquals(quota.needsCommit(NOON + 60_000), true);
@@ -219,7 +219,7 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   quota.apply(plan, "2", NOON, times);
 
   const decision = await reply;
-  assert(decision !== STALE);
+  assert(decision !== AGAIN);
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
 });
 
