@@ -21,21 +21,13 @@ export async function main(
   terminal: Terminal,
 ): Promise<number> {
   try {
-    const run = async (command: Command) => {
+    return await carryOut(args, terminal, async (command) => {
       const config = readConfig(env);
       const { serviceUrl, operatorToken } = config;
       if (serviceUrl === undefined) return await runHere(command, config, terminal);
       if (operatorToken === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
       return await carryOutRemotely(args, { url: serviceUrl, token: operatorToken }, terminal);
-    };
-    const operation = {
-      get environment() {
-        return readConfig(env).environment;
-      },
-      terminal,
-      run,
-    };
-    return await carryOut(args, operation);
+    });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
     const isForOperator = error instanceof ConfigError || error instanceof OpenError;
@@ -45,7 +37,11 @@ export async function main(
   }
 }
 
-async function runHere(command: Command, { kvPath }: Config, { clock }: Terminal): Promise<number> {
+async function runHere(
+  command: Command,
+  { kvPath, environment }: Config,
+  { clock }: Terminal,
+): Promise<number> {
   if (kvPath === MEMORY) {
     throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
   }
@@ -53,7 +49,7 @@ async function runHere(command: Command, { kvPath }: Config, { clock }: Terminal
   try {
     const versions = new Versions(store);
     await command({
-      accounts: new AccountStore(store, versions.watch(ACCESS_VERSION)),
+      accounts: new AccountStore(store, versions.watch(ACCESS_VERSION), environment),
       pets: new PetStore(store, versions.watch(CATALOGUE_VERSION)),
       messages: new MessageStore(store),
     });

@@ -57,7 +57,7 @@ export function createService(options: ServiceOptions): Service {
   const catalogue = versions.watch(CATALOGUE_VERSION);
   const gate = new Gate({ ...options, versions, access });
   const replies = new ReplyStore(store);
-  const accounts = new AccountStore(store, access);
+  const accounts = new AccountStore(store, access, environment);
   const pets = new PetStore(store, catalogue);
   const messages = new MessageStore(store);
   const stores = { accounts, pets, messages };
@@ -71,7 +71,7 @@ export function createService(options: ServiceOptions): Service {
     ...petRoutes({ pets, catalogue, replies, publicUrl }),
     ...messageRoutes(messages, replies),
     ...accountRoutes(store, accounts, gate),
-    signUpRoute({ store, accounts, environment, isOpen: signUpIsOpen }),
+    signUpRoute({ store, accounts, isOpen: signUpIsOpen }),
     ...serviceRoutes(options),
     pageRoute(options),
     ...healthRoutes(store),

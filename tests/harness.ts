@@ -41,10 +41,11 @@ export class Harness implements AsyncDisposable {
     const clock = () => this.now;
     this.store = services.store ??
       new Store(new Connection([kv], { deadline }), { maxChecks, clock });
-    this.accounts = new AccountStore(this.store, new Versions(this.store).watch(ACCESS_VERSION));
+    const environment = services.environment ?? "staging";
+    this.accounts = new AccountStore(this.store, new Versions(this.store).watch(ACCESS_VERSION), environment);
     this.app = createService({
       store: this.store,
-      environment: "staging",
+      environment,
       publicUrl: undefined,
       maxStalenessMs: 0,
       signUpIsOpen: true,
@@ -75,7 +76,6 @@ export class Harness implements AsyncDisposable {
       ...(typeof plan === "string"
         ? { plan, limits: PLAN_LIMITS[plan] }
         : { plan: "enterprise", limits: plan }),
-      environment: "staging",
       signedUp: false,
     }, this.now);
     if (issued === null) throw new Error("The account was not made");

@@ -14,13 +14,13 @@ import {
   IssueInDoubt,
   keyHashesOf,
 } from "./account.ts";
-import { createApiKey, hashApiKey, randomBase62 } from "./api_key.ts";
+import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
 import { dayOf, UNUSED, type Usage } from "./usage.ts";
 import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 
 /** What an account is made of. */
-export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "environment" | "signedUp">;
+export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
 /** An account and what it has used. */
 export interface AccountState {
@@ -37,12 +37,15 @@ export interface AccountState {
 export class AccountStore {
   readonly #store: Store;
   readonly #access: Watched;
+  /** Of the accounts that it makes. */
+  readonly #environment: Environment;
   readonly #group: GroupCommit;
 
   /** What it does to accounts shows in the version that is watched. */
-  constructor(store: Store, access: Watched) {
+  constructor(store: Store, access: Watched, environment: Environment) {
     this.#store = store;
     this.#access = access;
+    this.#environment = environment;
     this.#group = new GroupCommit(store);
   }
 
@@ -56,16 +59,17 @@ export class AccountStore {
     now: number,
     along: Along<Account> = () => NO_CHANGE,
   ): Promise<Issued | null> {
-    const apiKey = createApiKey(newAccount.environment);
-    const keyHash = hashApiKey(apiKey);
+    const environment = this.#environment;
+    const apiKey = createApiKey(environment);
+    const key = { keyHash: hashApiKey(apiKey), previousKey: null };
     const id = `acct_${randomBase62(16)}`;
-    const account = { id, ...newAccount, createdAt: now, closedAt: null, keyHash, previousKey: null };
+    const account = { id, ...newAccount, environment, createdAt: now, closedAt: null, ...key };
     const made: Change = {
       checks: [{ key: accountKey(id), versionstamp: null }],
       sets: [
         [accountKey(id), encodeJson(account)],
         [usageKey(id), encodeUsage(UNUSED)],
-        [apiKeyKey(keyHash), encodeJson(id)],
+        [apiKeyKey(key.keyHash), encodeJson(id)],
       ],
     };
     return issued({ account, apiKey }, settled(this.#group.commit(both(made, along(account)))));

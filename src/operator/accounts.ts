@@ -1,6 +1,5 @@
 import { type Issued, IssueInDoubt } from "../access/account.ts";
 import type { AccountState, AccountStore, NewAccount } from "../access/account_store.ts";
-import type { Environment } from "../access/api_key.ts";
 import { pardon, reset, type Usage } from "../access/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
@@ -41,14 +40,14 @@ const NAME = /^[^\p{Cc}\p{Cs}]{1,100}$/u;
  *
  * @throws {UsageError} when the command is not understood.
  */
-export function accountsCommand(args: Arguments, environment: Environment, terminal: Terminal): Command {
+export function accountsCommand(args: Arguments, terminal: Terminal): Command {
   const { options } = args;
   const { clock, out, err } = terminal;
   const command = `accounts ${args.words[1] ?? ""}`;
   switch (command) {
     case "accounts create": {
       const [name = ""] = expect(args, command, ["a NAME"], ["plan", "per-minute", "per-day"]);
-      const plan = { ...parsePlan(options.plan ?? "free", options), environment, signedUp: false };
+      const plan = { ...parsePlan(options.plan ?? "free", options), signedUp: false };
       if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
       if (!NAME.test(name)) throw new UsageError("The NAME must have 1 to 100 printable characters");
       return async ({ accounts }) => {

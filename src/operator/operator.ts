@@ -1,5 +1,4 @@
 import { IssueInDoubt } from "../access/account.ts";
-import type { Environment } from "../access/api_key.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import { ACCOUNTS_HELP, accountsCommand } from "./accounts.ts";
@@ -8,29 +7,20 @@ import { MESSAGES_HELP, messagesCommand } from "./messages.ts";
 import { PETS_HELP, petsCommand } from "./pets.ts";
 import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
 
-/** What an operator's command line works with. */
-export interface Operation {
-  /** Not asked for where only help is. */
-  readonly environment: Environment;
-  readonly terminal: Terminal;
-  /** Has a command work, wherever the stores are; resolves to the exit code. */
-  readonly run: (command: Command) => Promise<number>;
-}
-
 /**
- * Carries out an operator's command line, such as `["accounts", "list"]`. Resolves to the exit code: 0 done, 1
- * could not be done, 2 not understood.
+ * Carries out an operator's command line, such as `["accounts", "list"]`: `run` has the command work, wherever
+ * the stores are. Resolves to the exit code: 0 done, 1 could not be done, 2 not understood.
  *
  * @throws what `run` throws, other than StoreUnavailable and what a command throws.
  */
 export async function carryOut(
   args: readonly string[],
-  operation: Operation,
+  terminal: Terminal,
+  run: (command: Command) => Promise<number>,
 ): Promise<number> {
-  const { terminal } = operation;
   try {
-    const command = commandOf(args, operation);
-    if (typeof command !== "string") return await operation.run(command);
+    const command = commandOf(args, terminal);
+    if (typeof command !== "string") return await run(command);
     await terminal.out(`${command}\n\n${SURROUNDINGS}`);
     return 0;
   } catch (error) {
@@ -43,13 +33,12 @@ with SERVICE_URL and OPERATOR_TOKEN a running service does the work.
 ${EXIT_CODES}`;
 
 /** The work that a command line stands for; only the help where it asks for it. */
-function commandOf(args: readonly string[], operation: Operation): Command | string {
-  const { terminal } = operation;
+function commandOf(args: readonly string[], terminal: Terminal): Command | string {
   const parsed = parseArguments(args);
   const { help } = parsed.options;
   switch (parsed.words[0]) {
     case "accounts":
-      return help ? ACCOUNTS_HELP : accountsCommand(parsed, operation.environment, terminal);
+      return help ? ACCOUNTS_HELP : accountsCommand(parsed, terminal);
     case "pets":
       return help ? PETS_HELP : petsCommand(parsed, terminal);
     case "messages":

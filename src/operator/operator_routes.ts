@@ -1,4 +1,3 @@
-import type { Environment } from "../access/api_key.ts";
 import { ApiError } from "../http/error.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
@@ -9,7 +8,6 @@ import type { Stores, Terminal } from "./terminal.ts";
 /** What operators' requests are carried out with. */
 export interface OperatorOptions {
   readonly stores: Stores;
-  readonly environment: Environment;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly log: Log;
@@ -32,7 +30,7 @@ class HungUp extends Error {
 }
 
 /** Carries out commands for operators who cannot reach the store. */
-export function operatorRoutes({ stores, environment, clock, log, isStopping }: OperatorOptions): Route[] {
+export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptions): Route[] {
   async function operate(_request: Request, { now, readBody }: Call): Promise<Response> {
     const { object: { args, input = "" } } = await readBody({ maxBytes: MAX_BYTES });
     if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
@@ -54,11 +52,7 @@ export function operatorRoutes({ stores, environment, clock, log, isStopping }: 
       isRemote: true,
     };
     const run = async () => {
-      const exit = await carryOut(args, {
-        environment,
-        terminal,
-        run: async (command) => (await command(stores), 0),
-      });
+      const exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
       await write({ exit });
       await writer.close();
     };

@@ -1,6 +1,5 @@
 import type { Issued } from "../access/account.ts";
 import type { AccountStore } from "../access/account_store.ts";
-import type { Environment } from "../access/api_key.ts";
 import { PLAN_LIMITS } from "../access/plans.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
@@ -15,7 +14,6 @@ import { refuseIdempotencyKey } from "./account_routes.ts";
 export interface SignUpOptions {
   readonly store: Store;
   readonly accounts: AccountStore;
-  readonly environment: Environment;
   /** Whether anybody may make an account. */
   readonly isOpen: boolean;
 }
@@ -42,7 +40,7 @@ const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from o
 const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
 
 /** `createAccount`: anybody makes an account, a few an hour from one address and a thousand a day in all. */
-export function signUpRoute({ store, accounts, environment, isOpen }: SignUpOptions): Route {
+export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
   async function createAccount(request: Request, call: Call): Promise<Response> {
     if (!isOpen) throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
     refuseIdempotencyKey(request);
@@ -70,7 +68,7 @@ export function signUpRoute({ store, accounts, environment, isOpen }: SignUpOpti
     if (inHour >= HOURLY.count) throw limited(HOURLY, now);
     if (inDay >= DAILY.count) throw limited(DAILY, now);
     const issued = await accounts.create(
-      { name, plan: "free", limits: PLAN_LIMITS.free, environment, signedUp: true },
+      { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
       ({ id }) => ({
         checks: [

@@ -10,7 +10,6 @@ const NEW: NewAccount = {
   name: "Zoë",
   plan: "pro",
   limits: PLAN_LIMITS.pro,
-  environment: "staging",
   signedUp: true,
 };
 

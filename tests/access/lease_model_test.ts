@@ -158,7 +158,7 @@ class World {
       maxChecks: 10,
       clock: () => this.#wall(),
     });
-    this.operator = new AccountStore(store, new Versions(store).watch(ACCESS_VERSION));
+    this.operator = new AccountStore(store, new Versions(store).watch(ACCESS_VERSION), "staging");
   }
 
   async setUp(): Promise<void> {
@@ -168,7 +168,6 @@ class World {
           name: "a",
           plan: "enterprise",
           limits,
-          environment: "staging",
           signedUp: false,
         }, START)
       );

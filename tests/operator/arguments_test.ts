@@ -69,17 +69,14 @@ async function tell(line: string): Promise<{ code: number; out: string[]; err: s
   const code = await carryOut(
     line.split(" ").filter((word) => word !== "").map((word) => words.get(word) ?? word),
     {
-      environment: "staging",
-      terminal: {
-        clock: unused,
-        input: unused,
-        out: (line) => Promise.resolve(void out.push(line)),
-        err: (line) => err.push(line),
-        isStopping: () => false,
-        isRemote: false,
-      },
-      run: unused,
+      clock: unused,
+      input: unused,
+      out: (line) => Promise.resolve(void out.push(line)),
+      err: (line) => err.push(line),
+      isStopping: () => false,
+      isRemote: false,
     },
+    unused,
   );
   return { code, out, err };
 }

@@ -29,12 +29,11 @@ async function openRemote(): Promise<{ kv: FakeKv; existing: Issued }> {
   const handle = kv.connect({ read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) });
   await handle.atomic().set(["schema"], encodeJson({ version: 1 })).commit();
   const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => NOON });
-  const accounts = new AccountStore(store, new Versions(store).watch(ACCESS_VERSION));
+  const accounts = new AccountStore(store, new Versions(store).watch(ACCESS_VERSION), "staging");
   const account = {
     name: "a",
     plan: "free",
     limits: PLAN_LIMITS.free,
-    environment: "staging",
     signedUp: false,
   } as const;
   const existing = await accounts.create(account, NOON);

@@ -64,7 +64,6 @@ export class TemporaryStore implements AsyncDisposable {
       name: "tests",
       plan: "enterprise",
       limits: { minute: perMinute, day: perDay },
-      environment: "staging",
       signedUp: false,
     } as const;
     const issued = await this.#use((accounts) => accounts.create(account, Date.now()));
@@ -85,7 +84,7 @@ export class TemporaryStore implements AsyncDisposable {
 
   async #use<T>(use: (accounts: AccountStore) => Promise<T>): Promise<T> {
     const store = await openStore(this.kvPath, { clock: Date.now, create: true });
-    const result = await use(new AccountStore(store, new Versions(store).watch(ACCESS_VERSION)));
+    const result = await use(new AccountStore(store, new Versions(store).watch(ACCESS_VERSION), "staging"));
     await store.close();
     return result;
   }
