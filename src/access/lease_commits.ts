@@ -1,12 +1,15 @@
+import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
+import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../kv/watched.ts";
+import { raise, type Watched } from "../kv/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
-import { lowerDayTotal } from "./day_totals.ts";
+import { dayTotalKey, lowerDayTotal } from "./day_totals.ts";
 import { type LeaseTimes, leaseTimes } from "./lease.ts";
 import type { Quota } from "./quota.ts";
-import { type Outcome, type PlannedUsage, UsageStore } from "./usage_store.ts";
+import type { UsagePlan } from "./usage_plan.ts";
+import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 
 /** What leases stand on. */
 export interface LeasesOptions {
@@ -17,7 +20,12 @@ export interface LeasesOptions {
   readonly clock: () => number;
 }
 
-const NOTHING_TO_DO: Outcome = { ok: true, versionstamp: "" };
+/** What a quota plans, and the version of its row that it was planned for. */
+interface Planned {
+  readonly quota: Quota;
+  readonly basis: string;
+  readonly plan: UsagePlan;
+}
 
 /** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
 export class LeaseCommits {
@@ -26,14 +34,12 @@ export class LeaseCommits {
   /** Whether nothing is leased for now: everything is being given back, as before a stop. */
   isSettling = false;
   readonly #store: Store;
-  readonly #usages: UsageStore;
   readonly #access: Watched;
   readonly #clock: () => number;
 
   constructor({ store, access, clock }: LeasesOptions) {
     this.#store = store;
     this.roundTrip = new RoundTrip(store);
-    this.#usages = new UsageStore(store, access);
     this.#access = access;
     this.#clock = clock;
   }
@@ -52,12 +58,12 @@ export class LeaseCommits {
     let together = quotas;
     try {
       await retried(async () => {
-        const outcome = await this.#attempt(together);
-        if (outcome.ok) return;
-        const { conflicting } = outcome;
-        if (together.length === 1) return AGAIN;
-        together = together.filter((quota) => !conflicting.includes(quota));
-        conflicting.forEach(leaveAside);
+        const conflicting = await this.#attempt(together);
+        if (conflicting === undefined) return;
+        if (together.length > 1) {
+          together = together.filter((quota) => !conflicting.includes(quota));
+          conflicting.forEach(leaveAside);
+        }
         return AGAIN;
       });
     } catch (error) {
@@ -65,27 +71,68 @@ export class LeaseCommits {
     }
   }
 
-  async #attempt(quotas: readonly Quota[]): Promise<Outcome> {
-    await this.#usages.read(quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota))));
+  /** Undefined where that was done; where it was not, the quotas whose row was not as they knew it. */
+  async #attempt(quotas: readonly Quota[]): Promise<readonly Quota[] | undefined> {
+    const unread = quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota)));
+    if (unread.length > 0) this.#see(unread, await this.#store.getMany(this.#keysOf(unread)));
     const now = this.#clock();
     const { version } = this.#access;
-    const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): PlannedUsage => {
+    const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Planned => {
       const times = this.timesOf(quota);
       const plan = quota.plan(version, now, this.isSettling ? { ...times, span: 0 } : times);
       return { quota, basis: quota.versionstamp, plan };
     });
     const changes = plans.filter(({ plan }) => plan.isChange);
-    if (changes.length > 0) ROUND_SIZE.observe(changes.length, "leases");
-    const started = performance.now();
-    const outcome = changes.length > 0 ? await this.#usages.change(changes, version) : NOTHING_TO_DO;
-    if (changes.length > 0) this.roundTrip.measure(started);
-    if (!outcome.ok) return outcome;
+    const result = changes.length > 0 ? await this.#change(changes, version) : undefined;
+    if (result?.ok === false) return this.#see(changes.map(({ quota }) => quota), result.rows);
     for (const { quota, plan } of plans) {
-      quota.apply(plan, plan.isChange ? outcome.versionstamp : undefined, now, this.timesOf(quota));
+      quota.apply(plan, plan.isChange ? result?.versionstamp : undefined, now, this.timesOf(quota));
     }
     for (const { quota, plan: { overcount } } of plans) {
       if (overcount) await lowerDayTotal(this.#store, quota.account.id, overcount);
     }
-    return outcome;
+    return undefined;
   }
+
+  /** Makes all of the changes, or none where one of the rows or the version of access is not as it was planned for. */
+  async #change(changes: readonly Planned[], accessVersion: string): Promise<CommitResult> {
+    ROUND_SIZE.observe(changes.length, "leases");
+    const started = performance.now();
+    const result = await this.#store.commit((operation) => {
+      operation.check({ key: this.#access.key, versionstamp: accessVersion || null });
+      for (const { quota, basis, plan: { usage, pastDay } } of changes) {
+        operation.check({ key: keyOf(quota), versionstamp: basis }).set(keyOf(quota), encodeUsage(usage));
+        if (pastDay) operation.set(dayTotalKey(pastDay.day, quota.account.id), encodeJson(pastDay.total));
+      }
+    }, this.#keysOf(changes.map(({ quota }) => quota)));
+    this.roundTrip.measure(started);
+    return result;
+  }
+
+  #keysOf(quotas: readonly Quota[]): Deno.KvKey[] {
+    return [this.#access.key, ...quotas.map(keyOf)];
+  }
+
+  /**
+   * Shows quotas their rows, which come after that of access: an account may be gone that was there under its version
+   * before. Returns the quotas whose row was not as they knew it.
+   */
+  #see(quotas: readonly Quota[], [access, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
+    if (access) raise(this.#access, access.versionstamp);
+    return quotas.filter((quota, index) => {
+      const row = rows[index];
+      if (row?.versionstamp === quota.versionstamp) return false;
+      try {
+        if (row) quota.see(decodeUsage(row), row.versionstamp);
+        else quota.forget();
+      } catch (error) {
+        quota.fail(error);
+      }
+      return true;
+    });
+  }
+}
+
+function keyOf({ account }: Quota): Deno.KvKey {
+  return usageKey(account.id);
 }
