@@ -6,7 +6,7 @@ import { byId, say, startCopyButton, startForm } from "./dom.ts";
 import { type Exchange, exchange } from "./exchange.ts";
 import { type Key, startKey } from "./key.ts";
 import { startMeters, startPause } from "./meters.ts";
-import { buildRequest, type ConsoleRequest } from "./request.ts";
+import { buildRequest, type ConsoleRequest, type Field } from "./request.ts";
 import { maskKey, sample } from "./samples.ts";
 
 /** Lets the visitor compose a request, send it and read the answer. */
@@ -15,11 +15,11 @@ export function startConsole(base: string): void {
   const select = byId("operation", HTMLSelectElement);
   const send = byId("send", HTMLButtonElement);
   const next = byId("next-page", HTMLButtonElement);
-  const meters = startMeters();
+  const showLimits = startMeters();
   const pause = startPause(send);
   const key: Key = startKey(base, () => {
     pause.end();
-    meters.show([]);
+    showLimits([]);
     draw();
   });
   /** Who is charged for what has to wait. */
@@ -65,7 +65,7 @@ export function startConsole(base: string): void {
     byId("answer", HTMLElement).hidden = false;
     byId("answer", HTMLElement).scrollIntoView({ block: "nearest" });
     const limits = readLimits(headers);
-    if (limits.some(({ name }) => name === "minute")) meters.show(limits);
+    if (limits.some(({ name }) => name === "minute")) showLimits(limits);
     if (wait > 0) pause.begin(wait);
     say(`${status}, in ${Math.round(time)} milliseconds. ${message}`);
     next.hidden = nextCursor(headers.get("link")) === "";
@@ -92,9 +92,7 @@ export function fieldsetOf(operation: string): HTMLFieldSetElement {
 }
 
 /** The fields of an operation, as they are filled in. */
-export function readFields(
-  operation: string,
-): { name: string; place: string; type: string; value: string }[] {
+export function readFields(operation: string): Field[] {
   const inputs = fieldsetOf(operation).querySelectorAll<HTMLInputElement | HTMLSelectElement>("[data-place]");
   return [...inputs].map(({ name, value, dataset: { place = "", type = "" } }) => ({
     name,

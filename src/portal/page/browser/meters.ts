@@ -3,14 +3,8 @@
 import type { LimitWindow } from "./answer.ts";
 import { byId, say } from "./dom.ts";
 
-/** Shows the limits and counts the seconds down. */
-export interface Meters {
-  /** Shows what a response told. */
-  readonly show: (windows: readonly LimitWindow[]) => void;
-}
-
-/** The two meters, which know nothing yet. */
-export function startMeters(): Meters {
+/** The two meters, which count the seconds down; returns what shows in them what a response told. */
+export function startMeters(): (windows: readonly LimitWindow[]) => void {
   const ends = new Map<string, { readonly window: LimitWindow; readonly at: number }>();
 
   function draw(): void {
@@ -40,7 +34,7 @@ export function startMeters(): Meters {
 
   setInterval(draw, 500);
   draw();
-  return { show };
+  return show;
 }
 
 /** Seconds as people say them. */

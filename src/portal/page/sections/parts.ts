@@ -58,14 +58,12 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: Operation): 
 
 /** The operation as a command, with the examples of what it has to be told. */
 export function curlOf(operation: Operation, base: string): string {
-  const key = operation.charged === "key" ? "API_KEY" : "";
-  const { method } = operation;
   const target = {
     base,
-    method: method.toUpperCase(),
+    method: operation.method.toUpperCase(),
     path: pathOf(operation),
     bodyType: bodyTypeOf(operation),
-    key,
+    key: operation.charged === "key" ? "API_KEY" : "",
   };
   const fields = inputsOf(operation).map(({ name, place, schema, example }) => ({
     name,
