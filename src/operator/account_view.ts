@@ -50,9 +50,8 @@ export function detailsOf(shown: Shown): object {
 
 /** An account in one line. */
 export function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
-  return `${id}, ${
-    printable(name)
-  }, ${environment}, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
+  const limits = `${minute} requests a minute, ${day} a day`;
+  return `${id}, ${printable(name)}, ${environment}, plan ${plan}, ${limits}.`;
 }
 
 function stateOf({ account, usage, now }: Shown): string {

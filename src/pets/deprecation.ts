@@ -2,7 +2,8 @@ import { createResponse } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
 
 const SINCE = Date.UTC(2025, 11, 5);
-const SUNSET = Date.UTC(2030, 11, 5);
+/** When `getPet` ends, ms since the epoch. */
+export const SUNSET: number = Date.UTC(2030, 11, 5);
 const DOCUMENT = "/docs/deprecations";
 
 /**

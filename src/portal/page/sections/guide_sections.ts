@@ -1,5 +1,5 @@
 import { type ErrorCode, STATUS } from "../../../http/error.ts";
-import { deprecationHeaders } from "../../../pets/deprecation.ts";
+import { SUNSET } from "../../../pets/deprecation.ts";
 import { ERROR_HELP } from "../../error_help.ts";
 import { errorsOf, OPERATIONS } from "../../openapi/document.ts";
 import { type Html, html } from "../html.ts";
@@ -90,8 +90,7 @@ export function integersSection(): Html {
 
 /** What goes away, and what to use instead. */
 export function deprecationSection(): Html {
-  const { sunset = "" } = deprecationHeaders("");
-  const end = new Date(sunset);
+  const end = new Date(SUNSET);
   const date = end.toISOString().slice(0, 10);
   const day = end.toLocaleDateString("en-GB", { dateStyle: "long", timeZone: "UTC" });
   return html`
