@@ -51,17 +51,16 @@ export type Match =
   | { readonly kind: "allow"; readonly path: string; readonly access: Access; readonly allow: string }
   | { readonly kind: "none" };
 
-interface Node {
-  readonly children: Map<string, Node>;
-  parameter?: { readonly name: string; readonly node: Node };
-  readonly routes: Map<string, Route>;
-  /** Value of `Allow`: the methods of this path, sorted. */
-  allow: string;
+/** A path of the table, and its routes by method. */
+interface Path {
+  readonly segments: readonly string[];
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly allow: string;
 }
 
-/** Where a path leads to. */
+/** Where a request's path leads to. */
 interface Found {
-  readonly node: Node;
+  readonly path: Path;
   readonly params: Readonly<Record<string, string>>;
 }
 
@@ -71,7 +70,8 @@ const ASTERISK = "/*";
 const NONE: Match = { kind: "none" };
 
 /**
- * Folds a route table into one matcher of method and raw (still percent-encoded) path.
+ * Makes a route table into a matcher of method and raw (still percent-encoded) path; the first path of the table
+ * that fits is taken.
  *
  * A path that is in the table under other methods gives `allow` (RFC 9110 section 15.5.6). HEAD is
  * answered by GET's route. Paths are compared exactly: case and trailing slashes count.
@@ -95,20 +95,22 @@ const NONE: Match = { kind: "none" };
  * ```
  */
 export function createMatcher(routes: readonly Route[]): (method: string, path: string) => Match {
-  const root = createNode();
+  const paths: Path[] = [];
   const literal = new Map<string, Found>();
-  for (const route of routes) {
-    const node = insert(root, route);
-    if (!route.path.includes(":")) literal.set(route.path, { node, params: {} });
+  for (const [pattern, own] of Map.groupBy(routes, ({ path }) => path)) {
+    const byMethod = own.flatMap((route) => methodsOf(route).map((method) => [method, route] as const));
+    const path = { segments: pattern.split("/"), routes: new Map(byMethod), allow: allowValue(own) };
+    paths.push(path);
+    if (!pattern.includes(":")) literal.set(pattern, { path, params: {} });
   }
 
   const service: Match = { kind: "allow", path: "*", access: "public", allow: allowValue(routes) };
 
   return function match(method: string, path: string): Match {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    const found = literal.get(path) ?? find(root, path);
+    const found = literal.get(path) ?? find(paths, path);
     if (found === undefined) return NONE;
-    const { node: { routes, allow }, params } = found;
+    const { path: { routes, allow }, params } = found;
     const route = routes.get(method);
     if (route) return { kind: "route", route, params };
     const [other] = routes.values();
@@ -116,51 +118,30 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
   };
 }
 
-function createNode(): Node {
-  return { children: new Map(), routes: new Map(), allow: "" };
-}
-
-function insert(root: Node, route: Route): Node {
-  let node = root;
-  for (const segment of route.path.slice(1).split("/")) node = descend(node, segment);
-  node.routes.set(route.method, route);
-  if (route.method === "GET") node.routes.set("HEAD", route);
-  node.allow = allowValue([...node.routes.values()]);
-  return node;
+function methodsOf({ method }: Route): string[] {
+  return method === "GET" ? ["GET", "HEAD"] : [method];
 }
 
 /** Value of `Allow` for what these routes answer. */
 function allowValue(routes: readonly Route[]): string {
-  const methods = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]);
-  return [...new Set(["OPTIONS", ...methods])].sort().join(", ");
+  return [...new Set(["OPTIONS", ...routes.flatMap(methodsOf)])].sort().join(", ");
 }
 
-function descend(node: Node, segment: string): Node {
-  if (segment.startsWith(":")) {
-    node.parameter ??= { name: segment.slice(1), node: createNode() };
-    return node.parameter.node;
+/** The first path of the table that this one has the form of. */
+function find(paths: readonly Path[], path: string): Found | undefined {
+  const raw = path.split("/");
+  for (const candidate of paths) {
+    const { segments } = candidate;
+    const params: Record<string, string> = {};
+    const fits = segments.length === raw.length && segments.every((expected, index) => {
+      const segment = decode(raw[index] ?? "");
+      if (!segment || !expected.startsWith(":")) return segment === expected;
+      params[expected.slice(1)] = segment;
+      return true;
+    });
+    if (fits) return { path: candidate, params };
   }
-  const child = node.children.get(segment) ?? createNode();
-  node.children.set(segment, child);
-  return child;
-}
-
-function find(root: Node, path: string): Found | undefined {
-  let node = root;
-  let params: Record<string, string> = {};
-  for (const raw of path.slice(1).split("/")) {
-    const segment = decode(raw);
-    const child = segment === undefined ? undefined : node.children.get(segment);
-    if (child !== undefined) {
-      node = child;
-    } else if (segment && node.parameter) {
-      params = { ...params, [node.parameter.name]: segment };
-      node = node.parameter.node;
-    } else {
-      return undefined;
-    }
-  }
-  return { node, params };
+  return undefined;
 }
 
 /** The percent-decoded segment, or undefined when an escape is malformed or not UTF-8. */
