@@ -40,12 +40,12 @@ export async function main(
 ): Promise<number> {
   const command = args[0] === "restore" ? "restore" : "backup";
   try {
-    const parsed = parseArguments(args);
+    const parsed = parseArguments(args, 1);
     if (parsed.options.help) {
       await out(command === "restore" ? RESTORE_HELP : BACKUP_HELP);
       return 0;
     }
-    const [file = ""] = expect(parsed, command, ["a FILE"]);
+    const [file = ""] = expect(parsed, ["a FILE"]);
     const kvPath = readFilePath(env);
     await (command === "restore"
       ? restore(file, kvPath, { err, signal })

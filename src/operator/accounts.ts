@@ -1,14 +1,13 @@
 import { type Issued, IssueInDoubt } from "../access/account.ts";
 import type { AccountState, AccountStore, NewAccount } from "../access/account_store.ts";
-import { pardon, reset, type Usage } from "../access/usage.ts";
+import { pardon, reset } from "../access/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
-import { type Arguments, expect, type Option, parseDuration, parsePlan } from "./arguments.ts";
+import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
 import { printableJson, Table } from "./table.ts";
-import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
+import { CommandError, type Terminal, UsageError } from "./terminal.ts";
 
-/** What `accounts --help` prints. */
-export const ACCOUNTS_HELP = `Usage: deno task accounts COMMAND
+const HELP = `Usage: deno task accounts COMMAND
 
   create NAME [--plan free|pro|business]
   create NAME --plan enterprise --per-minute N --per-day N
@@ -35,79 +34,74 @@ const CREATIONS_AT_ONCE = 500;
 const REPLACE = "replace it with accounts rotate ID.";
 const NAME = /^[^\p{Cc}\p{Cs}]{1,100}$/u;
 
-/**
- * The work that `accounts COMMAND` stands for.
- *
- * @throws {UsageError} when the command is not understood.
- */
-export function accountsCommand(args: Arguments, terminal: Terminal): Command {
-  const { options } = args;
-  const { clock, out, err } = terminal;
-  const command = `accounts ${args.words[1] ?? ""}`;
-  switch (command) {
-    case "accounts create": {
-      const [name = ""] = expect(args, command, ["a NAME"], ["plan", "per-minute", "per-day"]);
-      const plan = { ...parsePlan(options.plan ?? "free", options), signedUp: false };
+/** What operators do with accounts. */
+export const ACCOUNTS: Group = {
+  help: HELP,
+  commands: {
+    create(args, terminal) {
+      const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
+      const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
       if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
       if (!NAME.test(name)) throw new UsageError("The NAME must have 1 to 100 printable characters");
       return async ({ accounts }) => {
-        const issued = await accounts.create({ ...plan, name }, clock());
+        const issued = await accounts.create({ ...plan, name }, terminal.clock());
         await hand("Made", issued, terminal);
       };
-    }
-    case "accounts list":
-      expect(args, command, [], ["json"]);
+    },
+    list(args, terminal) {
+      expect(args, [], ["json"]);
       return async ({ accounts }) => {
-        const table = new Table(ACCOUNT_COLUMNS, options.json === true, terminal);
-        for await (const state of accounts.list()) await table.row({ ...state, now: clock() });
+        const table = new Table(ACCOUNT_COLUMNS, args.options.json === true, terminal);
+        for await (const state of accounts.list()) await table.row({ ...state, now: terminal.clock() });
       };
-    case "accounts show": {
-      const id = parseId(args, command);
+    },
+    show(args, { clock, out }) {
+      const id = parseId(args);
       return async ({ accounts }) => {
         const state = await accounts.find(id);
         if (state === null) throw new CommandError(`There is no account with the id ${id}`);
         await out(printableJson(JSON.stringify(detailsOf({ ...state, now: clock() }), null, 2)));
       };
-    }
-    case "accounts rotate": {
-      const id = parseId(args, command, ["grace"]);
-      const grace = options.grace === undefined ? 0 : parseDuration("--grace", options.grace);
+    },
+    rotate(args, terminal) {
+      const id = parseId(args, ["grace"]);
+      const { grace } = args.options;
+      const ms = grace === undefined ? 0 : parseDuration("--grace", grace);
       return async ({ accounts }) =>
-        await hand("Rotated", found(await accounts.rotate(id, grace, clock()), id), terminal);
-    }
-    case "accounts plan": {
-      const [id = "", name = ""] = expect(args, command, ["an ID", "a PLAN"], ["per-minute", "per-day"]);
-      requireId(id, command);
-      const plan = parsePlan(name, options);
+        await hand("Rotated", found(await accounts.rotate(id, ms, terminal.clock()), id), terminal);
+    },
+    plan(args, { err }) {
+      const [id = "", name = ""] = expect(args, ["an ID", "a PLAN"], ["per-minute", "per-day"]);
+      requireId(id, args);
+      const plan = parsePlan(name, args.options);
       return async ({ accounts }) => {
         err(`Moved: ${describe(found(await accounts.change(id, plan), id))}`);
       };
-    }
-    case "accounts unban": {
-      const id = parseId(args, command);
+    },
+    unban(args, { clock, err }) {
+      const id = parseId(args);
       return async ({ accounts }) => {
         const { account, usage } = found(await accounts.changeUsage(id, pardon), id);
         const wasBanned = usage.bannedUntil > clock();
         err(`${wasBanned ? "Unbanned" : "There was no ban; strikes are forgotten"}: ${describe(account)}`);
       };
-    }
-    case "accounts reset": {
-      const id = parseId(args, command);
+    },
+    reset(args, { clock, err }) {
+      const id = parseId(args);
       return async ({ accounts }) => {
-        const forget = (usage: Usage) => reset(usage, clock());
-        const { account } = found(await accounts.changeUsage(id, forget), id);
+        const { account } = found(await accounts.changeUsage(id, (usage) => reset(usage, clock())), id);
         err(`Reset: ${describe(account)}`);
       };
-    }
-    case "accounts close": {
-      const id = parseId(args, command);
+    },
+    close(args, { clock, err }) {
+      const id = parseId(args);
       return async ({ accounts }) => {
         const account = found(await accounts.change(id, { closedAt: clock() }), id);
         err(`Closed: ${describe(account)}`);
       };
-    }
-    case "accounts delete": {
-      const id = parseId(args, command);
+    },
+    delete(args, { err }) {
+      const id = parseId(args);
       return async ({ accounts, messages }) => {
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
@@ -121,20 +115,20 @@ export function accountsCommand(args: Arguments, terminal: Terminal): Command {
         await messages.forget(id);
         err(`Deleted: account ${id}.`);
       };
-    }
-    default:
-      throw new UsageError(args.words.length < 2 ? "A command is missing" : `There is no command ${command}`);
-  }
-}
+    },
+  },
+};
 
-function parseId(args: Arguments, command: string, known: readonly Option[] = []): string {
-  const [id = ""] = expect(args, command, ["an ID"], known);
-  requireId(id, command);
+function parseId(args: Arguments, known: readonly Option[] = []): string {
+  const [id = ""] = expect(args, ["an ID"], known);
+  requireId(id, args);
   return id;
 }
 
-function requireId(id: string, command: string): void {
-  if (id.startsWith("as_")) throw new UsageError(`${command} needs the account's ID, acct_..., not its key`);
+function requireId(id: string, { command }: Arguments): void {
+  if (id.startsWith("as_")) {
+    throw new UsageError(`${command.join(" ")} needs the account's ID, acct_..., not its key`);
+  }
 }
 
 function found<Found>(found: Found | null, id: string): Found {

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../access/plans.ts";
-import { UsageError } from "./terminal.ts";
+import { type Command, type Terminal, UsageError } from "./terminal.ts";
 
 /** What the help of every command says of how it exits. */
 export const EXIT_CODES = "Exit codes: 0 done, 1 could not be done, 2 not understood.";
@@ -23,21 +23,31 @@ export type Option = keyof typeof OPTIONS;
 
 /** A command line, taken apart. */
 export interface Arguments {
+  /** The words that name the command, such as `accounts` and `list`. */
+  readonly command: readonly string[];
+  /** Those after them. */
   readonly words: readonly string[];
   readonly options: {
     readonly [Name in Option]?: (typeof OPTIONS)[Name]["type"] extends "boolean" ? boolean : string;
   };
 }
 
+/** The commands of a group by name, each with what it makes of its arguments. */
+export interface Group {
+  readonly help: string;
+  /** Throw UsageError where they are not understood. */
+  readonly commands: Readonly<Record<string, (args: Arguments, terminal: Terminal) => Command>>;
+}
+
 /**
- * Takes a command line apart.
+ * Takes a command line apart; so many of its words name the command.
  *
  * @throws {UsageError} for an unknown option, or one without its value.
  */
-export function parseArguments(args: readonly string[]): Arguments {
+export function parseArguments(args: readonly string[], names: number): Arguments {
   try {
     const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
-    return { words: positionals, options: values };
+    return { command: positionals.slice(0, names), words: positionals.slice(names), options: values };
   } catch (error) {
     throw new UsageError(
       error instanceof Error ? error.message.split(/\.\s/)[0] : "The options are not understood",
@@ -51,19 +61,16 @@ export function parseArguments(args: readonly string[]): Arguments {
  * @throws {UsageError}
  */
 export function expect(
-  { words, options }: Arguments,
-  command: string,
+  { command, words, options }: Arguments,
   names: readonly string[],
   known: readonly Option[] = [],
-): string[] {
+): readonly string[] {
+  const name = command.join(" ");
   const unknown = Object.keys(options).find((name) => !known.some((option) => option === name));
-  if (unknown !== undefined) throw new UsageError(`${command} takes no --${unknown}`);
-  const given = words.slice(command.split(" ").length);
-  if (given.length < names.length) throw new UsageError(`${command} needs ${names.join(" and ")}`);
-  if (given.length > names.length) {
-    throw new UsageError(`${command} takes no argument '${given[names.length]}'`);
-  }
-  return given;
+  if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);
+  if (words.length < names.length) throw new UsageError(`${name} needs ${names.join(" and ")}`);
+  if (words.length > names.length) throw new UsageError(`${name} takes no argument '${words[names.length]}'`);
+  return words;
 }
 
 /**

@@ -1,10 +1,10 @@
 import { IssueInDoubt } from "../access/account.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
-import { ACCOUNTS_HELP, accountsCommand } from "./accounts.ts";
-import { EXIT_CODES, parseArguments } from "./arguments.ts";
-import { MESSAGES_HELP, messagesCommand } from "./messages.ts";
-import { PETS_HELP, petsCommand } from "./pets.ts";
+import { ACCOUNTS } from "./accounts.ts";
+import { EXIT_CODES, type Group, parseArguments } from "./arguments.ts";
+import { MESSAGES } from "./messages.ts";
+import { PETS } from "./pets.ts";
 import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
 
 /**
@@ -28,24 +28,27 @@ export async function carryOut(
   }
 }
 
+const GROUPS: ReadonlyMap<string, Group> = new Map([
+  ["accounts", ACCOUNTS],
+  ["pets", PETS],
+  ["messages", MESSAGES],
+]);
+
 const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start;
 with SERVICE_URL and OPERATOR_TOKEN a running service does the work.
 ${EXIT_CODES}`;
 
 /** The work that a command line stands for; only the help where it asks for it. */
 function commandOf(args: readonly string[], terminal: Terminal): Command | string {
-  const parsed = parseArguments(args);
-  const { help } = parsed.options;
-  switch (parsed.words[0]) {
-    case "accounts":
-      return help ? ACCOUNTS_HELP : accountsCommand(parsed, terminal);
-    case "pets":
-      return help ? PETS_HELP : petsCommand(parsed, terminal);
-    case "messages":
-      return help ? MESSAGES_HELP : messagesCommand(parsed, terminal);
-    default:
-      throw new UsageError("The commands are accounts, pets and messages");
-  }
+  const parsed = parseArguments(args, 2);
+  const [group = "", name] = parsed.command;
+  const known = GROUPS.get(group);
+  if (known === undefined) throw new UsageError("The commands are accounts, pets and messages");
+  if (parsed.options.help) return known.help;
+  if (name === undefined) throw new UsageError("A command is missing");
+  const command = Object.hasOwn(known.commands, name) ? known.commands[name] : undefined;
+  if (command === undefined) throw new UsageError(`There is no command ${group} ${name}`);
+  return command(parsed, terminal);
 }
 
 async function explain(error: unknown, [group]: readonly string[], { out, err }: Terminal): Promise<number> {

@@ -2,12 +2,11 @@ import { ApiError } from "../http/error.ts";
 import { parseJson } from "../http/json.ts";
 import { type NewPet, parsePetPatch, type Pet, toJson } from "../pets/pet.ts";
 import type { OwnedPet } from "../pets/pet_store.ts";
-import { type Arguments, expect, type Option, parseCount } from "./arguments.ts";
+import { type Arguments, expect, type Group, type Option, parseCount } from "./arguments.ts";
 import { type Columns, printableJson, Table } from "./table.ts";
-import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";
+import { CommandError, UsageError } from "./terminal.ts";
 
-/** What `pets --help` prints. */
-export const PETS_HELP = `Usage: deno task pets COMMAND
+const HELP = `Usage: deno task pets COMMAND
 
   list [--json]      every animal: id, name, category, status, the account that added it
   set ID [--name NAME] [--category-id N] [--status available|pending|sold]
@@ -22,43 +21,37 @@ const COLUMNS: Columns<OwnedPet> = {
   accountId: ({ ownerId }) => ownerId,
 };
 
-/**
- * The work that `pets COMMAND` stands for.
- *
- * @throws {UsageError} when the command is not understood.
- */
-export function petsCommand(args: Arguments, terminal: Terminal): Command {
-  const { options } = args;
-  const command = `pets ${args.words[1] ?? ""}`;
-  switch (command) {
-    case "pets list":
-      expect(args, command, [], ["json"]);
+/** What operators do with animals. */
+export const PETS: Group = {
+  help: HELP,
+  commands: {
+    list(args, terminal) {
+      expect(args, [], ["json"]);
       return async ({ pets }) => {
-        const table = new Table(COLUMNS, options.json === true, terminal);
+        const table = new Table(COLUMNS, args.options.json === true, terminal);
         for await (const owned of pets.listOwned()) await table.row(owned);
       };
-    case "pets set": {
-      const id = parseId(args, command, ["name", "category-id", "status"]);
-      const patch = parsePatch(options);
+    },
+    set(args, { out }) {
+      const id = parseId(args, ["name", "category-id", "status"]);
+      const patch = parsePatch(args.options);
       return async ({ pets }) => {
         const pet = await pets.change(id, (owned) => ({ ...found(owned, id), ...patch }));
-        if (pet) await terminal.out(printableJson(toJson(pet)));
+        if (pet) await out(printableJson(toJson(pet)));
       };
-    }
-    case "pets delete": {
-      const id = parseId(args, command);
+    },
+    delete(args, { err }) {
+      const id = parseId(args);
       return async ({ pets }) => {
         await pets.change(id, (owned) => (found(owned, id), null));
-        terminal.err(`Deleted: animal ${id}.`);
+        err(`Deleted: animal ${id}.`);
       };
-    }
-    default:
-      throw new UsageError(args.words.length < 2 ? "A command is missing" : `There is no command ${command}`);
-  }
-}
+    },
+  },
+};
 
-function parseId(args: Arguments, command: string, known: readonly Option[] = []): number {
-  const [id = ""] = expect(args, command, ["an ID"], known);
+function parseId(args: Arguments, known: readonly Option[] = []): number {
+  const [id = ""] = expect(args, ["an ID"], known);
   return parseCount("ID", id);
 }
 

@@ -30,8 +30,8 @@ export async function carryOutRemotely(
   service: RemoteService,
   terminal: Terminal,
 ): Promise<number> {
-  const [group, command, count] = parseArguments(args).words;
-  if (group === "messages" && command === "take") return await takeMessages(Number(count), service, terminal);
+  const { command, words: [count] } = parseArguments(args, 2);
+  if (command.join(" ") === "messages take") return await takeMessages(Number(count), service, terminal);
   const input = args.includes("-") ? (await Array.fromAsync(terminal.input())).join("\n") : "";
   return await send({ args, input }, service, terminal);
 }
