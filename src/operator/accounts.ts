@@ -4,7 +4,7 @@ import { pardon, reset } from "../access/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
-import { printableJson, Table } from "./table.ts";
+import { printableJson, startTable } from "./table.ts";
 import { CommandError, type Terminal, UsageError } from "./terminal.ts";
 
 const HELP = `Usage: deno task accounts COMMAND
@@ -51,8 +51,8 @@ export const ACCOUNTS: Group = {
     list(args, terminal) {
       expect(args, [], ["json"]);
       return async ({ accounts }) => {
-        const table = new Table(ACCOUNT_COLUMNS, args.options.json === true, terminal);
-        for await (const state of accounts.list()) await table.row({ ...state, now: terminal.clock() });
+        const write = startTable(ACCOUNT_COLUMNS, args.options.json === true, terminal);
+        for await (const state of accounts.list()) await write({ ...state, now: terminal.clock() });
       };
     },
     show(args, { clock, out }) {

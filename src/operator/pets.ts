@@ -3,7 +3,7 @@ import { parseJson } from "../http/json.ts";
 import { type NewPet, parsePetPatch, type Pet, toJson } from "../pets/pet.ts";
 import type { OwnedPet } from "../pets/pet_store.ts";
 import { type Arguments, expect, type Group, type Option, parseCount } from "./arguments.ts";
-import { type Columns, printableJson, Table } from "./table.ts";
+import { type Columns, printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
 
 const HELP = `Usage: deno task pets COMMAND
@@ -28,8 +28,8 @@ export const PETS: Group = {
     list(args, terminal) {
       expect(args, [], ["json"]);
       return async ({ pets }) => {
-        const table = new Table(COLUMNS, args.options.json === true, terminal);
-        for await (const owned of pets.listOwned()) await table.row(owned);
+        const write = startTable(COLUMNS, args.options.json === true, terminal);
+        for await (const owned of pets.listOwned()) await write(owned);
       };
     },
     set(args, { out }) {

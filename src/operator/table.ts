@@ -3,28 +3,24 @@ import type { Terminal } from "./terminal.ts";
 /** Columns of a table by name, each with what it tells of a thing. */
 export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => string | number | bigint | null>>;
 
-/** A list of things: a line each with tabs in between, below a header for people, or a JSON object each. */
-export class Table<Thing> {
-  readonly #columns: Columns<Thing>;
-  readonly #asJson: boolean;
-  readonly #out: Terminal["out"];
-
-  constructor(columns: Columns<Thing>, asJson: boolean, { out, err }: Pick<Terminal, "out" | "err">) {
-    this.#columns = columns;
-    this.#asJson = asJson;
-    this.#out = out;
-    if (!asJson) err(Object.keys(columns).join("\t"));
-  }
-
-  /** Writes the line of a thing. */
-  async row(thing: Thing): Promise<void> {
-    const cells = Object.entries(this.#columns).map(([name, tell]) => [name, tell(thing)] as const);
-    await this.#out(
-      this.#asJson
+/**
+ * Begins a list of things: a line each with tabs in between, below a header for people, or a JSON object each.
+ * Returns what writes the line of a thing.
+ */
+export function startTable<Thing>(
+  columns: Columns<Thing>,
+  asJson: boolean,
+  { out, err }: Pick<Terminal, "out" | "err">,
+): (thing: Thing) => Promise<void> {
+  if (!asJson) err(Object.keys(columns).join("\t"));
+  return (thing) => {
+    const cells = Object.entries(columns).map(([name, tell]) => [name, tell(thing)] as const);
+    return out(
+      asJson
         ? printableJson(`{${cells.map(([name, cell]) => `"${name}":${toJson(cell)}`).join()}}`)
         : cells.map(([, cell]) => printable(`${cell ?? "-"}`)).join("\t"),
     );
-  }
+  };
 }
 
 /** The text without characters that a terminal might obey. */
