@@ -1,7 +1,7 @@
 import { ConfigError, DEFAULT_KV_PATH, readConfig } from "./config.ts";
 import { isUrl, MEMORY } from "./kv/open.ts";
 import { EXIT_CODES, expect, parseArguments } from "./operator/arguments.ts";
-import { backUp, restore } from "./operator/backup.ts";
+import { backUp, type CopyOptions, restore } from "./operator/backup.ts";
 import { CommandError, type Terminal, UsageError } from "./operator/terminal.ts";
 import { BROKEN_PIPE, print, printOutput } from "./terminal.ts";
 
@@ -23,12 +23,6 @@ folder, wherever the command is typed.
 
 ${EXIT_CODES}`;
 
-/** How the work is told where to print, and to stop. */
-export interface Surroundings extends Pick<Terminal, "out" | "err"> {
-  /** Aborts when the command is to be given up. */
-  readonly signal: AbortSignal;
-}
-
 /**
  * Carries out `["backup", FILE]` or `["restore", FILE]`, with the environment variable that `env` reads. Resolves
  * to the exit code: 0 done, 1 could not be done, 2 not understood.
@@ -36,8 +30,9 @@ export interface Surroundings extends Pick<Terminal, "out" | "err"> {
 export async function main(
   args: readonly string[],
   env: (name: "KV_PATH" | "SERVICE_URL") => string | undefined,
-  { out, err, signal }: Surroundings,
+  surroundings: CopyOptions & Pick<Terminal, "out">,
 ): Promise<number> {
+  const { out, err } = surroundings;
   const command = args[0] === "restore" ? "restore" : "backup";
   try {
     const parsed = parseArguments(args, 1);
@@ -47,9 +42,7 @@ export async function main(
     }
     const [file = ""] = expect(parsed, ["a FILE"]);
     const kvPath = readFilePath(env);
-    await (command === "restore"
-      ? restore(file, kvPath, { err, signal })
-      : backUp(kvPath, file, { err, signal }));
+    await (command === "restore" ? restore(file, kvPath, surroundings) : backUp(kvPath, file, surroundings));
     return 0;
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
