@@ -1,4 +1,4 @@
-import { type Problem, problemResponse } from "../http/error.ts";
+import { ApiError, problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
@@ -156,13 +156,13 @@ const MISSING = shared(problemResponse({
   message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
   headers: { "www-authenticate": CHALLENGE },
 }));
-/** For a key that opens no account; it does not say why. */
-export const INVALID_API_KEY: Problem = {
-  code: "invalid_api_key",
-  message: "The API key is not valid.",
-  headers: { "www-authenticate": `${CHALLENGE}, error="invalid_token"` },
-};
-const INVALID = shared(problemResponse(INVALID_API_KEY));
+const INVALID = shared(problemResponse(invalidApiKey()));
+
+/** For a key that opens no account, or no longer does by the time that it matters; it does not say why. */
+export function invalidApiKey(): ApiError {
+  const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
+  return new ApiError("invalid_api_key", "The API key is not valid.", headers);
+}
 
 /** The 401 with its challenge (RFC 6750 section 3); shared. */
 export function unauthorized(authorization: string | null): Response {

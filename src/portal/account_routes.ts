@@ -1,6 +1,6 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
-import { type Gate, INVALID_API_KEY } from "../access/gate.ts";
+import { type Gate, invalidApiKey } from "../access/gate.ts";
 import { bearerToken, hashApiKey } from "../access/api_key.ts";
 import { readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
@@ -24,12 +24,10 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
   async function rotateKey(request: Request, call: Call): Promise<Response> {
     refuseIdempotencyKey(request);
     const { object } = await call.readBody({ mayBeEmpty: true });
-    const graceSeconds = object.graceSeconds === undefined
-      ? 0
-      : integerField(object, "graceSeconds", GRACE_SECONDS);
+    const graceSeconds = integerField({ graceSeconds: 0, ...object }, "graceSeconds", GRACE_SECONDS);
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const issued = await accounts.rotate(call.accountId, graceSeconds * 1_000, call.now, hashApiKey(key));
-    if (issued === null) throw ended();
+    if (issued === null) throw invalidApiKey();
     const previousKeyExpiresAt = previousKeyExpiry(issued.account, call.now);
     return noStore({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
   }
@@ -45,13 +43,13 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
   }
 
   async function closeAccount(_request: Request, call: Call): Promise<Response> {
-    if (await accounts.change(call.accountId, { closedAt: call.now }) === null) throw ended();
+    if (await accounts.change(call.accountId, { closedAt: call.now }) === null) throw invalidApiKey();
     return createResponse(null, { status: 204 });
   }
 
   async function find({ accountId }: Call): Promise<AccountState> {
     const state = await accounts.find(accountId);
-    if (state === null) throw ended();
+    if (state === null) throw invalidApiKey();
     return { ...state, usage: gate.usedBy(state) };
   }
 
@@ -97,11 +95,6 @@ function describe({ account, usage }: AccountState, now: number): object {
 
 function previousKeyExpiry({ previousKey }: Account, now: number): string | null {
   return previousKey && previousKey.expiresAt > now ? iso(previousKey.expiresAt) : null;
-}
-
-/** The account was closed, or the key ended, while the request was on its way. */
-function ended(): ApiError {
-  return new ApiError(INVALID_API_KEY.code, INVALID_API_KEY.message, INVALID_API_KEY.headers);
 }
 
 function noStore(value: object, status = 200): Response {
