@@ -56,13 +56,11 @@ export function createLog({ access, errors, secrets, clock }: LogOptions): Log {
     secrets.reduce((text: string, secret) => text.replaceAll(secret, "[secret]"), JSON.stringify(record));
   const notice = (dropped: number) => line({ time: new Date(clock()).toISOString(), dropped });
   const toErrors = new LineWriter(errors, notice);
-  const error = (record: ErrorRecord) => toErrors.write(line(record));
-  if (access === undefined) return { error, flushed: () => toErrors.flushed() };
-  const toAccess = new LineWriter(access, notice);
+  const toAccess = access && new LineWriter(access, notice);
   return {
-    error,
-    access: (record) => toAccess.write(line(record)),
-    flushed: async () => void await Promise.all([toErrors.flushed(), toAccess.flushed()]),
+    error: (record) => toErrors.write(line(record)),
+    ...(toAccess && { access: (record) => toAccess.write(line(record)) }),
+    flushed: async () => void await Promise.all([toErrors.flushed(), toAccess?.flushed()]),
   };
 }
 
