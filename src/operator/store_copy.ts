@@ -62,17 +62,16 @@ async function checkCopy(path: string): Promise<void> {
     if (copy.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'kv'").get() === undefined) {
       throw new CommandError("it is not a Deno KV");
     }
-    using kv = await Deno.openKv(path);
-    await requireSchema(new Connection([kv]), false);
-  } catch (error) {
-    copy.close();
-    throw error;
-  }
-  try {
-    await retried(() => Promise.resolve(leaveLog(copy) ? true : AGAIN));
+    await requireRows(path);
+    await retried(() => Promise.resolve(leaveLog(copy) || AGAIN));
   } finally {
     copy.close();
   }
+}
+
+async function requireRows(path: string): Promise<void> {
+  using kv = await Deno.openKv(path);
+  await requireSchema(new Connection([kv]), false);
 }
 
 /** Makes a database do without a write-ahead log; false while the KV has not closed it yet. */
