@@ -17,9 +17,9 @@ ${EXIT_CODES}`;
 const RESTORE_HELP = `Usage: deno task restore FILE
 
 Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, and
-move the old store away with those of its -wal and -shm that exist. The store appears once it is
-complete and checked; what is cut short leaves nothing. A relative path starts at the project's
-folder, wherever the command is typed.
+move the old store away with those of its -wal, -shm and -journal that exist. The store appears
+once it is complete and checked; what is cut short leaves nothing. A relative path starts at the
+project's folder, wherever the command is typed.
 
 ${EXIT_CODES}`;
 

@@ -3,9 +3,13 @@ export const BROKEN_PIPE = 141;
 
 const ENCODER = new TextEncoder();
 
-/** Writes a line for people to standard error. */
+/** Writes a line for people to standard error, if anybody can be told. */
 export function print(line: string): void {
-  Deno.stderr.writeSync(ENCODER.encode(`${line}\n`));
+  try {
+    Deno.stderr.writeSync(ENCODER.encode(`${line}\n`));
+  } catch {
+    // Nobody reads it any more, or its disk is full: no reason to fail.
+  }
 }
 
 /** Writes a line of output for programs to standard output; resolves once all of it is written. */

@@ -1,6 +1,7 @@
 import { Connection } from "./connection.ts";
 import { openDataVersion } from "./data_version.ts";
 import { DeadlineExceeded, KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { makeFolder, requireFile, requireOwn } from "./file.ts";
 import { againIfLocked } from "./marks.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
 import { requireSchema } from "./schema.ts";
@@ -41,10 +42,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
     const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
     return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
   } catch (error) {
-    const name = nameOf(path);
-    throw new OpenError(
-      `The KV ${name} cannot be used: ${reason(error).replaceAll(path ?? name, name).replace(/\.$/, "")}.`,
-    );
+    throw new OpenError(`The KV ${nameOf(path)} cannot be used: ${withoutPath(reason(error), path)}.`);
   }
 }
 
@@ -79,31 +77,9 @@ async function openLocal(path: string | undefined, { create }: OpenOptions): Pro
   // What is in memory belongs to one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
   await (create ? makeFolder(path) : requireFile(path));
+  await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
   return new Connection(kvs, { dataVersion: await openDataVersion(path) });
-}
-
-/**
- * Makes the folder that the file of a KV is to be in, if it does not exist, for its owner alone.
- *
- * @throws {Error} saying why it cannot be made.
- */
-export async function makeFolder(path: string): Promise<void> {
-  const folder = path.replace(/[^/\\]*$/, "") || ".";
-  try {
-    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new Error(`the folder ${folder} cannot be made: ${reason(error)}`);
-  }
-}
-
-async function requireFile(path: string): Promise<void> {
-  try {
-    await Deno.stat(path);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    throw new Error("there is no such file, and only the service makes it when it starts");
-  }
 }
 
 async function openKv(path: string | undefined): Promise<Deno.Kv> {
@@ -131,6 +107,13 @@ async function openPersistently(url: string, tries: number = OPENING_TRIES): Pro
 function nameOf(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
   return isUrl(path) ? new URL(path).host : path;
+}
+
+/** A message without its last full stop and without the path, however that is spelled. */
+function withoutPath(message: string, path: string | undefined): string {
+  const spellings = path === undefined ? [] : [path, ...(isUrl(path) ? [new URL(path).href] : [])];
+  return spellings.reduce((text, spelling) => text.replaceAll(spelling, nameOf(path)), message)
+    .replace(/\.$/, "");
 }
 
 /** Whether the path of a KV is the URL of a KV Connect server. */

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { Worker } from "node:worker_threads";
-import { makeFolder } from "../kv/open.ts";
+import { makeFolder } from "../kv/file.ts";
 import { exists, makeFinished } from "./finished_file.ts";
 import type { CopyJob, CopyReport } from "./store_copy.ts";
 import { CommandError } from "./terminal.ts";
@@ -40,8 +40,9 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
  */
 export async function restore(file: string, kvPath: string, options: CopyOptions): Promise<void> {
   await explained(`${file} was not restored`, async () => {
-    for (const path of [kvPath, `${kvPath}-wal`, `${kvPath}-shm`]) {
-      await requireNone(path, "a backup takes no store's place");
+    // SQLite would carry out in the new file what is left of the old one in these.
+    for (const end of ["", "-wal", "-shm", "-journal"]) {
+      await requireNone(kvPath + end, "a backup takes no store's place");
     }
     await requireFile(file);
     await requireBackup(file);

@@ -51,7 +51,11 @@ function commandOf(args: readonly string[], terminal: Terminal): Command | strin
   return command(parsed, terminal);
 }
 
-async function explain(error: unknown, [group]: readonly string[], { out, err }: Terminal): Promise<number> {
+async function explain(
+  error: unknown,
+  [group]: readonly string[],
+  { out, err, isRemote }: Terminal,
+): Promise<number> {
   if (error instanceof UsageError) {
     err(`${error.message}. See: deno task ${group ?? "accounts"} --help`);
     return 2;
@@ -63,7 +67,10 @@ async function explain(error: unknown, [group]: readonly string[], { out, err }:
     );
     await out(apiKey);
   } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
-  else if (error instanceof StoreUnavailable) err(`The KV does not answer: ${error.message}.`);
-  else throw error;
+  else if (error instanceof StoreUnavailable) {
+    // What KV itself said is for those who have it before them.
+    const { message } = !isRemote && error.cause instanceof Error ? error.cause : error;
+    err(`The KV does not answer: ${message}.`);
+  } else throw error;
   return 1;
 }

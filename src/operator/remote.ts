@@ -19,6 +19,8 @@ interface Order {
 
 /** Messages that are taken at a time. */
 const TAKEN_AT_ONCE = 100;
+/** How long nothing may be heard of a service that carries out a command, in ms. */
+const SILENCE = 60_000;
 
 /**
  * Has a service carry out a command that was understood here. Resolves to the exit code.
@@ -72,35 +74,63 @@ async function takeMessages(count: number, service: RemoteService, terminal: Ter
 }
 
 async function send(order: Order, { url, token }: RemoteService, terminal: Terminal): Promise<number> {
-  let response: Response;
+  const silence = new AbortController();
+  const giveUp = () => silence.abort(new CommandError(`${url} says nothing: it is not known what was done`));
+  let timer = setTimeout(giveUp, SILENCE);
   try {
-    response = await fetch(url + OPERATOR_PATH, {
-      method: "POST",
-      redirect: "error",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify(order),
-    });
-  } catch {
-    throw new CommandError(`There is no answer from ${url}`);
-  }
-  if (response.status !== 200) throw new CommandError(await reasonOf(response));
-  for await (const line of linesOf(response)) {
-    if (typeof line.exit === "number") return line.exit;
-    if (typeof line.out === "string") await terminal.out(line.out);
-    if (typeof line.err === "string") terminal.err(line.err);
+    const response = await post(order, url, token, silence.signal);
+    for await (const line of linesOf(response)) {
+      clearTimeout(timer);
+      if (typeof line.exit === "number") return line.exit;
+      if (typeof line.out === "string") await terminal.out(line.out);
+      if (typeof line.err === "string") terminal.err(line.err);
+      timer = setTimeout(giveUp, SILENCE);
+    }
+  } finally {
+    clearTimeout(timer);
   }
   throw new CommandError("The answer broke off: it is not known how the command ended");
 }
 
+/** The response of a service that begins to carry out what it was sent. */
+async function post(order: Order, url: string, token: string, signal: AbortSignal): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url + OPERATOR_PATH, {
+      method: "POST",
+      redirect: "manual",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(order),
+      signal,
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new CommandError(`There is no answer from ${url}${failureIn(error)}`);
+  }
+  if (response.status !== 200) throw new CommandError(await reasonOf(response));
+  return response;
+}
+
+/** What `fetch` tells of why it failed, such as `: Connection refused (os error 111)`. */
+function failureIn(error: unknown): string {
+  const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
+  const [last = ""] = reason.split("\n").slice(0, 1).flatMap((line) => line.split(": ").slice(-1));
+  return last && `: ${last}`;
+}
+
 /** Why a service refuses. */
 async function reasonOf(response: Response): Promise<string> {
+  const location = response.headers.get("location");
   const problem: unknown = await response.json().catch(() => undefined);
-  if (!isJsonObject(problem)) return `The service answers ${response.status}`;
+  if (location !== null) return `The service is elsewhere; SERVICE_URL may be the beginning of ${location}`;
+  if (!isJsonObject(problem) || typeof problem.message !== "string") {
+    return `The service answers ${response.status}`;
+  }
   if (problem.code === "invalid_operator_token") return "OPERATOR_TOKEN is not the token of this service";
   if (problem.code === "not_found") {
     return "It runs without OPERATOR_TOKEN, or SERVICE_URL is not its address";
   }
-  return `${problem.message}`.replace(/\.$/, "");
+  return problem.message.replace(/\.$/, "");
 }
 
 /** The JSON objects of an answer, a line each, as far as it gets. */

@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
 import { OpenError, type OpenOptions, openStore } from "../../src/kv/open.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 
@@ -65,8 +66,9 @@ Deno.test("openStore() opens a store of its own in memory, which takes as many c
 
 Deno.test("openStore() says in one line why a file cannot be used", async () => {
   await using folder = new Folder();
-  const [file, foreign] = [`${folder.path}/file`, `${folder.path}/foreign.kv`];
+  const [file, empty, foreign] = [`${folder.path}/file`, `${folder.path}/empty`, `${folder.path}/foreign.kv`];
   await Deno.writeTextFile(file, "This is no database. ".repeat(1_000));
+  await Deno.writeTextFile(empty, "");
   {
     using kv = await Deno.openKv(foreign);
     await kv.set(["schema"], encodeJson({ version: 9 }));
@@ -76,6 +78,7 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
     const [path, options, reason] of [
       [folder.path, CREATE, `The KV ${folder.path} cannot be used`],
       [file, FIND, `The KV ${file} cannot be used`],
+      [empty, FIND, "it is empty"],
       [`${file}/animals.kv`, CREATE, `the folder ${file}/ cannot be made`],
       [`${file}/animals.kv`, FIND, "cannot be used"],
       [foreign, CREATE, "its rows are of version 9"],
@@ -83,5 +86,30 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
   ) {
     const { message } = await assertRejects(() => openStore(path, options), OpenError, reason);
     assertEquals(message.includes("\n"), false, message);
+  }
+});
+
+Deno.test("openStore() leaves the database of another program as it is", async () => {
+  await using folder = new Folder();
+  const path = `${folder.path}/photos.db`;
+  const database = new DatabaseSync(path);
+  database.exec("CREATE TABLE photos (name TEXT)");
+  database.close();
+  const before = await Deno.readFile(path);
+
+  for (const options of [CREATE, FIND]) {
+    await assertRejects(() => openStore(path, options), OpenError, "it is the database of another program");
+  }
+
+  assertEquals(await Deno.readFile(path), before);
+  assertEquals(await folder.names(), ["photos.db"]);
+});
+
+Deno.test("openStore() tells no password of a server's URL, however it is spelled", async () => {
+  const options = { ...FIND, patience: { ms: 0, onWait() {} } };
+  for (const password of ["secret", "se cret"]) {
+    const opening = openStore(`http://user:${password}@127.0.0.1:1/`, options);
+    const { message } = await assertRejects(() => opening, OpenError, "The KV 127.0.0.1:1 cannot be used");
+    assertEquals(/se.*cret/.test(message), false, message);
   }
 });

@@ -150,6 +150,7 @@ Deno.test.each([
   ["restore SQLITE", "https://localhost", /^KV_PATH is the URL of a KV Connect server: [^\n@]+\.$/],
   ["restore SQLITE", "animals.kv", /^SQLITE was not restored: animals\.kv exists, [^\n]+\.$/],
   ["restore SQLITE", "HALF", /^SQLITE was not restored: HALF-wal exists, [^\n]+\.$/],
+  ["restore SQLITE", "TORN", /^SQLITE was not restored: TORN-journal exists, [^\n]+\.$/],
   ["restore SQLITE", "NEW/animals.kv", /^SQLITE was not restored: it is not a Deno KV\.$/],
   ["restore TEXT", "NEW/animals.kv", /^TEXT was not restored: it is no backup of a store\.$/],
   ["restore FOREIGN", "NEW/animals.kv", /^FOREIGN was not restored: it is a store itself; [^\n]+\.$/],
@@ -162,7 +163,7 @@ Deno.test.each([
     const { folder } = keeper;
     await Deno.mkdir(`${folder}/FOLDER`);
     await Deno.writeTextFile(`${folder}/TEXT`, "This is no database. ".repeat(1_000));
-    await Deno.writeTextFile(`${folder}/HALF-wal`, "");
+    for (const rest of ["HALF-wal", "TORN-journal"]) await Deno.writeTextFile(`${folder}/${rest}`, "");
     const sqlite = new DatabaseSync(`${folder}/SQLITE`);
     sqlite.exec("CREATE TABLE animals (name text)");
     sqlite.close();

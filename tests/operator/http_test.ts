@@ -4,6 +4,7 @@ import { InFlight } from "../../src/http/in_flight.ts";
 import { createLog } from "../../src/http/log.ts";
 import { Harness, type HarnessRequest } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
+import { VirtualTime } from "../virtual_time.ts";
 import { Operator } from "./operator.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -227,6 +228,48 @@ Deno.test("messages take over HTTP removes what was printed, and loses nothing w
   assertEquals([textsOf(operator), operator.err], [all.slice(3), ["Took 227 messages."]]);
 });
 
+Deno.test("main() says why there is no answer when nobody listens", async () => {
+  await using operator = await Operator.start();
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  listener.close();
+  operator.environment.set("SERVICE_URL", url);
+  operator.environment.set("OPERATOR_TOKEN", TOKEN);
+
+  assertEquals(await operator.run("accounts list"), 1);
+  assertEquals(operator.err, [`There is no answer from ${url}: Connection refused (os error 111).`]);
+});
+
+Deno.test("main() gives up when nothing is heard of a service for a minute, before its answer or in it", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const end = Promise.withResolvers<Response>();
+  const begun = () =>
+    new Response(ReadableStream.from((async function* () {
+      yield new TextEncoder().encode('{"out":"one"}\n');
+      await end.promise;
+    })()));
+
+  for (const [way, out] of [[() => end.promise, []], [begun, ["one"]]] as const) {
+    const { promise: arrived, resolve } = Promise.withResolvers<void>();
+    operator.reader = () => Promise.resolve(resolve());
+    remote.way = () => (out.length === 0 && resolve(), way());
+    using time = new VirtualTime();
+    const run = operator.run("accounts list");
+    await arrived;
+    await time.advance(59_999);
+    assertEquals(operator.err, []);
+    await time.advance(1);
+
+    assertEquals([await run, operator.out], [1, [...out]]);
+    assertMatch(
+      operator.err.join(),
+      /^http:\/\/127\.0\.0\.1:\d+ says nothing: it is not known what was done\.$/,
+    );
+  }
+  end.resolve(new Response());
+});
+
 Deno.test("main() says in one line, with exit code 1, why a service does not carry out a command", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
@@ -246,8 +289,13 @@ Deno.test("main() says in one line, with exit code 1, why a service does not car
   assertEquals(await fail(reply("<html>\n")), brokeOff);
   assertEquals(await fail(reply("<html>", 502)), "The service answers 502.");
   assertEquals(await fail(reply('{"code":"overloaded","message":"Too many."}', 503)), "Too many.");
-  const redirect = () => new Response(null, { status: 307, headers: { location: "http://127.0.0.1:9/" } });
-  assertMatch(await fail(redirect) ?? "", /^There is no answer from http:\/\/127\.0\.0\.1:\d+\.$/);
+  assertEquals(await fail(reply('{"error":"forbidden"}', 403)), "The service answers 403.");
+  const redirect = () =>
+    new Response(null, { status: 307, headers: { location: "https://localhost/operator" } });
+  assertEquals(
+    await fail(redirect),
+    "The service is elsewhere; SERVICE_URL may be the beginning of https://localhost/operator.",
+  );
   assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not the/);
   await using closed = await Harness.open();
   const none = await closed.fetch("POST /operator", ADD);

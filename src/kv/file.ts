@@ -1,0 +1,56 @@
+/**
+ * Makes the folder that the file of a KV is to be in, if it does not exist, for its owner alone.
+ *
+ * @throws {Error} saying why it cannot be made.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  const folder = path.replace(/[^/\\]*$/, "") || ".";
+  try {
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : typeof error;
+    throw new Error(`the folder ${folder} cannot be made: ${reason}`);
+  }
+}
+
+/**
+ * Makes sure that there is a file with something in it.
+ *
+ * @throws {Error} saying what is missing.
+ */
+export async function requireFile(path: string): Promise<void> {
+  const { size } = await Deno.stat(path).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new Error("there is no such file, and only the service makes it when it starts");
+  });
+  if (size === 0) throw new Error("it is empty");
+}
+
+/**
+ * Makes sure that a file, if it is there, is not the SQLite database of another program: opened as a KV, it would be
+ * changed.
+ *
+ * @throws {Error} saying that it is.
+ */
+export async function requireOwn(path: string): Promise<void> {
+  const tables = await tablesIn(path);
+  if (tables.length > 0 && !tables.includes("kv") && !tables.includes("migration_state")) {
+    throw new Error("it is the database of another program");
+  }
+}
+
+/** The names of its tables; none where they cannot be read: opening it as a KV tells why. */
+async function tablesIn(path: string): Promise<unknown[]> {
+  try {
+    const { DatabaseSync } = await import("node:sqlite");
+    const database = new DatabaseSync(path, { readOnly: true });
+    try {
+      const rows = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+      return rows.map(({ name }) => name);
+    } finally {
+      database.close();
+    }
+  } catch {
+    return [];
+  }
+}
