@@ -52,6 +52,11 @@ Deno.test("page shows the limit as it is spent, and waits until it may send agai
   assertMatch(await page.locator("#answer-advice").textContent() ?? "", /^Try again after Retry-After/);
   const send = page.locator("#send");
   assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
+  await choose(page, "getHealth");
+  assertEquals(await send.textContent(), "Send");
+  await choose(page, "listPets");
+  await page.locator("#key-input").press("End+Space");
+  assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
   let sent = 0;
   page.on("request", () => sent++);
   await send.press("Enter");
@@ -62,6 +67,17 @@ Deno.test("page shows the limit as it is spent, and waits until it may send agai
   await page.route("**/v1/pets", (route) => route.fulfill({ status: 200, json: [] }), { times: 1 });
   assertMatch(await call(page), /^200/);
   assertEquals(visitor.noise.filter((line) => !SPENT.test(line)), []);
+});
+
+Deno.test("page says that a key cannot be sent when it has a character that no header may have", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.locator("#key-input").fill("as_test_79Tk…osZs");
+
+  await page.locator("#send").click();
+
+  await page.locator("#answer-advice", { hasText: "It was not sent: a header" }).waitFor();
+  assertEquals(await page.locator("#answer-status").textContent(), "No answer");
 });
 
 Deno.test("page keeps the key to itself, and warns once of leaving before it is copied", async () => {

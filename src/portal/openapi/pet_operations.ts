@@ -16,7 +16,7 @@ const IDEMPOTENCY_KEY: Parameter = {
   description:
     "1 to 255 visible ASCII characters other than the double quote, bare or in double quotes. Whoever repeats the request with it " +
     "within 24 hours gets the first reply again, and nothing is made twice.",
-  schema: { type: "string", maxLength: 257 },
+  schema: { type: "string", maxLength: 257, pattern: '^("[!#-~]{1,255}"|[!#-~]{1,255})$' },
 };
 const IF_MATCH: Parameter = {
   name: "If-Match",
@@ -55,7 +55,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
         name: "cursor",
         in: "query",
         description: "Where the page begins: from the `Link` of the page before",
-        schema: { type: "string" },
+        schema: { type: "string", minLength: 1 },
       },
       IF_NONE_MATCH,
     ],

@@ -5,7 +5,7 @@ import { showAnswer } from "./answer_view.ts";
 import { byId, say, startCopyButton, startForm } from "./dom.ts";
 import { type Exchange, exchange } from "./exchange.ts";
 import { type Key, startKey } from "./key.ts";
-import { startMeters, startPause } from "./meters.ts";
+import { startMeters, startPause, type Wait } from "./meters.ts";
 import { buildRequest, type ConsoleRequest, type Field } from "./request.ts";
 import { maskKey, sample } from "./samples.ts";
 
@@ -18,12 +18,12 @@ export function startConsole(base: string): void {
   const showLimits = startMeters();
   const pause = startPause(send);
   const key: Key = startKey(base, () => {
-    pause.end();
+    waits.clear();
     showLimits([]);
     draw();
   });
-  /** Who is charged for what has to wait. */
-  let paused = "";
+  /** How long to wait, by who is charged. */
+  const waits = new Map<string, Wait>();
 
   function charged(): string {
     return fieldsetOf(select.value).dataset.charged ?? "";
@@ -45,7 +45,7 @@ export function startConsole(base: string): void {
   }
 
   function draw(): void {
-    if (charged() !== paused) pause.end();
+    pause.show(waits.get(charged()));
     for (const { value } of select.options) {
       fieldsetOf(value).hidden = fieldsetOf(value).disabled = value !== select.value;
     }
@@ -55,18 +55,19 @@ export function startConsole(base: string): void {
 
   async function call(): Promise<void> {
     if (!pause.isOver()) return say(`${send.textContent} before sending again.`);
-    paused = charged();
-    show(await exchange(compose("")));
+    const who = charged();
+    show(await exchange(compose("")), who);
   }
 
-  function show(answer: Exchange): void {
+  function show(answer: Exchange, who: string): void {
     const { status = "No answer", headers, body, time, message, wait } = answer;
     showAnswer(answer);
     byId("answer", HTMLElement).hidden = false;
     byId("answer", HTMLElement).scrollIntoView({ block: "nearest" });
     const limits = readLimits(headers);
     if (limits.some(({ name }) => name === "minute")) showLimits(limits);
-    if (wait > 0) pause.begin(wait);
+    if (wait > 0) waits.set(who, { begun: Date.now(), until: Date.now() + wait * 1_000 });
+    draw();
     say(`${status}, in ${Math.round(time)} milliseconds. ${message}`);
     next.hidden = nextCursor(headers.get("link")) === "";
     next.value = nextCursor(headers.get("link"));

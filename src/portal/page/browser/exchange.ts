@@ -30,6 +30,8 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
       // The browser's own cache would answer in the service's place.
       cache: "no-store",
       credentials: "omit",
+      // The service itself gives up earlier.
+      signal: AbortSignal.timeout(30_000),
     });
     const text = await response.text();
     const isRefused = response.status === 429 || response.status === 503;
@@ -42,13 +44,17 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
       wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
     };
   } catch {
+    // Such a header is refused before anything is sent.
+    const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
     return {
       status: undefined,
       headers: new Headers(),
       body: "",
       time: performance.now() - begun,
       code: "",
-      message: "No answer came. See whether you are online and the service runs, then send it again.",
+      message: isUnsendable
+        ? "It was not sent: a header, such as that of the key, has a character that none may have."
+        : "No answer came. See whether you are online and the service runs, then send it again.",
       wait: 0,
     };
   }

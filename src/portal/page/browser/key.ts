@@ -18,16 +18,23 @@ export function startKey(base: string, onChange: () => void): Key {
   const copy = byId("key-copy", HTMLElement);
   const note = byId("key-note", HTMLElement);
   let uncopied = "";
+  let last = "";
+
+  function changed(): void {
+    if (key.current() === last) return;
+    last = key.current();
+    onChange();
+  }
 
   function adopt(key: string): void {
     input.value = uncopied = key;
     note.hidden = copy.hidden = false;
-    onChange();
+    changed();
   }
 
   input.addEventListener("input", () => {
     note.hidden = true;
-    onChange();
+    changed();
   });
   input.addEventListener("copy", () => uncopied = "");
   startCopyButton(copy, () => input.value, () => uncopied = "");

@@ -44,44 +44,39 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds / 3_600)} h`;
 }
 
-/** Keeps a button from sending for some time, and shows how long. */
+/** A time in which nothing should be sent, by `Date.now()`. */
+export interface Wait {
+  readonly begun: number;
+  readonly until: number;
+}
+
+/** Keeps a button from sending, and shows how long. */
 export interface Pause {
   readonly isOver: () => boolean;
-  readonly begin: (seconds: number) => void;
-  readonly end: () => void;
+  /** Goes on with this wait, or none. */
+  readonly show: (wait: Wait | undefined) => void;
 }
 
 /** The pause of the console's button. */
 export function startPause(button: HTMLElement): Pause {
   const label = button.textContent;
-  let [begun, until] = [0, 0];
-  let timer: ReturnType<typeof setInterval> | undefined;
+  let wait: Wait | undefined;
+  const isOver = () => wait === undefined || wait.until <= Date.now();
 
   function draw(): void {
-    const left = until - Date.now();
-    if (left <= 0) return end();
-    button.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
-    button.style.setProperty("--waited", `${1 - left / (until - begun)}`);
+    if (wait && !isOver()) {
+      const left = wait.until - Date.now();
+      // A disabled button would lose the focus.
+      button.setAttribute("aria-disabled", "true");
+      button.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
+      button.style.setProperty("--waited", `${1 - left / (wait.until - wait.begun)}`);
+    } else if (button.hasAttribute("aria-disabled")) {
+      button.removeAttribute("aria-disabled");
+      button.textContent = label;
+      say("You can send again.");
+    }
   }
 
-  function begin(seconds: number): void {
-    begun = Date.now();
-    until = begun + seconds * 1_000;
-    // A disabled button would lose the focus.
-    button.setAttribute("aria-disabled", "true");
-    clearInterval(timer);
-    timer = setInterval(draw, 250);
-    draw();
-  }
-
-  function end(): void {
-    if (until === 0) return;
-    until = 0;
-    clearInterval(timer);
-    button.removeAttribute("aria-disabled");
-    button.textContent = label;
-    say("You can send again.");
-  }
-
-  return { isOver: () => until === 0, begin, end };
+  setInterval(draw, 250);
+  return { isOver, show: (next) => (wait = next, draw()) };
 }
