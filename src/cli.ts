@@ -1,4 +1,4 @@
-import { ACCESS_VERSION } from "./access/account.ts";
+import { ACCOUNTS_VERSION } from "./access/account.ts";
 import { AccountStore } from "./access/account_store.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { MEMORY, OpenError, openStore } from "./kv/open.ts";
@@ -49,7 +49,7 @@ async function runHere(
   try {
     const versions = new Versions(store);
     await command({
-      accounts: new AccountStore(store, versions.watch(ACCESS_VERSION), environment),
+      accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
       pets: new PetStore(store, versions.watch(CATALOGUE_VERSION)),
       messages: new MessageStore(store),
     });

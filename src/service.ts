@@ -1,4 +1,4 @@
-import { ACCESS_VERSION } from "./access/account.ts";
+import { ACCOUNTS_VERSION } from "./access/account.ts";
 import { AccountStore } from "./access/account_store.ts";
 import { Gate } from "./access/gate.ts";
 import type { Environment } from "./access/api_key.ts";
@@ -53,11 +53,11 @@ export interface Service {
 export function createService(options: ServiceOptions): Service {
   const { store, environment, publicUrl, signUpIsOpen, operatorToken } = options;
   const versions = new Versions(store, options.maxStalenessMs);
-  const access = versions.watch(ACCESS_VERSION);
+  const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
-  const gate = new Gate({ ...options, versions, access });
+  const gate = new Gate({ ...options, versions, accounts: accountsRow });
   const replies = new ReplyStore(store);
-  const accounts = new AccountStore(store, access, environment);
+  const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, catalogue);
   const messages = new MessageStore(store);
   const stores = { accounts, pets, messages };

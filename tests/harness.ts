@@ -1,4 +1,4 @@
-import { ACCESS_VERSION, type Issued } from "../src/access/account.ts";
+import { ACCOUNTS_VERSION, type Issued } from "../src/access/account.ts";
 import { AccountStore } from "../src/access/account_store.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/access/plans.ts";
 import { InFlight } from "../src/http/in_flight.ts";
@@ -42,7 +42,11 @@ export class Harness implements AsyncDisposable {
     this.store = services.store ??
       new Store(new Connection([kv], { deadline }), { maxChecks, clock });
     const environment = services.environment ?? "staging";
-    this.accounts = new AccountStore(this.store, new Versions(this.store).watch(ACCESS_VERSION), environment);
+    this.accounts = new AccountStore(
+      this.store,
+      new Versions(this.store).watch(ACCOUNTS_VERSION),
+      environment,
+    );
     this.app = createService({
       store: this.store,
       environment,

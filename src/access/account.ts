@@ -41,7 +41,7 @@ export class IssueInDoubt extends StoreUnavailable {
 }
 
 /** The row whose version changes whenever an account does, but for what it has used. */
-export const ACCESS_VERSION: Deno.KvKey = ["versions", "access"];
+export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
 /** Whether the key with this hash opens the account at that time. */
 export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {

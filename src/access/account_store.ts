@@ -36,15 +36,15 @@ export interface AccountState {
  */
 export class AccountStore {
   readonly #store: Store;
-  readonly #access: Watched;
+  readonly #accounts: Watched;
   /** Of the accounts that it makes. */
   readonly #environment: Environment;
   readonly #group: GroupCommit;
 
   /** What it does to accounts shows in the version that is watched. */
-  constructor(store: Store, access: Watched, environment: Environment) {
+  constructor(store: Store, accounts: Watched, environment: Environment) {
     this.#store = store;
-    this.#access = access;
+    this.#accounts = accounts;
     this.#environment = environment;
     this.#group = new GroupCommit(store);
   }
@@ -174,13 +174,13 @@ export class AccountStore {
     return entry && account && account.closedAt === null ? { account, check: entry } : null;
   }
 
-  /** Commits what changes access. */
+  /** Commits what changes accounts. */
   async #commit(build: Build): Promise<CommitResult> {
     const result = await settled(this.#store.commit((operation) => {
       build(operation);
-      touch(operation, this.#access);
+      touch(operation, this.#accounts);
     }));
-    if (result.ok) raise(this.#access, result.versionstamp);
+    if (result.ok) raise(this.#accounts, result.versionstamp);
     return result;
   }
 }

@@ -12,7 +12,7 @@ import { decodeUsage, usageKey } from "./usage_row.ts";
 export interface DirectoryOptions {
   readonly store: Store;
   /** The row whose version changes with every account. */
-  readonly access: Watched;
+  readonly accounts: Watched;
   readonly environment: Environment;
 }
 
@@ -29,7 +29,7 @@ const MAX_QUOTAS = 10_000;
 /** Tells which account an API key opens, from memory as long as no account has changed. */
 export class Directory {
   readonly #store: Store;
-  readonly #access: Watched;
+  readonly #accounts: Watched;
   readonly #environment: Environment;
   /** By Authorization value. */
   readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
@@ -38,9 +38,9 @@ export class Directory {
   readonly #findAccountId: (hash: string) => Promise<string | null>;
   readonly #load: (accountId: string) => Promise<Quota | null>;
 
-  constructor({ store, access, environment }: DirectoryOptions) {
+  constructor({ store, accounts, environment }: DirectoryOptions) {
     this.#store = store;
-    this.#access = access;
+    this.#accounts = accounts;
     this.#environment = environment;
     this.#findAccountId = batched((round) => this.#findAccountIds(round));
     this.#load = batched((round) => this.#loadQuotas(round));
@@ -63,7 +63,7 @@ export class Directory {
   find(authorization: string, now: number): Quota | null | Promise<Quota | null> {
     const claim = this.#claims.get(authorization);
     const quota = claim && this.#quotas.get(claim.accountId);
-    if (claim === undefined || quota?.accessVersion !== this.#access.version) {
+    if (claim === undefined || quota?.accountsVersion !== this.#accounts.version) {
       return this.#lookUp(authorization, now);
     }
     return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
@@ -112,20 +112,20 @@ export class Directory {
   }
 
   async #loadQuotas(round: readonly Waiting<string, Quota | null>[]): Promise<void> {
-    const accessVersion = this.#access.version;
+    const accountsVersion = this.#accounts.version;
     const byId = [...Map.groupBy(round, ({ item }) => item)];
     const entries = await this.#store.getMany(byId.flatMap(([id]) => [accountKey(id), usageKey(id)]));
     byId.forEach(([id, waiting], index) => {
       const [account, usage] = entries.slice(2 * index, 2 * index + 2);
-      tell(waiting, () => account && usage ? this.#keep(id, accessVersion, account, usage) : null);
+      tell(waiting, () => account && usage ? this.#keep(id, accountsVersion, account, usage) : null);
     });
   }
 
-  #keep(id: string, accessVersion: string, accountEntry: Entry, usageEntry: Entry): Quota {
+  #keep(id: string, accountsVersion: string, accountEntry: Entry, usageEntry: Entry): Quota {
     const account = decodeJson<Account>(accountEntry);
     const usage = decodeUsage(usageEntry);
-    const quota = this.#quotas.get(id) ?? new Quota(account, accessVersion);
-    quota.update(account, accessVersion, usage, usageEntry.versionstamp);
+    const quota = this.#quotas.get(id) ?? new Quota(account, accountsVersion);
+    quota.update(account, accountsVersion, usage, usageEntry.versionstamp);
     this.#quotas.set(id, quota);
     return quota;
   }

@@ -54,15 +54,15 @@ export class Gate {
   readonly #versions: Versions;
   readonly #directory: Directory;
   readonly #leases: Leases;
-  readonly #access: Watched;
-  /** That access has the version that was seen last. */
+  readonly #accounts: Watched;
+  /** That the accounts have the version that was seen last. */
   #unchanged: Condition;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
 
   constructor(options: GateOptions) {
     this.#versions = options.versions;
-    this.#access = options.access;
-    this.#unchanged = new Condition(options.access);
+    this.#accounts = options.accounts;
+    this.#unchanged = new Condition(options.accounts);
     this.#directory = new Directory(options);
     this.#leases = new Leases(options);
   }
@@ -126,12 +126,12 @@ export class Gate {
 
   /** Admits a request without a look, where its account has a lease. */
   #admitProvisionally(quota: Quota): Admission | undefined {
-    const admitted = quota.accessVersion === this.#access.version
+    const admitted = quota.accountsVersion === this.#accounts.version
       ? this.#leases.admitAtOnce(quota)
       : undefined;
     if (admitted === undefined) return undefined;
     // Those who are admitted under the same version share a check, so that they can share a commit.
-    if (!this.#unchanged.holds) this.#unchanged = new Condition(this.#access);
+    if (!this.#unchanged.holds) this.#unchanged = new Condition(this.#accounts);
     const { decision, takeBack } = admitted;
     const provisional = new Provisional(this.#unchanged, this.#versions, takeBack);
     return { account: quota.account, decision, provisional };

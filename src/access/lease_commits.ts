@@ -15,7 +15,7 @@ import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 export interface LeasesOptions {
   readonly store: Store;
   /** The row whose version changes with every account. */
-  readonly access: Watched;
+  readonly accounts: Watched;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
 }
@@ -34,13 +34,13 @@ export class LeaseCommits {
   /** Whether nothing is leased for now: everything is being given back, as before a stop. */
   isSettling = false;
   readonly #store: Store;
-  readonly #access: Watched;
+  readonly #accounts: Watched;
   readonly #clock: () => number;
 
-  constructor({ store, access, clock }: LeasesOptions) {
+  constructor({ store, accounts, clock }: LeasesOptions) {
     this.#store = store;
     this.roundTrip = new RoundTrip(store);
-    this.#access = access;
+    this.#accounts = accounts;
     this.#clock = clock;
   }
 
@@ -76,7 +76,7 @@ export class LeaseCommits {
     const unread = quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota)));
     if (unread.length > 0) this.#see(unread, await this.#store.getMany(this.#keysOf(unread)));
     const now = this.#clock();
-    const { version } = this.#access;
+    const { version } = this.#accounts;
     const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Planned => {
       const times = this.timesOf(quota);
       const plan = quota.plan(version, now, this.isSettling ? { ...times, span: 0 } : times);
@@ -94,12 +94,12 @@ export class LeaseCommits {
     return undefined;
   }
 
-  /** Makes all of the changes, or none where one of the rows or the version of access is not as it was planned for. */
-  async #change(changes: readonly Planned[], accessVersion: string): Promise<CommitResult> {
+  /** Makes all of the changes, or none where one of the rows or the version of the accounts is not as it was planned for. */
+  async #change(changes: readonly Planned[], accountsVersion: string): Promise<CommitResult> {
     ROUND_SIZE.observe(changes.length, "leases");
     const started = performance.now();
     const result = await this.#store.commit((operation) => {
-      operation.check({ key: this.#access.key, versionstamp: accessVersion || null });
+      operation.check({ key: this.#accounts.key, versionstamp: accountsVersion || null });
       for (const { quota, basis, plan: { usage, pastDay } } of changes) {
         operation.check({ key: keyOf(quota), versionstamp: basis }).set(keyOf(quota), encodeUsage(usage));
         if (pastDay) operation.set(dayTotalKey(pastDay.day, quota.account.id), encodeJson(pastDay.total));
@@ -110,15 +110,15 @@ export class LeaseCommits {
   }
 
   #keysOf(quotas: readonly Quota[]): Deno.KvKey[] {
-    return [this.#access.key, ...quotas.map(keyOf)];
+    return [this.#accounts.key, ...quotas.map(keyOf)];
   }
 
   /**
-   * Shows quotas their rows, which come after that of access: an account may be gone that was there under its version
+   * Shows quotas their rows, which come after that of the accounts: an account may be gone that was there under its version
    * before. Returns the quotas whose row was not as they knew it.
    */
-  #see(quotas: readonly Quota[], [access, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
-    if (access) raise(this.#access, access.versionstamp);
+  #see(quotas: readonly Quota[], [accounts, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
+    if (accounts) raise(this.#accounts, accounts.versionstamp);
     return quotas.filter((quota, index) => {
       const row = rows[index];
       if (row?.versionstamp === quota.versionstamp) return false;

@@ -61,7 +61,7 @@ export class Leases {
       this.#renew(quota);
       return decision;
     }
-    const decided = quota.waiting.wait(quota.accessVersion);
+    const decided = quota.waiting.wait(quota.accountsVersion);
     if (!quota.others.isAwaited) this.#enqueue(quota);
     return decided;
   }

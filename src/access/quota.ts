@@ -13,8 +13,8 @@ import { WaitingRequests } from "./waiting_requests.ts";
 /** What this process knows of an account and what it has used, and the places of it that it holds. */
 export class Quota {
   account: Account;
-  /** Version of access that the account was read under. */
-  accessVersion: string;
+  /** Version of the accounts that the account was read under. */
+  accountsVersion: string;
   usage: Usage = UNUSED;
   /** Version of the row of usage; "" when that is not known. */
   versionstamp = "";
@@ -28,9 +28,9 @@ export class Quota {
   /** With fewer places left than this, more are leased. */
   #low = 0;
 
-  constructor(account: Account, accessVersion: string) {
+  constructor(account: Account, accountsVersion: string) {
     this.account = account;
-    this.accessVersion = accessVersion;
+    this.accountsVersion = accountsVersion;
   }
 
   /** Whether the row's last version is known. */
@@ -88,13 +88,13 @@ export class Quota {
   }
 
   /**
-   * Gets ready for a commit under this version of access, and plans it: ends leases that are due. Where the account
+   * Gets ready for a commit under this version of the accounts, and plans it: ends leases that are due. Where the account
    * was read under another version, it may have changed: who was recognized under that is turned away, nothing is
    * leased, and strikes from before do not count.
    */
   plan(version: string, now: number, { span, life }: LeaseTimes): UsagePlan {
     const { leases, usage, account: { limits } } = this;
-    const isStale = this.accessVersion !== version;
+    const isStale = this.accountsVersion !== version;
     this.waiting.turnAway(version);
     if (isStale) this.#strikes.forget();
     const waiting = this.waiting.count;
@@ -152,11 +152,11 @@ export class Quota {
   }
 
   /** Takes note of the account's rows as they were read; strikes from before it changed do not count. */
-  update(account: Account, accessVersion: string, usage: Usage, versionstamp: string): void {
+  update(account: Account, accountsVersion: string, usage: Usage, versionstamp: string): void {
     this.see(usage, versionstamp);
-    if (accessVersion !== this.accessVersion) this.#strikes.forget();
+    if (accountsVersion !== this.accountsVersion) this.#strikes.forget();
     this.account = account;
-    this.accessVersion = accessVersion;
+    this.accountsVersion = accountsVersion;
   }
 
   /** Fails those who wait. What was being settled may be settled or not: it is not done again. */

@@ -3,8 +3,8 @@ import type { Decision } from "./limit_headers.ts";
 import type { Refusal } from "./usage.ts";
 
 interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {
-  /** Version of access that its key was recognized under. */
-  readonly accessVersion: string;
+  /** Version of the accounts that its key was recognized under. */
+  readonly accountsVersion: string;
 }
 
 /**
@@ -19,9 +19,9 @@ export class WaitingRequests {
     return this.#waiting.length;
   }
 
-  /** Resolves to what the next commit decides on a request whose key was recognized under this version of access. */
-  wait(accessVersion: string): Promise<Decision | typeof AGAIN> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, accessVersion }));
+  /** Resolves to what the next commit decides on a request whose key was recognized under this version of the accounts. */
+  wait(accountsVersion: string): Promise<Decision | typeof AGAIN> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, accountsVersion }));
   }
 
   /** Admits the first `granted`, who leave `left` places behind them, and refuses the next. */
@@ -39,11 +39,11 @@ export class WaitingRequests {
     );
   }
 
-  /** Has them decided on anew, but for those who were recognized under this version of access, if one is given. */
+  /** Has them decided on anew, but for those who were recognized under this version of the accounts, if one is given. */
   turnAway(version?: string): void {
     const waiting = this.#waiting;
-    this.#waiting = waiting.filter(({ accessVersion }) => accessVersion === version);
-    for (const { accessVersion, resolve } of waiting) if (accessVersion !== version) resolve(AGAIN);
+    this.#waiting = waiting.filter(({ accountsVersion }) => accountsVersion === version);
+    for (const { accountsVersion, resolve } of waiting) if (accountsVersion !== version) resolve(AGAIN);
   }
 
   /** Fails them. */

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { ACCESS_VERSION, accountKey, apiKeyKey } from "../../src/access/account.ts";
+import { accountKey, ACCOUNTS_VERSION, apiKeyKey } from "../../src/access/account.ts";
 import { createApiKey, hashApiKey } from "../../src/access/api_key.ts";
 import { usageKey } from "../../src/access/usage_row.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
@@ -10,7 +10,7 @@ import { call, callAtOnce, tally, upTo } from "./replies.ts";
 /** A request that is charged but for which no handler reads or writes anything. */
 const NOWHERE = "GET /v1/nowhere";
 /** The rows that everybody waits for. */
-const LOOK = [ACCESS_VERSION, ["catalogue"]];
+const LOOK = [ACCOUNTS_VERSION, ["catalogue"]];
 
 Deno.test("Gate costs one look and one commit a request at walking pace", async () => {
   using time = new VirtualTime();
@@ -157,7 +157,7 @@ Deno.test("Gate remembers no header that is longer than a key needs", async () =
 
 for (
   const [maxChecks, commits] of [
-    // A mark, the row of access, and five accounts: with more, a commit to a server would stall.
+    // A mark, the version of the accounts, and five accounts: with more, a commit to a server would stall.
     [10, Array(7).fill(7)],
     [100, [37]],
   ] as const

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
-import { ACCESS_VERSION, type Issued } from "../../src/access/account.ts";
+import { ACCOUNTS_VERSION, type Issued } from "../../src/access/account.ts";
 import { AccountStore } from "../../src/access/account_store.ts";
 import { type Admission, Gate } from "../../src/access/gate.ts";
 import { dayTotalKey } from "../../src/access/day_totals.ts";
@@ -94,7 +94,7 @@ class Process {
     this.gate = new Gate({
       store,
       versions,
-      access: versions.watch(ACCESS_VERSION),
+      accounts: versions.watch(ACCOUNTS_VERSION),
       environment: "staging",
       clock,
     });
@@ -158,7 +158,7 @@ class World {
       maxChecks: 10,
       clock: () => this.#wall(),
     });
-    this.operator = new AccountStore(store, new Versions(store).watch(ACCESS_VERSION), "staging");
+    this.operator = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), "staging");
   }
 
   async setUp(): Promise<void> {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { ACCESS_VERSION, type Account } from "../../src/access/account.ts";
+import { type Account, ACCOUNTS_VERSION } from "../../src/access/account.ts";
 import type { AccountStore } from "../../src/access/account_store.ts";
 import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
 import { reset } from "../../src/access/usage.ts";
@@ -144,7 +144,7 @@ for (const [change, apply, told, next] of CHANGES) {
   }
 }
 
-const LOOK = [ACCESS_VERSION, ["catalogue"]];
+const LOOK = [ACCOUNTS_VERSION, ["catalogue"]];
 
 Deno.test("Gate.enter() costs whoever changes something no look beside its commit, while it has a lease", async (t) => {
   const costs: Record<string, [reads: Deno.KvKey[][], commits: number]> = {

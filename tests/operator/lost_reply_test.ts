@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { ACCESS_VERSION, type Issued } from "../../src/access/account.ts";
+import { ACCOUNTS_VERSION, type Issued } from "../../src/access/account.ts";
 import { AccountStore } from "../../src/access/account_store.ts";
 import { hashApiKey } from "../../src/access/api_key.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
@@ -29,7 +29,7 @@ async function openRemote(): Promise<{ kv: FakeKv; existing: Issued }> {
   const handle = kv.connect({ read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) });
   await handle.atomic().set(["schema"], encodeJson({ version: 1 })).commit();
   const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => NOON });
-  const accounts = new AccountStore(store, new Versions(store).watch(ACCESS_VERSION), "staging");
+  const accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), "staging");
   const account = {
     name: "a",
     plan: "free",

@@ -1,5 +1,5 @@
 import { assertExists } from "@std/assert";
-import { ACCESS_VERSION } from "../../src/access/account.ts";
+import { ACCOUNTS_VERSION } from "../../src/access/account.ts";
 import { AccountStore } from "../../src/access/account_store.ts";
 import type { Usage } from "../../src/access/usage.ts";
 import { openStore } from "../../src/kv/open.ts";
@@ -84,7 +84,7 @@ export class TemporaryStore implements AsyncDisposable {
 
   async #use<T>(use: (accounts: AccountStore) => Promise<T>): Promise<T> {
     const store = await openStore(this.kvPath, { clock: Date.now, create: true });
-    const result = await use(new AccountStore(store, new Versions(store).watch(ACCESS_VERSION), "staging"));
+    const result = await use(new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), "staging"));
     await store.close();
     return result;
   }
