@@ -1,10 +1,14 @@
 import { errorRecord, type Log } from "./http/log.ts";
+import { pause } from "./kv/deadline.ts";
 
 /** Removes some of what has expired by `now` (ms since the epoch); resolves to whether there may be more. */
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;
 const MAX_STEPS = 1_000;
+/** How long KV is left to requests after a step: as a multiple of that, and in ms at most. */
+const REST = 3;
+const LONGEST_REST = 500;
 
 /** Runs every sweep once a minute, in small steps: by a timer, and after requests where timers sleep between them. */
 export class Sweeper {
@@ -52,7 +56,9 @@ export async function sweepAll(
   for (const sweep of sweeps) {
     try {
       for (let step = 0; step < MAX_STEPS && !stopped(); step++) {
-        if (!await sweep(now)) break;
+        const started = performance.now();
+        if (!await sweep(now) || stopped()) break;
+        await pause(Math.min(REST * (performance.now() - started), LONGEST_REST));
       }
     } catch (error) {
       log.error(errorRecord(error, now, "sweep"));

@@ -10,6 +10,7 @@ function logTo(errors: ErrorRecord[]): Log {
 }
 
 Deno.test("sweepAll() takes as many steps as there is more, within bounds, and goes on after a failure", async () => {
+  using time = new VirtualTime();
   const steps: unknown[] = [];
   const errors: ErrorRecord[] = [];
   const sweeps: Sweep[] = [
@@ -18,12 +19,28 @@ Deno.test("sweepAll() takes as many steps as there is more, within bounds, and g
     () => Promise.resolve(steps.push("endless") > 0),
   ];
 
-  await sweepAll(sweeps, NOON, logTo(errors));
+  await time.until(sweepAll(sweeps, NOON, logTo(errors)), 10_000);
 
   assertEquals(steps, [...new Array(3).fill(["one", NOON]), ...new Array(1_000).fill("endless")]);
   assertEquals(errors.map(({ at: _, ...record }) => record), [
     { time: "2027-01-15T12:00:00.000Z", id: "", route: "sweep", error: "TypeError" },
   ]);
+});
+
+Deno.test("sweepAll() leaves KV to requests after each step, for three times as long, but no longer than half a second", async () => {
+  using time = new VirtualTime();
+  const begun: number[] = [];
+  const lengths = [10, 100, 1_000, 1];
+  const sweep = async () => {
+    const length = lengths[begun.push(time.now) - 1];
+    await new Promise((resolve) => setTimeout(resolve, length));
+    return begun.length < lengths.length;
+  };
+
+  await time.until(sweepAll([sweep], NOON, logTo([])), 10_000);
+
+  assertEquals(begun, [0, 40, 440, 1_940]);
+  assertEquals(time.now, 1_941);
 });
 
 Deno.test("createService() has swept what has expired of every kind", async () => {

@@ -55,7 +55,9 @@ export class LeaseCommits {
    * others.
    */
   async commit(quotas: readonly Quota[], leaveAside: (quota: Quota) => void): Promise<void> {
-    let together = quotas;
+    // There are two of an account that the directory forgot while it was active: one would overwrite the other.
+    let together: readonly Quota[] = [...new Map(quotas.map((quota) => [quota.account.id, quota])).values()];
+    quotas.filter((quota) => !together.includes(quota)).forEach(leaveAside);
     try {
       await retried(async () => {
         const conflicting = await this.#attempt(together);

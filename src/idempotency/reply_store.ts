@@ -37,6 +37,7 @@ const REPLIES = "idempotency";
 const EXPIRIES = "idempotency_by_expiry";
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
+/** To a KV that may be far away; to one on this machine, they would keep requests waiting. */
 const COMMITS_AT_ONCE = 10;
 
 /** First replies by idempotency key, and their removal once expired. Throws StoreUnavailable when KV fails. */
@@ -60,10 +61,10 @@ export class ReplyStore {
       await this.#store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });
   }
 
-  /** Removes in each commit as many as it can check, in several at a time: KV may be far away. */
+  /** Removes in each commit as many as it can check. */
   async #sweepReplies(now: number): Promise<boolean> {
-    const { maxChecks } = this.#store;
-    const limit = COMMITS_AT_ONCE * maxChecks;
+    const { maxChecks, isLocal } = this.#store;
+    const limit = maxChecks * (isLocal ? 1 : COMMITS_AT_ONCE);
     const expired = await this.#store.list({ start: [EXPIRIES], end: [EXPIRIES, now] }, limit);
     const starts = Array.from({ length: Math.ceil(expired.length / maxChecks) }, (_, i) => i * maxChecks);
     const removed = await Promise.all(

@@ -24,6 +24,9 @@ interface Doubt {
 }
 
 const COMMITS = "commits";
+/** Where the marks of all processes are. */
+export const MARKS_START: Deno.KvKey = [COMMITS];
+export const MARKS_END: Deno.KvKey = [COMMITS, "~"];
 const ABANDONED_AFTER = 24 * 3_600_000;
 
 /**
@@ -72,19 +75,17 @@ export class Marks {
   }
 
   /**
-   * Removes up to `limit` marks that no commit has set for a day: their processes were killed. Resolves to
-   * whether there may be more.
+   * Removes up to `limit` of the marks in these pages that no commit has set for a day: their processes were killed.
+   * Resolves to whether there may be more.
    */
-  async sweep(limit: number): Promise<boolean> {
+  async sweep(marks: AsyncIterable<readonly Entry[]>, limit: number): Promise<boolean> {
     const now = this.#clock();
-    const abandoned = await this.#connection.read(async (kv) => {
-      const found: Entry[] = [];
-      for await (const entry of kv.list({ prefix: [COMMITS] })) {
-        if (found.length === limit) break;
-        if (now - decodeJson<Mark>(entry).at > ABANDONED_AFTER) found.push(entry);
-      }
-      return found;
-    });
+    const abandoned: Entry[] = [];
+    for await (const page of marks) {
+      abandoned.push(...page.filter((entry) => now - decodeJson<Mark>(entry).at > ABANDONED_AFTER));
+      if (abandoned.length >= limit) break;
+    }
+    abandoned.splice(limit);
     if (abandoned.length === 0) return false;
     await this.commit((operation) => {
       for (const { key, versionstamp } of abandoned) operation.check({ key, versionstamp }).delete(key);

@@ -1,7 +1,7 @@
 import type { Build, CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { Marks } from "./marks.ts";
+import { Marks, MARKS_END, MARKS_START } from "./marks.ts";
 import { type Entry, getRows } from "./row.ts";
 
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
@@ -103,7 +103,7 @@ export class Store {
 
   /** Removes some of what killed processes left of their commits; resolves to whether there may be more. */
   sweep(): Promise<boolean> {
-    return this.#marks.sweep(this.maxChecks);
+    return this.#marks.sweep(this.pages(MARKS_START, MARKS_END), this.maxChecks);
   }
 
   /** Closes the KV; drain first. */

@@ -52,6 +52,17 @@ Deno.test("sweep() removes what has expired, in ten commits a step, each of what
   assertEquals((await replies.find(nameOf(99), NOW)).reply, replyUntil(NOW));
 });
 
+Deno.test("sweep() keeps a KV on this machine no longer than one commit a step", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const replies = repliesOn(kv, 11);
+  for (let number = 0; number < 15; number++) await save(kv, nameOf(number), NOW - 1 - number);
+
+  const steps: unknown[] = [];
+  for (let step = 0; step < 2; step++) steps.push([await replies.sweep(NOW), ...await countRows(kv)]);
+
+  assertEquals(steps, [[true, 5, 5], [false, 0, 0]]);
+});
+
 Deno.test("sweep() begins with the reply that expired first", async () => {
   using kv = await Deno.openKv(":memory:");
   const numbers = Array.from({ length: 11 }, (_, number) => number);
