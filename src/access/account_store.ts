@@ -1,4 +1,4 @@
-import { AGAIN, retried } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
 import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";

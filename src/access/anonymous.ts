@@ -1,5 +1,5 @@
 import { BoundedMap } from "../kv/bounded_map.ts";
-import type { Decision } from "./limit_headers.ts";
+import type { Decision } from "./decision.ts";
 
 const LIMIT = 60;
 const MINUTE = 60_000;

@@ -1,4 +1,5 @@
-import { AGAIN, retried, StoreUnavailable } from "../kv/deadline.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeJson, encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { dayOf, type Usage } from "./usage.ts";

@@ -1,7 +1,7 @@
 import { ApiError, problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
-import { AGAIN, retried } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import type { Versions } from "../kv/versions.ts";
 import { Condition, type Watched } from "../kv/watched.ts";
 import type { Account } from "./account.ts";
@@ -11,7 +11,7 @@ import { bearerToken } from "./api_key.ts";
 import { Directory, type DirectoryOptions } from "./directory.ts";
 import type { LeasesOptions } from "./lease_commits.ts";
 import { Leases } from "./leases.ts";
-import type { Decision } from "./limit_headers.ts";
+import type { Decision } from "./decision.ts";
 import { Provisional } from "./provisional.ts";
 import type { Quota } from "./quota.ts";
 import type { Usage } from "./usage.ts";

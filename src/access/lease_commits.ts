@@ -1,5 +1,5 @@
 import type { CommitResult } from "../kv/commit.ts";
-import { AGAIN, retried } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";

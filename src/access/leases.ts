@@ -1,7 +1,7 @@
 import { batched } from "../kv/batcher.ts";
-import type { AGAIN } from "../kv/deadline.ts";
+import type { AGAIN } from "../kv/retried.ts";
 import type { Store } from "../kv/store.ts";
-import type { Decision } from "./limit_headers.ts";
+import type { Decision } from "./decision.ts";
 import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
 import type { Quota } from "./quota.ts";
 

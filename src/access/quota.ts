@@ -1,7 +1,7 @@
 import { BANS } from "../metrics/metrics.ts";
 import type { Account } from "./account.ts";
 import { type HeldLease, HeldLeases, type LeaseTimes } from "./lease.ts";
-import { decide, type Decision } from "./limit_headers.ts";
+import { decide, type Decision } from "./decision.ts";
 import { Others } from "./others.ts";
 import { Pace } from "./pace.ts";
 import type { Limits } from "./plans.ts";

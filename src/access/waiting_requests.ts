@@ -1,5 +1,5 @@
-import { AGAIN } from "../kv/deadline.ts";
-import type { Decision } from "./limit_headers.ts";
+import { AGAIN } from "../kv/retried.ts";
+import type { Decision } from "./decision.ts";
 import type { Refusal } from "./usage.ts";
 
 interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {

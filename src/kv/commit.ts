@@ -1,4 +1,5 @@
-import { pause, StoreUnavailable } from "./deadline.ts";
+import { StoreUnavailable } from "./deadline.ts";
+import { pause } from "./retried.ts";
 import type { Entry } from "./row.ts";
 
 /** Puts checks and changes into an atomic operation. */

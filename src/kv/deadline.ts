@@ -30,37 +30,3 @@ export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<
     clearTimeout(timer);
   }
 }
-
-/** What an attempt returns that came to nothing and is worth repeating. */
-export const AGAIN: unique symbol = Symbol("again");
-
-const MAX_PAUSE = 20;
-
-/**
- * Repeats an attempt for as long as it returns AGAIN, each time after a random pause; no new attempt starts
- * once KV_DEADLINE has passed.
- *
- * @throws {StoreUnavailable} when that time is spent.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * let attempts = 0;
- * assertEquals(await retried(() => Promise.resolve(++attempts < 3 ? AGAIN : "done")), "done");
- * ```
- */
-export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Promise<T> {
-  const started = performance.now();
-  for (let attempts = 1; performance.now() - started <= KV_DEADLINE; attempts++) {
-    const result = await attempt();
-    if (result !== AGAIN) return result;
-    await pause(Math.random() * Math.min(attempts, MAX_PAUSE));
-  }
-  throw new StoreUnavailable("Too many conflicting writes");
-}
-
-/** Resolves after so many ms. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}

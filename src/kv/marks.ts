@@ -1,7 +1,8 @@
 import { KV_CONFLICTS } from "../metrics/metrics.ts";
 import { type Build, CommitInDoubt, type CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
-import { AGAIN, retried, StoreUnavailable } from "./deadline.ts";
+import { StoreUnavailable } from "./deadline.ts";
+import { AGAIN, retried } from "./retried.ts";
 import { decodeJson, encodeJson, type Entry, getRows, versionstampOf } from "./row.ts";
 
 /** A mark: which commit set it, and when (ms since the epoch). */

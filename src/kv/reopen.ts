@@ -1,4 +1,5 @@
-import { KV_DEADLINE, pause, withDeadline } from "./deadline.ts";
+import { KV_DEADLINE, withDeadline } from "./deadline.ts";
+import { pause } from "./retried.ts";
 
 const KNOCK_INTERVAL = 500;
 const KNOCK_TIMEOUT = 3_000;

@@ -1,5 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { AGAIN, retried } from "./deadline.ts";
+import { AGAIN, retried } from "./retried.ts";
 import { againIfLocked } from "./marks.ts";
 import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
 

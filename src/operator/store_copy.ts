@@ -1,6 +1,6 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { Connection } from "../kv/connection.ts";
-import { AGAIN, retried } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { requireSchema } from "../kv/schema.ts";
 import { CommandError } from "./terminal.ts";
 

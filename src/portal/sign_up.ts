@@ -5,7 +5,7 @@ import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { stringField } from "../http/validation.ts";
-import { AGAIN, retried } from "../kv/deadline.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { refuseIdempotencyKey } from "./account_routes.ts";

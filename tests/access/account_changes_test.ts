@@ -5,7 +5,7 @@ import { leaseTimes } from "../../src/access/lease.ts";
 import { PLAN_LIMITS } from "../../src/access/plans.ts";
 import { Quota } from "../../src/access/quota.ts";
 import { pardon, reset, roll, UNUSED } from "../../src/access/usage.ts";
-import { AGAIN } from "../../src/kv/deadline.ts";
+import { AGAIN } from "../../src/kv/retried.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";

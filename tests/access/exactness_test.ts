@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/kv/retried.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";

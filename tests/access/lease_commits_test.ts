@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../src/access/account.ts";
 import { LeaseCommits } from "../../src/access/lease_commits.ts";
 import { Quota } from "../../src/access/quota.ts";
-import { AGAIN } from "../../src/kv/deadline.ts";
+import { AGAIN } from "../../src/kv/retried.ts";
 import { Versions } from "../../src/kv/versions.ts";
 import { Harness } from "../harness.ts";
 

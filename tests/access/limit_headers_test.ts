@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { decide, refusedResponse, withLimitHeaders } from "../../src/access/limit_headers.ts";
+import { decide } from "../../src/access/decision.ts";
+import { refusedResponse, withLimitHeaders } from "../../src/access/limit_headers.ts";
 import { shared } from "../../src/http/response.ts";
 import type { Limits } from "../../src/access/plans.ts";
 import { type Refusal, UNUSED, type Usage } from "../../src/access/usage.ts";

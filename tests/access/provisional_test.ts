@@ -3,7 +3,7 @@ import { type Account, ACCOUNTS_VERSION } from "../../src/access/account.ts";
 import type { AccountStore } from "../../src/access/account_store.ts";
 import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
 import { reset } from "../../src/access/usage.ts";
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/kv/retried.ts";
 import { ADMITTED } from "../../src/metrics/metrics.ts";
 import { type HarnessOptions, type HarnessRequest, NOON } from "../harness.ts";
 import { carryOut, type Commit, fail } from "../kv/disturbed_kv.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, OutOfTime } from "../../src/http/deadlines.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/http/in_flight.ts";
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/kv/retried.ts";
 import { Harness } from "../harness.ts";
 import { type CommitResult, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";

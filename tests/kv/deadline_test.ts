@@ -1,12 +1,6 @@
 import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
-import {
-  AGAIN,
-  DeadlineExceeded,
-  pause,
-  retried,
-  StoreUnavailable,
-  withDeadline,
-} from "../../src/kv/deadline.ts";
+import { DeadlineExceeded, StoreUnavailable, withDeadline } from "../../src/kv/deadline.ts";
+import { AGAIN, pause, retried } from "../../src/kv/retried.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { hang } from "./disturbed_kv.ts";
 

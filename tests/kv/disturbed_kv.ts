@@ -1,4 +1,4 @@
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/kv/retried.ts";
 
 /** What a commit resolves to. */
 export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
-import { AGAIN, retried, StoreUnavailable } from "../../src/kv/deadline.ts";
+import { StoreUnavailable } from "../../src/kv/deadline.ts";
+import { AGAIN, retried } from "../../src/kv/retried.ts";
 import type { Change } from "../../src/kv/change.ts";
 import type { CommitResult } from "../../src/kv/commit.ts";
 import { decodeJson, encodeJson } from "../../src/kv/row.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/kv/retried.ts";
 import { assertAlive } from "./expectations.ts";
 import { RawConnection, rawRequest } from "./raw_connection.ts";
 import type { ServerProcess } from "./server_process.ts";
