@@ -1,7 +1,7 @@
 import { AGAIN, retried } from "../kv/retried.ts";
 import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
-import { type Build, CommitInDoubt, type CommitResult, settled } from "../kv/commit.ts";
+import { type Build, certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, touch, type Watched } from "../kv/watched.ts";
@@ -72,7 +72,7 @@ export class AccountStore {
         [apiKeyKey(key.keyHash), encodeJson(id)],
       ],
     };
-    return issued({ account, apiKey }, settled(this.#group.commit(both(made, along(account)))));
+    return issued({ account, apiKey }, certain(this.#group.commit(both(made, along(account)))));
   }
 
   /** The account with this id and what it has used; null where there is none. */
@@ -176,7 +176,7 @@ export class AccountStore {
 
   /** Commits what changes accounts. */
   async #commit(build: Build): Promise<CommitResult> {
-    const result = await settled(this.#store.commit((operation) => {
+    const result = await certain(this.#store.commit((operation) => {
       build(operation);
       touch(operation, this.#accounts);
     }));

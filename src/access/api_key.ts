@@ -4,7 +4,11 @@ import { crc32 } from "node:zlib";
 /** Where a service runs; a key of one environment is not valid in the other. */
 export type Environment = "production" | "staging";
 
-const PREFIX: Readonly<Record<Environment, string>> = { production: "as_live_", staging: "as_test_" };
+/** What API keys begin with. */
+export const KEY_PREFIXES: Readonly<Record<Environment, string>> = {
+  production: "as_live_",
+  staging: "as_test_",
+};
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
@@ -27,13 +31,13 @@ export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
  * ```
  */
 export function createApiKey(environment: Environment): string {
-  const body = PREFIX[environment] + randomBase62(RANDOM_LENGTH);
+  const body = KEY_PREFIXES[environment] + randomBase62(RANDOM_LENGTH);
   return body + checksum(body);
 }
 
 /** Whether the text has the form and checksum of a key of this environment; a typo is known without a read. */
 export function isApiKey(text: string, environment: Environment): boolean {
-  if (!API_KEY.test(text) || !text.startsWith(PREFIX[environment])) return false;
+  if (!API_KEY.test(text) || !text.startsWith(KEY_PREFIXES[environment])) return false;
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 

@@ -55,7 +55,7 @@ export class Gate {
   readonly #directory: Directory;
   readonly #leases: Leases;
   readonly #accounts: Watched;
-  /** That the accounts have the version that was seen last. */
+  /** Holds while the accounts have the version that was seen last. */
   #unchanged: Condition;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
 
@@ -111,7 +111,7 @@ export class Gate {
     if (!quota?.isKnown) return usage;
     // While a commit is on its way the row may tell of leases that are not held yet.
     const isNews = versionstamp > quota.versionstamp && !this.#leases.isBusy(quota);
-    return quota.leases.giveBackTo(isNews ? usage : quota.usage);
+    return quota.leases.usageWithoutLeases(isNews ? usage : quota.usage);
   }
 
   /** How many leases are held, and how many places are left in them. */

@@ -85,18 +85,21 @@ export class HeldLeases {
     if (taken) this.#current.push(taken);
   }
 
-  /** Gives back a place that was handed out; by a commit, for its lease may have been settled meanwhile. */
+  /**
+   * Gives back a place that was handed out: as a lease that has one left, but counts as none leased, for its own may
+   * have been settled meanwhile.
+   */
   giveBack(lease: HeldLease): void {
     this.#ending = [...this.#ending, { ...lease, size: 0, left: 1 }];
   }
 
   /** The usage as it will be when the leases are given back that hand out nothing any more. */
-  giveBackEnding(usage: Usage): Usage {
+  usageOnceSettled(usage: Usage): Usage {
     return this.#ending.reduce(settle, usage);
   }
 
   /** The usage as it would be if every lease were given back. */
-  giveBackTo(usage: Usage): Usage {
+  usageWithoutLeases(usage: Usage): Usage {
     return [...this.#current, ...this.#ending].reduce(settle, usage);
   }
 

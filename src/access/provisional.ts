@@ -2,7 +2,7 @@ import { ApiError } from "../http/error.ts";
 import type { Versions } from "../kv/versions.ts";
 import { type Condition, Outdated } from "../kv/watched.ts";
 
-/** What makes an admission provisional: nobody has looked whether an account has changed since somebody did. */
+/** An admission by what is in memory, without a look: a commit or a look has to confirm it. */
 export class Provisional {
   /** For the commits that are made for the request. */
   readonly check: Condition;

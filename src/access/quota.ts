@@ -113,7 +113,7 @@ export class Quota {
 
   /** Takes over the plan, and the version of the row if that was changed; answers those who waited. */
   apply(plan: UsagePlan, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
-    const { wish, usage, limits, granted, refusals, ahead } = plan;
+    const { settled, usage, limits, granted, refusals, ahead } = plan;
     // A later version may have been seen while this one was on its way.
     if (versionstamp !== undefined && versionstamp > this.versionstamp) {
       if (usage.bannedUntil > this.usage.bannedUntil) BANS.add(1);
@@ -124,7 +124,7 @@ export class Quota {
     const { epoch, minute } = usage;
     const takenAt = performance.now();
     const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
-    this.leases.replace(wish.settled, lease);
+    this.leases.replace(settled, lease);
     const until = this.#pace.within(renewal);
     this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;
     this.#strikes.seeWritten();
@@ -199,7 +199,7 @@ export class Quota {
     return true;
   }
 
-  /** Has those who wait go on, where other processes may give back before long what they hold. */
+  /** Whether those who wait go on waiting: other processes may give back before long what they hold. */
   #awaitOthers(usage: Usage, window: "minute" | "day", now: number): boolean {
     const windowEnd = window === "day" ? dayEnd(usage) : minuteEnd(usage);
     return this.#mayComeBack(usage, window, now) && this.others.awaitUntil(windowEnd);
@@ -207,6 +207,6 @@ export class Quota {
 
   #decision(refusal: Refusal | undefined, left: number, now: number, usage: Usage, limits: Limits): Decision {
     // What is on its way back is not used; but whoever is refused did not get any of it.
-    return decide(refusal ? usage : this.leases.giveBackEnding(usage), limits, left, refusal, now);
+    return decide(refusal ? usage : this.leases.usageOnceSettled(usage), limits, left, refusal, now);
   }
 }

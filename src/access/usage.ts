@@ -22,7 +22,7 @@ export interface Usage {
   /** Of those of the day, how many are in leases and may come back. */
   readonly leasedToday: number;
   /** Until when nothing is leased, because a window is full: what comes back is for those who wait. */
-  readonly exactUntil: number;
+  readonly noLeasesUntil: number;
   /** Requests refused in the minute. */
   readonly strikes: number;
   /** Requests refused in the day, at least. */
@@ -43,7 +43,7 @@ export const UNUSED: Usage = {
   usedToday: 0,
   leased: 0,
   leasedToday: 0,
-  exactUntil: 0,
+  noLeasesUntil: 0,
   strikes: 0,
   refusedToday: 0,
   bannedUntil: 0,
@@ -104,7 +104,7 @@ export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, n
   if (current.bannedUntil > now) return { usage: current, granted: 0, ahead: 0, refusal: "ban" };
   const free = freePlaces(current, limits);
   const granted = Math.min(waiting, free);
-  const spare = current.exactUntil > now ? 0 : Math.min(ahead, Math.floor((free - granted) / 4));
+  const spare = current.noLeasesUntil > now ? 0 : Math.min(ahead, Math.floor((free - granted) / 4));
   const taken = granted + spare;
   const after = {
     ...current,
@@ -115,8 +115,8 @@ export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, n
   };
   if (waiting < free) return { usage: after, granted, ahead: spare, refusal: undefined };
   const refusal = after.usedToday >= limits.day ? "day" : "minute";
-  const exactUntil = refusal === "day" ? dayEnd(after) : minuteEnd(after);
-  return { usage: { ...after, exactUntil }, granted, ahead: 0, refusal };
+  const noLeasesUntil = refusal === "day" ? dayEnd(after) : minuteEnd(after);
+  return { usage: { ...after, noLeasesUntil }, granted, ahead: 0, refusal };
 }
 
 /** How many requests both windows have room for. */
@@ -166,7 +166,7 @@ export function roll(usage: Usage, now: number): Usage {
     ...(isBack ? { epoch: usage.epoch + 1, leased: 0, leasedToday: 0 } : {}),
     minute,
     movedFrom: isBack ? Math.max(usage.movedFrom, usage.minute) : usage.movedFrom,
-    exactUntil: Math.min(usage.exactUntil, dayEnd({ minute })),
+    noLeasesUntil: Math.min(usage.noLeasesUntil, dayEnd({ minute })),
     bannedUntil: Math.min(usage.bannedUntil, now + LONGEST_BAN),
   };
 }

@@ -19,13 +19,14 @@ export interface Wish extends Demand {
   readonly settled: readonly Lease[];
   /** Refusals that are not written yet. */
   readonly strikes: number;
-  /** Has those without a place wait for what other processes hold of a full window; false where that is no use. */
+  /** Whether those without a place wait for what other processes hold of a full window. */
   readonly awaitOthers: (usage: Usage, window: "minute" | "day") => boolean;
 }
 
 /** What a commit makes of an account's usage, and of those who wait. */
 export interface UsagePlan {
-  readonly wish: Wish;
+  /** Leases that it settles. */
+  readonly settled: readonly Lease[];
   readonly usage: Usage;
   /** Limits that it was made under. */
   readonly limits: Limits;
@@ -57,7 +58,7 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
   const struck = taken.refusal === "ban" ? 0 : (refusals.indexOf("ban") + 1 || refusals.length);
   const after = struck > 0 ? strike(taken.usage, limits, struck, now) : taken.usage;
   return {
-    wish,
+    settled,
     usage: after,
     limits,
     // That time has passed is no change: whoever reads the row knows it too.

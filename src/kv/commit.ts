@@ -18,16 +18,16 @@ export class CommitInDoubt extends StoreUnavailable {
    *
    * @throws {StoreUnavailable}
    */
-  readonly settle: () => Promise<CommitResult>;
+  readonly findOut: () => Promise<CommitResult>;
 
-  constructor(settle: () => Promise<CommitResult>, cause: unknown) {
+  constructor(findOut: () => Promise<CommitResult>, cause: unknown) {
     super("It is not known whether the commit applied", { cause });
-    this.settle = settle;
+    this.findOut = findOut;
   }
 }
 
-const SETTLE_TIME = 10_000;
-const SETTLE_PAUSE = 500;
+const PATIENCE = 10_000;
+const PAUSE = 500;
 
 /**
  * What a commit comes to, also where it is in doubt at first: for ten seconds it is tried anew to find that out.
@@ -35,15 +35,15 @@ const SETTLE_PAUSE = 500;
  * @throws {CommitInDoubt} when it cannot be found out.
  * @throws {StoreUnavailable} when it was not carried out.
  */
-export async function settled(commit: Promise<CommitResult>): Promise<CommitResult> {
+export async function certain(commit: Promise<CommitResult>): Promise<CommitResult> {
   try {
     return await commit;
   } catch (error) {
     if (!(error instanceof CommitInDoubt)) throw error;
-    for (const end = performance.now() + SETTLE_TIME; performance.now() < end;) {
-      const result = await error.settle().catch(() => undefined);
+    for (const end = performance.now() + PATIENCE; performance.now() < end;) {
+      const result = await error.findOut().catch(() => undefined);
       if (result) return result;
-      await pause(SETTLE_PAUSE);
+      await pause(PAUSE);
     }
     throw error;
   }

@@ -21,7 +21,7 @@ interface Slot {
 interface Doubt {
   readonly slot: Slot;
   readonly commit: number;
-  settled?: Promise<CommitResult>;
+  found?: Promise<CommitResult>;
 }
 
 const COMMITS = "commits";
@@ -97,7 +97,7 @@ export class Marks {
   /** A slot that no commit is on its way with. */
   async #acquire(): Promise<Slot> {
     const doubt = this.#free.length === 0 ? this.#doubts.at(-1) : undefined;
-    if (doubt !== undefined) await this.#settle(doubt);
+    if (doubt !== undefined) await this.#findOut(doubt);
     return this.#free.pop() ?? await this.#open();
   }
 
@@ -144,17 +144,17 @@ export class Marks {
       }
       const doubt = { slot, commit };
       this.#doubts.push(doubt);
-      throw new CommitInDoubt(() => this.#settle(doubt), error);
+      throw new CommitInDoubt(() => this.#findOut(doubt), error);
     }
   }
 
   /** What became of a commit in doubt; frees its slot. Tried again at the next call when it fails. */
-  #settle(doubt: Doubt): Promise<CommitResult> {
-    doubt.settled ??= this.#fence(doubt).catch((error) => {
-      delete doubt.settled;
+  #findOut(doubt: Doubt): Promise<CommitResult> {
+    doubt.found ??= this.#fence(doubt).catch((error) => {
+      delete doubt.found;
       throw error;
     });
-    return doubt.settled;
+    return doubt.found;
   }
 
   async #fence(doubt: Doubt): Promise<CommitResult> {

@@ -84,7 +84,7 @@ export function toJson({ id, name, categoryId, status }: Pet): string {
 }
 
 /** What a status must be, in words. */
-export const EXPECTED_STATUS = "one of available, pending, sold";
+export const EXPECTED_STATUS: string = `one of ${PET_STATUSES.join(", ")}`;
 
 /** Whether the value is an availability status. */
 export function isPetStatus(value: unknown): value is PetStatus {

@@ -2,7 +2,7 @@ import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
 import { type Gate, invalidApiKey } from "../access/gate.ts";
 import { bearerToken, hashApiKey } from "../access/api_key.ts";
-import { readDayTotals } from "../access/day_totals.ts";
+import { DAYS_KEPT, readDayTotals } from "../access/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
 import { ApiError } from "../http/error.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
@@ -12,7 +12,7 @@ import type { Store } from "../kv/store.ts";
 
 const PATH = "/v1/account";
 const GRACE_SECONDS = { min: 0, max: 7 * 86_400 };
-const DAYS = { min: 1, max: 90, otherwise: 30 };
+const DAYS = { min: 1, max: DAYS_KEPT, otherwise: 30 };
 const DAY = 86_400_000;
 
 /** What an account can see and do about itself, by its key. */

@@ -42,15 +42,21 @@ function visits(
 
 type Demand = readonly [waiting: number, ahead: number];
 type Got = readonly [granted: number, ahead: number, refusal?: Refusal];
-type Counts = readonly [used: number, today: number, leased: number, leasedToday: number, exactUntil: number];
+type Counts = readonly [
+  used: number,
+  today: number,
+  leased: number,
+  leasedToday: number,
+  noLeasesUntil: number,
+];
 
 /** What a take gives, the usage before it as far as it is not unused, and what is counted after it. */
 const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Counts])[] = [
   ["counts places in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
-  ["leases what it is asked for", { exactUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
+  ["leases what it is asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
   ["leases a quarter of what remains", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
   ["leases beside what is leased", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
-  ["leases nothing until a full window ends", { exactUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
+  ["leases nothing until a full window ends", { noLeasesUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
   ["ends leasing with a minute's last place", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
   ["ends leasing with a day's last", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
   ["names the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
@@ -65,8 +71,8 @@ for (const [name, before, [waiting, ahead], [granted, spare, refusal], counts] o
 
     const taken = take(usage, { minute: 60, day: 100 }, { waiting, ahead }, NOON);
 
-    const [used, usedToday, leased, leasedToday, exactUntil] = counts;
-    const after = { ...usage, used, usedToday, leased, leasedToday, exactUntil };
+    const [used, usedToday, leased, leasedToday, noLeasesUntil] = counts;
+    const after = { ...usage, used, usedToday, leased, leasedToday, noLeasesUntil };
     assertEquals(taken, { granted, ahead: spare, refusal, usage: after });
   });
 }
@@ -164,14 +170,20 @@ Deno.test("roll() opens the windows that have begun", () => {
 });
 
 Deno.test("roll() moves windows back with their counts that a clock had put far ahead", () => {
-  const before = { ...used, strikes: 3, refusedToday: 4, exactUntil: NOON + 1, bannedUntil: NOON + 9 * DAY };
-  const far = { ...before, minute: NOON + 9 * DAY, exactUntil: NOON + 10 * DAY };
+  const before = {
+    ...used,
+    strikes: 3,
+    refusedToday: 4,
+    noLeasesUntil: NOON + 1,
+    bannedUntil: NOON + 9 * DAY,
+  };
+  const far = { ...before, minute: NOON + 9 * DAY, noLeasesUntil: NOON + 10 * DAY };
   const [near, movedFrom] = [NOON - 5 * MINUTE - 1, far.minute];
 
   const unleased = { epoch: used.epoch + 1, leased: 0, leasedToday: 0 };
   const moved = { ...unleased, minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: near + DAY };
   assertEquals(roll(before, near), { ...before, ...moved });
-  const back = { ...unleased, minute: NOON, movedFrom, exactUntil: MIDNIGHT, bannedUntil: NOON + DAY };
+  const back = { ...unleased, minute: NOON, movedFrom, noLeasesUntil: MIDNIGHT, bannedUntil: NOON + DAY };
   assertEquals(roll(far, NOON), { ...far, ...back });
 });
 
@@ -203,7 +215,7 @@ Deno.test("reset() forgets what was used and voids what is leased, and keeps a b
     ...used,
     strikes: 3,
     refusedToday: 4,
-    exactUntil: MIDNIGHT,
+    noLeasesUntil: MIDNIGHT,
     bans: 2,
     bannedUntil: MIDNIGHT,
   };

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/kv/change.ts";
 import { GroupCommit } from "../../src/kv/group_commit.ts";
 import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
-import { settled } from "../../src/kv/commit.ts";
+import { certain } from "../../src/kv/commit.ts";
 import { carryOut, hang } from "./disturbed_kv.ts";
 import { RoughStore } from "./rough_store.ts";
 
@@ -233,7 +233,7 @@ Deno.test.each([
   fixture.disturbance = { commit: (commit) => (left.shift() ?? carryOut)(commit) };
 
   const told = await Promise.all(
-    changes.map((change) => settled(fixture.group.commit(change)).then(({ ok }) => ok, () => false)),
+    changes.map((change) => certain(fixture.group.commit(change)).then(({ ok }) => ok, () => false)),
   );
 
   assertEquals(told, await Promise.all(upTo(2).map((name) => fixture.has(["rows", name, 0]))));

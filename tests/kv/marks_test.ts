@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { type Build, CommitInDoubt, type CommitResult, settled } from "../../src/kv/commit.ts";
+import { type Build, certain, CommitInDoubt, type CommitResult } from "../../src/kv/commit.ts";
 import { Marks } from "../../src/kv/marks.ts";
 import { seededRandom } from "../seeded_random.ts";
 import { VirtualTime } from "../virtual_time.ts";
@@ -132,17 +132,17 @@ Deno.test.each(
     [["is never answered", "never arrives"], true],
     [["never arrives", "arrives with the next", "never arrives"], false],
   ] as const,
-)("CommitInDoubt.settle() finds the truth for good when commit and fences meet %j", async (fates, ok) => {
+)("CommitInDoubt.findOut() finds the truth for good when commit and fences meet %j", async (fates, ok) => {
   using fixture = await Fixture.warm();
   fixture.meet(...fates);
   const doubt = await fixture.giveUp(setRow);
 
-  const result = await fixture.time.until(settled(Promise.reject(doubt)), 10_000);
+  const result = await fixture.time.until(certain(Promise.reject(doubt)), 10_000);
 
   const { version } = fixture;
   assertEquals(result, ok ? { ok, versionstamp: version ?? "" } : { ok, rows: [] });
   assertEquals(version !== undefined, ok);
-  assertEquals(await doubt.settle(), result);
+  assertEquals(await doubt.findOut(), result);
   assertEquals(fixture.held.map((apply) => apply().ok), fixture.held.map(() => false));
   assertEquals((await fixture.commit(refuse)).ok, false);
   assertEquals([fixture.version, fixture.count], [version, 1]);
@@ -222,7 +222,7 @@ Deno.test("Marks.commit() applies each commit at most once, and as it says, what
       const number = told.push(false) - 1;
       const build: Build = (operation) =>
         number % 4 === 0 ? refuse(operation) : operation.set(["done", number], 1);
-      told[number] = await settled(fixture.commit(build, [])).then(({ ok }) => ok, () => false);
+      told[number] = await certain(fixture.commit(build, [])).then(({ ok }) => ok, () => false);
     }
   }
 
@@ -238,7 +238,7 @@ Deno.test("Marks.commit() applies each commit at most once, and as it says, what
   assert(fixture.count <= 8, `${fixture.count} marks`);
 });
 
-Deno.test("settled() tries for ten seconds to find out, and passes other failures on", async () => {
+Deno.test("certain() tries for ten seconds to find out, and passes other failures on", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
   fixture.meet("is never answered");
@@ -247,16 +247,16 @@ Deno.test("settled() tries for ten seconds to find out, and passes other failure
 
   const start = time.now;
 
-  const error = await assertRejects(() => time.until(settled(Promise.reject(doubt)), 60_000), CommitInDoubt);
+  const error = await assertRejects(() => time.until(certain(Promise.reject(doubt)), 60_000), CommitInDoubt);
   assertEquals([error === doubt, time.now - start], [true, 10_000]);
   network.commit = hang;
-  await assertRejects(() => time.until(settled(Promise.reject(doubt)), 11_000), CommitInDoubt);
+  await assertRejects(() => time.until(certain(Promise.reject(doubt)), 11_000), CommitInDoubt);
   network.commit = fail;
-  const found = settled(Promise.reject(doubt));
+  const found = certain(Promise.reject(doubt));
   await time.advance(9_400);
   network.commit = calmNetwork().commit;
   assertEquals((await time.until(found, 500)).ok, true);
-  await assertRejects(() => settled(Promise.reject(new RangeError("another"))), RangeError, "another");
+  await assertRejects(() => certain(Promise.reject(new RangeError("another"))), RangeError, "another");
 });
 
 Deno.test("Marks.clear() removes the marks of this process, and what was given up never lands", async () => {

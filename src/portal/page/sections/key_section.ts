@@ -1,4 +1,4 @@
-import type { Environment } from "../../../access/api_key.ts";
+import { type Environment, KEY_PREFIXES } from "../../../access/api_key.ts";
 import { type Html, html } from "../html.ts";
 import { copyable } from "./parts.ts";
 
@@ -11,7 +11,7 @@ export interface KeyOptions {
 
 /** How to come by an API key, or use the one that the visitor has. */
 export function keySection({ base, environment, signUpIsOpen }: KeyOptions): Html {
-  const prefix = environment === "production" ? "as_live_" : "as_test_";
+  const prefix = KEY_PREFIXES[environment];
   return html`
     <section id="key">
       <h2>Get a key</h2>
