@@ -5,6 +5,8 @@ import { pause } from "./kv/retried.ts";
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;
+/** The timer comes a little later, lest the clock tell that it is not due yet. */
+const TICK = INTERVAL + 1_000;
 const MAX_STEPS = 1_000;
 /** How long KV is left to requests after a step: as a multiple of that, and in ms at most. */
 const REST = 3;
@@ -17,24 +19,24 @@ export class Sweeper {
   readonly #log: Log;
   readonly #timer: ReturnType<typeof setInterval>;
   #running: Promise<void> | undefined;
-  #endedAt: number;
+  #startedAt: number;
   #stopped = false;
 
   constructor(sweeps: readonly Sweep[], clock: () => number, log: Log) {
     this.#sweeps = sweeps;
     this.#clock = clock;
     this.#log = log;
-    this.#endedAt = clock();
-    this.#timer = setInterval(() => this.sweepIfDue(), INTERVAL);
+    this.#startedAt = clock();
+    this.#timer = setInterval(() => this.sweepIfDue(), TICK);
   }
 
-  /** Starts to sweep in the background, if the last time is a minute ago. */
+  /** Starts to sweep in the background, if the last time began a minute ago. */
   sweepIfDue(): void {
     // Asked with every request: the clock costs less than performance.now(), but may step back.
-    if (this.#stopped || this.#running || Math.abs(this.#clock() - this.#endedAt) < INTERVAL) return;
-    this.#running = sweepAll(this.#sweeps, this.#clock(), this.#log, () => this.#stopped).then(() => {
+    if (this.#stopped || this.#running || Math.abs(this.#clock() - this.#startedAt) < INTERVAL) return;
+    this.#startedAt = this.#clock();
+    this.#running = sweepAll(this.#sweeps, this.#startedAt, this.#log, () => this.#stopped).then(() => {
       this.#running = undefined;
-      this.#endedAt = this.#clock();
     });
   }
 
