@@ -42,7 +42,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
   await explained(`${file} was not restored`, async () => {
     // SQLite would carry out in the new file what is left of the old one in these.
     for (const end of ["", "-wal", "-shm", "-journal"]) {
-      await requireNone(kvPath + end, "a backup takes no store's place");
+      await requireNone(kvPath + end, "a backup takes no store's place: move it away first");
     }
     await requireFile(file);
     await requireBackup(file);

@@ -124,7 +124,7 @@ function changeable(owned: OwnedPet | null, request: Request, { accountId }: Cal
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
   if (isPreconditionFailed(request, toJson(owned.pet))) {
-    throw new ApiError("precondition_failed", "The animal has changed: its ETag is not in If-Match.");
+    throw new ApiError("precondition_failed", "The animal's ETag is not in If-Match: read it again.");
   }
   return owned.pet;
 }
