@@ -184,9 +184,9 @@ Deno.test("openApiDocument() gives every operation the answers that it succeeds 
   await check("PUT /v1/pets");
   await check("DELETE /v1/account");
 
-  const successes = OPERATIONS.flatMap(({ method, path, beside, successes }) =>
+  const successes = OPERATIONS.flatMap(({ method, path, isOutsideBase, successes }) =>
     successes.map(({ status }) =>
-      `${method.toUpperCase()} ${beside ? "" : "/v1"}${path.replace("{petId}", "1")} ${status}`
+      `${method.toUpperCase()} ${isOutsideBase ? "" : "/v1"}${path.replace("{petId}", "1")} ${status}`
     )
   );
   assertEquals(successes.filter((success) => !replies.has(success)), []);

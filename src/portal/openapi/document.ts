@@ -73,24 +73,34 @@ that do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is 
 function paths(base: string): object {
   const byPath = Map.groupBy(OPERATIONS, ({ path }) => path);
   return Object.fromEntries([...byPath].map(([path, operations]) => [path, {
-    ...(operations.some(({ beside }) => beside) ? { servers: [{ url: base || "/" }] } : {}),
+    ...(operations.some(({ isOutsideBase }) => isOutsideBase) ? { servers: [{ url: base || "/" }] } : {}),
     ...Object.fromEntries(operations.map((operation) => [operation.method, operationObject(operation)])),
   }]));
 }
 
 function operationObject(operation: Operation): object {
-  const { id, tag, summary, description = "", deprecated, beyond, beside, charged, parameters, body } =
-    operation;
+  const {
+    id,
+    tag,
+    summary,
+    description = "",
+    deprecated,
+    isExtension,
+    isOutsideBase,
+    charged,
+    parameters,
+    body,
+  } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
-    description: `${description || `${summary}.`}${beyond ? BEYOND : ""}`,
+    description: `${description || `${summary}.`}${isExtension ? BEYOND : ""}`,
     ...(deprecated && { deprecated }),
     ...(charged === "key" ? {} : { security: [] }),
     ...(parameters && { parameters }),
     ...(body && { requestBody: requestBody(body, operation) }),
-    responses: responses(operation.successes, errorsOf(operation), !beside),
+    responses: responses(operation.successes, errorsOf(operation), !isOutsideBase),
   };
 }
 
@@ -102,7 +112,7 @@ export function errorsOf({ charged, body, errors = [] }: Operation): readonly Er
 function errorResponses(): object {
   const all = OPERATIONS.flatMap((operation) =>
     [...Map.groupBy(errorsOf(operation), (code) => STATUS[code]).values()]
-      .map((codes) => ({ codes, isLimited: !operation.beside }))
+      .map((codes) => ({ codes, isLimited: !operation.isOutsideBase }))
   );
   return Object.fromEntries(all.map((response) => [errorName(response), errorResponse(response)]));
 }

@@ -22,11 +22,11 @@ export interface Operation {
   readonly description?: string;
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
-  readonly beyond?: true;
+  readonly isExtension?: true;
   /** Who is charged: the key, the address, or nobody. */
   readonly charged: "key" | "address" | "nobody";
-  /** Lies beside the base path. */
-  readonly beside?: true;
+  /** Its path does not begin with the base path. */
+  readonly isOutsideBase?: true;
   readonly parameters?: readonly Parameter[];
   /** Name of the schema of its body. */
   readonly body?: string;

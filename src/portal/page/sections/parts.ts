@@ -47,8 +47,8 @@ function resolve(schema: Schema): Schema {
 }
 
 /** The operation's path, from the root of the service. */
-export function pathOf({ path, beside }: Operation): string {
-  return beside ? path : `/v1${path}`;
+export function pathOf({ path, isOutsideBase }: Operation): string {
+  return isOutsideBase ? path : `/v1${path}`;
 }
 
 /** Media type of the operation's body; empty where there is none. */

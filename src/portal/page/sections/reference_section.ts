@@ -46,14 +46,14 @@ export function referenceSection(base: string): Html {
 }
 
 function reference(operation: Operation, base: string): Html {
-  const { id, summary, description, beyond } = operation;
+  const { id, summary, description, isExtension } = operation;
   const inputs = inputsOf(operation);
   return html`
     <article id="${id}">
       <h3>${summary} ${deprecated(operation)}</h3>
       <p class="endpoint"><code>${endpoint(operation)}</code> ${tryLink(operation)}</p>
       ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
-      ${beyond ? html`<p class="small">Beyond interface 1.0.0.</p>` : ""}
+      ${isExtension ? html`<p class="small">Beyond interface 1.0.0.</p>` : ""}
       ${inputs.length === 0 ? "" : html`
         <h4>Takes</h4>
         <dl>${inputs.map(describeInput)}</dl>
