@@ -20,12 +20,13 @@ const MAX_PAUSE = 20;
  * ```
  */
 export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Promise<T> {
-  const started = performance.now();
-  for (let attempts = 1; performance.now() - started <= KV_DEADLINE; attempts++) {
+  const end = performance.now() + KV_DEADLINE;
+  let attempts = 0;
+  do {
     const result = await attempt();
     if (result !== AGAIN) return result;
-    await pause(Math.random() * Math.min(attempts, MAX_PAUSE));
-  }
+    await pause(Math.random() * Math.min(++attempts, MAX_PAUSE));
+  } while (performance.now() <= end);
   throw new StoreUnavailable("Too many conflicting writes");
 }
 
