@@ -30,27 +30,24 @@ export async function requireFile(path: string): Promise<void> {
  * Makes sure that a file, if it is there, is not the SQLite database of another program: opened as a KV, it would be
  * changed.
  *
- * @throws {Error} saying that it is.
+ * @throws {Error} saying that it is, or why that cannot be found out: it is no database, or stays locked.
  */
 export async function requireOwn(path: string): Promise<void> {
-  const tables = await tablesIn(path);
+  const isThere = await Deno.stat(path).then(() => true, () => false);
+  const tables = isThere ? await tablesIn(path) : [];
   if (tables.length > 0 && !tables.includes("kv") && !tables.includes("migration_state")) {
     throw new Error("it is the database of another program");
   }
 }
 
-/** The names of its tables; none where they cannot be read: opening it as a KV tells why. */
+/** The names of its tables. Waits a few seconds, inside SQLite, where it is locked. */
 async function tablesIn(path: string): Promise<unknown[]> {
+  const { DatabaseSync } = await import("node:sqlite");
+  const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const { DatabaseSync } = await import("node:sqlite");
-    const database = new DatabaseSync(path, { readOnly: true });
-    try {
-      const rows = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-      return rows.map(({ name }) => name);
-    } finally {
-      database.close();
-    }
-  } catch {
-    return [];
+    const rows = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+    return rows.map(({ name }) => name);
+  } finally {
+    database.close();
   }
 }

@@ -105,6 +105,18 @@ Deno.test("openStore() leaves the database of another program as it is", async (
   assertEquals(await folder.names(), ["photos.db"]);
 });
 
+Deno.test("openStore() opens no file that stays locked: it may be the database of another program", async () => {
+  await using folder = new Folder();
+  const path = `${folder.path}/photos.db`;
+  const database = new DatabaseSync(path);
+  database.exec("CREATE TABLE photos (name TEXT); BEGIN EXCLUSIVE");
+
+  await assertRejects(() => openStore(path, CREATE), OpenError, "database is locked");
+
+  database.close();
+  assertEquals(await folder.names(), ["photos.db"]);
+});
+
 Deno.test("openStore() tells no password of a server's URL, however it is spelled", async () => {
   const options = { ...FIND, patience: { ms: 0, onWait() {} } };
   for (const password of ["secret", "se cret"]) {
