@@ -104,11 +104,13 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     if (!pattern.includes(":")) literal.set(pattern, { path, params: {} });
   }
 
+  const longest = Math.max(...paths.map(({ segments }) => segments.length));
   const service: Match = { kind: "allow", path: "*", access: "public", allow: allowValue(routes) };
 
   return function match(method: string, path: string): Match {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    const found = literal.get(path) ?? find(paths, path);
+    // Of a path that is too long, one segment too many is enough.
+    const found = literal.get(path) ?? find(paths, path.split("/", longest + 1).map(decode));
     if (found === undefined) return NONE;
     const { path: { routes, allow }, params } = found;
     const route = routes.get(method);
@@ -127,14 +129,13 @@ function allowValue(routes: readonly Route[]): string {
   return [...new Set(["OPTIONS", ...routes.flatMap(methodsOf)])].sort().join(", ");
 }
 
-/** The first path of the table that this one has the form of. */
-function find(paths: readonly Path[], path: string): Found | undefined {
-  const raw = path.split("/");
+/** The first path of the table that a path of these decoded segments has the form of. */
+function find(paths: readonly Path[], given: readonly (string | undefined)[]): Found | undefined {
   for (const candidate of paths) {
     const { segments } = candidate;
     const params: Record<string, string> = {};
-    const fits = segments.length === raw.length && segments.every((expected, index) => {
-      const segment = decode(raw[index] ?? "");
+    const fits = segments.length === given.length && segments.every((expected, index) => {
+      const segment = given[index];
       if (!segment || !expected.startsWith(":")) return segment === expected;
       params[expected.slice(1)] = segment;
       return true;

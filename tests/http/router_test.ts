@@ -46,7 +46,8 @@ Deno.test("match() gives the methods of the whole table to OPTIONS *, which come
   assertEquals(match("OPTIONS", "/*"), { kind: "allow", path: "*", access: "public", allow });
 });
 
-const NOWHERE = "/ /* /v1 /v1/ /v1/pets/ /v1/pets/1/ /v1/pets/1/tags //v1/pets /v1//pets /V1/pets /v1/Pets " +
+const NOWHERE =
+  "/ /* /v1 /v1/ /v1/pets/ /v1/pets/1/ /v1/pets/1/tags /v1/pets/1/tags/2/ /v1/pets/1/tags/2/3/4 //v1/pets /v1//pets /V1/pets /v1/Pets " +
   "/v1%2Fpets /v1/pets/% /v1/pets/%zz /v1/pets/%ff /v1/%C3/pets /__proto__ /v1/toString /v1/:petId";
 
 Deno.test("match() finds nothing beside the table's paths", () => {
