@@ -69,6 +69,20 @@ Deno.test("page shows the limit as it is spent, and waits until it may send agai
   assertEquals(visitor.noise.filter((line) => !SPENT.test(line)), []);
 });
 
+Deno.test("page keeps an address waiting whatever key is typed", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  const headers = { "retry-after": "60" };
+  await page.route("**/v1/accounts", (route) => route.fulfill({ status: 429, headers, json: {} }));
+  await choose(page, "createAccount");
+  await page.locator("#createAccount-name").fill("me");
+  assertMatch(await call(page), /^429/);
+
+  await page.locator("#key-input").fill("as_test_");
+
+  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
+});
+
 Deno.test("page says that a key cannot be sent when it has a character that no header may have", async () => {
   await using visitor = await visit();
   const { page } = visitor;

@@ -18,7 +18,7 @@ export function startConsole(base: string): void {
   const showLimits = startMeters();
   const pause = startPause(send);
   const key: Key = startKey(base, () => {
-    waits.clear();
+    waits.delete("key");
     showLimits([]);
     draw();
   });
