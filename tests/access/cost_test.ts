@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { accountKey, ACCOUNTS_VERSION, apiKeyKey } from "../../src/access/account.ts";
 import { createApiKey, hashApiKey } from "../../src/access/api_key.ts";
 import { usageKey } from "../../src/access/usage_row.ts";
+import { type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
@@ -174,6 +175,33 @@ for (
     assertEquals(service.commits.map(({ checks }) => checks), commits);
   });
 }
+
+Deno.test("Gate sends twelve commits at a time to a KV that is far away, for two accounts each", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
+  const keys = (await Promise.all(upTo(34).map(() => service.createAccount("free")))).map(({ apiKey }) =>
+    apiKey
+  );
+  const underWay = new Set<Commit>();
+  const atOnce: number[] = [];
+  service.disturbance = {
+    commit: (commit) => {
+      atOnce.push(underWay.add(commit).size);
+      return slowly(commit).finally(() => underWay.delete(commit));
+    },
+  };
+  for (const key of keys.splice(0, 4)) await time.until(call(service, key, NOWHERE), 1_000);
+  service.forget();
+
+  const replies = await time.until(Promise.all(keys.map((key) => call(service, key, NOWHERE))), 1_000);
+
+  assertEquals(tally(replies), { "404 not_found": 30 });
+  assertEquals(
+    service.commits.filter(({ checks }) => checks > 1).map(({ checks }) => checks),
+    Array(15).fill(4),
+  );
+  assertEquals(Math.max(...atOnce), 12);
+});
 
 Deno.test("Gate takes only those accounts out of a commit whose rows another process has written", async () => {
   using time = new VirtualTime();

@@ -106,6 +106,45 @@ Deno.test("batched() has only those gather who need not wait for another round",
   assertEquals([doubler.rounds, gathered], [[[1, 2], [3], [4], [5, 6]], 3]);
 });
 
+Deno.test("batched() lets a round gather to its end though another ends meanwhile", async () => {
+  const gathering = Promise.withResolvers<void>();
+  const waits = [Promise.resolve(), gathering.promise];
+  const doubler = new Doubler({ lanes: () => 2, gather: async () => await waits.shift() });
+  const doubled = [doubler.double(1)];
+  await setImmediate();
+  doubled.push(doubler.double(2));
+  await setImmediate();
+  doubler.letGo();
+  await setImmediate();
+  doubled.push(doubler.double(3));
+  await setImmediate();
+  assertEquals(doubler.rounds, [[1]]);
+
+  gathering.resolve();
+  await setImmediate();
+  assertEquals(doubler.rounds, [[1], [2, 3]]);
+  doubler.letGo();
+  assertEquals(await Promise.all(doubled), [2, 4, 6]);
+});
+
+Deno.test("batched() makes rounds of the size, and as many at a time as there are lanes, that it is told at the time", async () => {
+  let [lanes, size] = [2, 2];
+  const doubler = new Doubler({ lanes: () => lanes, size: () => size });
+  const doubled = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(doubler.double);
+  await setImmediate();
+  assertEquals([doubler.rounds, doubler.running], [[[1, 2], [3, 4]], 2]);
+
+  [lanes, size] = [1, 3];
+  for (const rounds of [3, 4]) {
+    doubler.letGo();
+    await setImmediate();
+    assertEquals([doubler.rounds.length, doubler.running], [rounds, 1]);
+  }
+  doubler.letGo();
+  assertEquals(await Promise.all(doubled), [2, 4, 6, 8, 10, 12, 14, 16, 18]);
+  assertEquals(doubler.rounds, [[1, 2], [3, 4], [5, 6, 7], [8, 9]]);
+});
+
 Deno.test("batched() runs as many rounds at a time as it has lanes", async () => {
   const doubler = new Doubler({ lanes: () => 2 });
   const doubled: Promise<number>[] = [];
