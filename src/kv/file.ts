@@ -35,7 +35,8 @@ export async function requireFile(path: string): Promise<void> {
 export async function requireOwn(path: string): Promise<void> {
   const isThere = await Deno.stat(path).then(() => true, () => false);
   const tables = isThere ? await tablesIn(path) : [];
-  if (tables.length > 0 && !tables.includes("kv") && !tables.includes("migration_state")) {
+  // The first that Deno makes in a KV.
+  if (tables.length > 0 && !tables.includes("migration_state")) {
     throw new Error("it is the database of another program");
   }
 }

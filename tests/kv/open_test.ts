@@ -87,13 +87,14 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
     const { message } = await assertRejects(() => openStore(path, options), OpenError, reason);
     assertEquals(message.includes("\n"), false, message);
   }
+  assertEquals(await Deno.readTextFile(empty), "");
 });
 
 Deno.test("openStore() leaves the database of another program as it is", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/photos.db`;
   const database = new DatabaseSync(path);
-  database.exec("CREATE TABLE photos (name TEXT)");
+  database.exec("CREATE TABLE photos (name TEXT); CREATE TABLE kv (k TEXT, v TEXT)");
   database.close();
   const before = await Deno.readFile(path);
 
