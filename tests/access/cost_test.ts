@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { setImmediate } from "node:timers/promises";
 import { accountKey, ACCOUNTS_VERSION, apiKeyKey } from "../../src/access/account.ts";
 import { createApiKey, hashApiKey } from "../../src/access/api_key.ts";
 import { usageKey } from "../../src/access/usage_row.ts";
@@ -175,6 +176,25 @@ for (
     assertEquals(service.commits.map(({ checks }) => checks), commits);
   });
 }
+
+Deno.test("Gate joins requests in a commit that come one after the other within a few turns of the event loop", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { apiKey } = await service.createAccount("free");
+  await call(service, apiKey, NOWHERE);
+  await time.advance(60_000);
+  service.now += 60_000;
+  service.forget();
+
+  const replies: ReturnType<typeof call>[] = [];
+  for (let request = 0; request < 4; request++) {
+    replies.push(call(service, apiKey, NOWHERE));
+    await setImmediate();
+  }
+
+  assertEquals(tally(await Promise.all(replies)), { "404 not_found": 4 });
+  assertEquals(service.commits.length, 1);
+});
 
 Deno.test("Gate sends twelve commits at a time to a KV that is far away, for two accounts each", async () => {
   using time = new VirtualTime();
