@@ -114,8 +114,8 @@ async function post(order: Order, url: string, token: string, signal: AbortSigna
 /** What `fetch` tells of why it failed, such as `: Connection refused (os error 111)`. */
 function failureIn(error: unknown): string {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
-  const [last = ""] = reason.split("\n").slice(0, 1).flatMap((line) => line.split(": ").slice(-1));
-  return last && `: ${last}`;
+  const last = reason.split("\n")[0]?.split(": ").at(-1);
+  return last ? `: ${last}` : "";
 }
 
 /** Why a service refuses. */
