@@ -237,7 +237,7 @@ Deno.test("main() says why there is no answer when nobody listens", async () => 
   operator.environment.set("OPERATOR_TOKEN", TOKEN);
 
   assertEquals(await operator.run("accounts list"), 1);
-  assertEquals(operator.err, [`There is no answer from ${url}: Connection refused (os error 111).`]);
+  assertMatch(operator.err.join(), /^There is no answer from http:\/\/[\d.:]+: [^:]+ \(os error \d+\)\.$/);
 });
 
 Deno.test("main() gives up when nothing is heard of a service for a minute, before its answer or in it", async () => {
