@@ -96,7 +96,7 @@ export class LeaseCommits {
     return undefined;
   }
 
-  /** Makes all of the changes, or none where one of the rows or the version of the accounts is not as it was planned for. */
+  /** Makes all of the changes; none where a row, or the version of the accounts, is not as it was planned for. */
   async #change(changes: readonly Planned[], accountsVersion: string): Promise<CommitResult> {
     ROUND_SIZE.observe(changes.length, "leases");
     const started = performance.now();
@@ -116,8 +116,8 @@ export class LeaseCommits {
   }
 
   /**
-   * Shows quotas their rows, which come after that of the accounts: an account may be gone that was there under its version
-   * before. Returns the quotas whose row was not as they knew it.
+   * Shows quotas their rows, which come after that of the accounts: an account may be gone that was there under its
+   * version before. Returns the quotas whose row was not as they knew it.
    */
   #see(quotas: readonly Quota[], [accounts, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
     if (accounts) raise(this.#accounts, accounts.versionstamp);

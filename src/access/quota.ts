@@ -88,9 +88,9 @@ export class Quota {
   }
 
   /**
-   * Gets ready for a commit under this version of the accounts, and plans it: ends leases that are due. Where the account
-   * was read under another version, it may have changed: who was recognized under that is turned away, nothing is
-   * leased, and strikes from before do not count.
+   * Gets ready for a commit under this version of the accounts, and plans it: ends leases that are due. Where the
+   * account was read under another version, it may have changed: who was recognized under that is turned away,
+   * nothing is leased, and strikes from before do not count.
    */
   plan(version: string, now: number, { span, life }: LeaseTimes): UsagePlan {
     const { leases, usage, account: { limits } } = this;

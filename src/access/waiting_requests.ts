@@ -19,7 +19,7 @@ export class WaitingRequests {
     return this.#waiting.length;
   }
 
-  /** Resolves to what the next commit decides on a request whose key was recognized under this version of the accounts. */
+  /** Resolves to what the next commit decides on a request that was recognized under this version of the accounts. */
   wait(accountsVersion: string): Promise<Decision | typeof AGAIN> {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, accountsVersion }));
   }
@@ -39,7 +39,7 @@ export class WaitingRequests {
     );
   }
 
-  /** Has them decided on anew, but for those who were recognized under this version of the accounts, if one is given. */
+  /** Has them decided on anew, but for those recognized under this version of the accounts, if one is given. */
   turnAway(version?: string): void {
     const waiting = this.#waiting;
     this.#waiting = waiting.filter(({ accountsVersion }) => accountsVersion === version);
