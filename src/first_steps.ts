@@ -4,7 +4,10 @@ import { isUrl, MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./terminal.ts";
 
-/** On a store without any account: prints the commands that make one and use it, or what they need. */
+/**
+ * Prints what is missing where nobody can get a key; on a store without any account, the commands that make one and
+ * use it.
+ */
 export async function printFirstSteps(
   store: Store,
   { kvPath, environment, onDeploy, signUpIsOpen, operatorToken }: Config,
