@@ -10,6 +10,8 @@ const HELP = `Usage: deno task messages COMMAND
                      Two at a time may print the same messages
   remove -           remove the messages whose ids are on standard input`;
 
+const REMOVED_AT_ONCE = 500;
+
 /** What operators do with messages. */
 export const MESSAGES: Group = {
   help: HELP,
@@ -24,7 +26,10 @@ export const MESSAGES: Group = {
       if (text !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
       return async ({ messages }) => {
         const ids = (await Array.fromAsync(input())).filter((id) => id !== "");
-        await messages.remove(ids);
+        for (let done = 0; done < ids.length; done += REMOVED_AT_ONCE) {
+          if (done > 0) err(`Went through ${done} of ${ids.length}.`);
+          await messages.remove(ids.slice(done, done + REMOVED_AT_ONCE));
+        }
         err(`Removed what waited of ${ids.length} ${ids.length === 1 ? "message" : "messages"}.`);
       };
     },

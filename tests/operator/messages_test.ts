@@ -67,3 +67,16 @@ Deno.test("messages take removes a message once its line is written, and prints 
   assertEquals(textsOf(operator), ["two", "three"]);
   assertEquals(waiting, [3, 2]);
 });
+
+Deno.test("messages remove tells how far it is when there are many, and counts ids that wait no more", async () => {
+  await using operator = await Operator.start();
+  operator.input = Array.from({ length: 1_001 }, (_, number) => `msg_${number}`);
+
+  assertEquals(await operator.run("messages remove -"), 0);
+
+  assertEquals(operator.err, [
+    "Went through 500 of 1001.",
+    "Went through 1000 of 1001.",
+    "Removed what waited of 1001 messages.",
+  ]);
+});
