@@ -1,8 +1,8 @@
 import { ACCOUNTS_VERSION } from "./access/account.ts";
 import { AccountStore } from "./access/account_store.ts";
-import { Gate } from "./access/gate.ts";
 import type { Environment } from "./access/api_key.ts";
 import { sweepDayTotals } from "./access/day_totals.ts";
+import { Gate } from "./access/gate.ts";
 import { operatorTokenCheck } from "./access/operator_token.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { healthRoutes } from "./health.ts";

@@ -6,8 +6,8 @@ import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { Versions } from "../src/kv/versions.ts";
-import { checkResponse } from "./portal/response_check.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
+import { checkResponse } from "./portal/response_check.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
 export const NOON: number = Date.UTC(2027, 0, 15, 12);

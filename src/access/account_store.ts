@@ -1,7 +1,7 @@
-import { AGAIN, retried } from "../kv/retried.ts";
 import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
-import { GroupCommit } from "../kv/group_commit.ts";
 import { type Build, certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
+import { GroupCommit } from "../kv/group_commit.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, touch, type Watched } from "../kv/watched.ts";

@@ -1,13 +1,13 @@
 import { BANS } from "../metrics/metrics.ts";
 import type { Account } from "./account.ts";
-import { type HeldLease, HeldLeases, type LeaseTimes } from "./lease.ts";
 import { decide, type Decision } from "./decision.ts";
+import { type HeldLease, HeldLeases, type LeaseTimes } from "./lease.ts";
 import { Others } from "./others.ts";
 import { Pace } from "./pace.ts";
 import type { Limits } from "./plans.ts";
 import { Strikes } from "./strikes.ts";
-import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "./usage.ts";
+import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
 /** What this process knows of an account and what it has used, and the places of it that it holds. */

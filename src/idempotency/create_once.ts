@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
 import { type Along, NO_CHANGE } from "../kv/change.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import {
   MAX_REPLIES,
   type Reply,

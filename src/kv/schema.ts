@@ -1,6 +1,6 @@
 import type { Connection } from "./connection.ts";
-import { AGAIN, retried } from "./retried.ts";
 import { againIfLocked } from "./marks.ts";
+import { AGAIN, retried } from "./retried.ts";
 import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
 
 const KEY = ["schema"];

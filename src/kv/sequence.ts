@@ -1,7 +1,7 @@
 import { type Change, NO_CHANGE } from "./change.ts";
 import type { CommitResult } from "./commit.ts";
-import { decodeJson, encodeJson, versionstampOf } from "./row.ts";
 import { RoundTrip } from "./round_trip.ts";
+import { decodeJson, encodeJson, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 
 /** Commits something about a number, together with a change that belongs to it. */

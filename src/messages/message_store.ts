@@ -1,10 +1,10 @@
-import { ApiError } from "../http/error.ts";
 import { randomBase62 } from "../access/api_key.ts";
+import { ApiError } from "../http/error.ts";
 import { batched, type Waiting } from "../kv/batcher.ts";
 import { BoundedMap } from "../kv/bounded_map.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
 import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeCount, decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Message, NewMessage } from "./message.ts";

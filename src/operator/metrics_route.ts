@@ -1,8 +1,8 @@
 import { createResponse, NO_STORE } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
+import type { MessageStore } from "../messages/message_store.ts";
 import { METRICS } from "../metrics/metrics.ts";
 import { gauge } from "../metrics/prometheus.ts";
-import type { MessageStore } from "../messages/message_store.ts";
 
 /** What is as it is when somebody asks. */
 export interface MetricsOptions {

@@ -1,9 +1,9 @@
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
 import { batched, tell } from "../kv/batcher.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
 import { type Along, both, NO_CHANGE, type Row } from "../kv/change.ts";
 import { GroupCommit } from "../kv/group_commit.ts";
+import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import { Sequence } from "../kv/sequence.ts";
 import type { Store } from "../kv/store.ts";

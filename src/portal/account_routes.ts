@@ -1,8 +1,8 @@
 import type { Account } from "../access/account.ts";
 import type { AccountState, AccountStore } from "../access/account_store.ts";
-import { type Gate, invalidApiKey } from "../access/gate.ts";
 import { bearerToken, hashApiKey } from "../access/api_key.ts";
 import { DAYS_KEPT, readDayTotals } from "../access/day_totals.ts";
+import { type Gate, invalidApiKey } from "../access/gate.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
 import { ApiError } from "../http/error.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { dayTotalKey, sweepDayTotals } from "../../src/access/day_totals.ts";
-import { planFor } from "../../src/access/usage_plan.ts";
 import { dayOf, type Lease, UNUSED } from "../../src/access/usage.ts";
+import { planFor } from "../../src/access/usage_plan.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";

@@ -1,4 +1,5 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
+import { HeldLeases } from "../../src/access/lease.ts";
 import {
   isSame,
   type Lease,
@@ -12,7 +13,6 @@ import {
   UNUSED,
   type Usage,
 } from "../../src/access/usage.ts";
-import { HeldLeases } from "../../src/access/lease.ts";
 import { decodeUsage, encodeUsage } from "../../src/access/usage_row.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
 import { NOON } from "../harness.ts";

@@ -3,8 +3,8 @@ import { MAX_REPLIES, replyCountKey } from "../../src/idempotency/reply_store.ts
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
 import { OtherProcess } from "../access/replies.ts";
 import type { Harness } from "../harness.ts";
-import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
+import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";
 import { assertConsistent } from "../pets/consistency.ts";
 import { JSON_TYPE, REX, Shop } from "../pets/shop.ts";
 

@@ -1,9 +1,9 @@
 import { assertEquals, assertInstanceOf } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/kv/change.ts";
+import { certain } from "../../src/kv/commit.ts";
 import { GroupCommit } from "../../src/kv/group_commit.ts";
 import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
-import { certain } from "../../src/kv/commit.ts";
 import { carryOut, hang } from "./disturbed_kv.ts";
 import { RoughStore } from "./rough_store.ts";
 

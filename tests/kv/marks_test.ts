@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Build, certain, CommitInDoubt, type CommitResult } from "../../src/kv/commit.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { type Build, certain, CommitInDoubt, type CommitResult } from "../../src/kv/commit.ts";
 import { Marks } from "../../src/kv/marks.ts";
 import { seededRandom } from "../seeded_random.ts";
 import { VirtualTime } from "../virtual_time.ts";

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import type { Change } from "../../src/kv/change.ts";
+import type { CommitResult } from "../../src/kv/commit.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { AGAIN, retried } from "../../src/kv/retried.ts";
-import type { Change } from "../../src/kv/change.ts";
-import type { CommitResult } from "../../src/kv/commit.ts";
 import { decodeJson, encodeJson } from "../../src/kv/row.ts";
 import { Sequence } from "../../src/kv/sequence.ts";
 import { Store } from "../../src/kv/store.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import type { ErrorCode } from "../../src/http/error.ts";
 import { NotedService } from "../access/noted_service.ts";
 import { call, tally } from "../access/replies.ts";
-import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { JSON_TYPE, Shop } from "../pets/shop.ts";
 import { VirtualTime } from "../virtual_time.ts";

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../src/access/account_store.ts";
+import { sweepCounts, sweepSignUps } from "../../src/portal/sign_up.ts";
 import { call, OtherProcess } from "../access/replies.ts";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
-import { sweepCounts, sweepSignUps } from "../../src/portal/sign_up.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { addAnimal, listAnimals, outcome, readAnimal } from "./client.ts";
 import { DenoProcess } from "../support/deno_process.ts";
+import { addAnimal, listAnimals, outcome, readAnimal } from "./client.ts";
 import type { ServerProcess } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 

@@ -1,9 +1,9 @@
 import { assertEquals, assertGreaterOrEqual, assertLessOrEqual } from "@std/assert";
-import { addAnimal, type Answer, call, outcome, tally } from "./client.ts";
-import type { Variables } from "../support/deno_process.ts";
 import { ConnectServer } from "../support/connect_server.ts";
-import { ServerProcess } from "./server_process.ts";
+import type { Variables } from "../support/deno_process.ts";
 import { TcpProxy } from "../support/tcp_proxy.ts";
+import { addAnimal, type Answer, call, outcome, tally } from "./client.ts";
+import { ServerProcess } from "./server_process.ts";
 import { inOneDay, TemporaryStore } from "./temporary_store.ts";
 
 const LIMIT = 3_000;

@@ -1,7 +1,7 @@
 import { assertEquals, assertLess } from "@std/assert";
+import { residentMemory } from "../support/memory.ts";
 import { assertAlive, type RawCase, runCases } from "./expectations.ts";
 import { jsonHeaders, type RawAnswer, RawConnection, rawRequest } from "./raw_connection.ts";
-import { residentMemory } from "../support/memory.ts";
 import { ServedStore } from "./temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';

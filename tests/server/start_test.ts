@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { START_HELP } from "../../src/config.ts";
-import { call } from "./client.ts";
 import type { Variables } from "../support/deno_process.ts";
+import { call } from "./client.ts";
 import { runServer } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 

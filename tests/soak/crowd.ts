@@ -1,5 +1,5 @@
-import { jsonHeaders, RawConnection, rawRequest } from "../server/raw_connection.ts";
 import { createApiKey } from "../../src/access/api_key.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../server/raw_connection.ts";
 
 const BODY_BYTES = 65_536;
 const AT_ONCE = 100;

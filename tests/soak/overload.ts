@@ -1,6 +1,6 @@
-import { DenoProcess } from "../support/deno_process.ts";
 import type { ServerProcess } from "../server/server_process.ts";
 import { TemporaryStore } from "../server/temporary_store.ts";
+import { DenoProcess } from "../support/deno_process.ts";
 import { residentMemory } from "../support/memory.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";

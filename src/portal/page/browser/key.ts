@@ -1,7 +1,7 @@
 // deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
 /// <reference lib="dom" />
-import { exchange } from "./exchange.ts";
 import { byId, say, startCopyButton, startForm } from "./dom.ts";
+import { exchange } from "./exchange.ts";
 import { buildRequest } from "./request.ts";
 
 /** The API key that calls are made with: in this page's memory, nowhere else. */
