@@ -10,6 +10,32 @@ export function etagOf(text: string): string {
 }
 
 /**
+ * The same for a content that just one party writes, which could find another with that tag: FNV-1a, 64 bits (RFC
+ * 9923), of the code units. Node's hash would cost a tenth of all that it takes to add an animal.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(quickEtagOf("foobar"), '"85944171f73967e8"');
+ * ```
+ */
+export function quickEtagOf(text: string): string {
+  // A number of 64 bits in four of 16, the lowest first: numbers that small are exact, and cost no memory.
+  let [a, b, c, d] = [0x2325, 0x8422, 0x9ce4, 0xcbf2];
+  for (let index = 0; index < text.length; index++) {
+    a ^= text.charCodeAt(index);
+    // Times 2^40 + 0x1b3.
+    const first = a * 0x1b3;
+    const second = b * 0x1b3 + (first >>> 16);
+    const third = c * 0x1b3 + (a << 8) + (second >>> 16);
+    const fourth = d * 0x1b3 + (b << 8) + (third >>> 16);
+    [a, b, c, d] = [first & 0xffff, second & 0xffff, third & 0xffff, fourth & 0xffff];
+  }
+  return `"${[d, c, b, a].map((part) => part.toString(16).padStart(4, "0")).join("")}"`;
+}
+
+/**
  * Whether a request wants what has this entity tag unless it has changed, and it has not (RFC 9110 section
  * 13.1.2).
  */
@@ -18,10 +44,10 @@ export function isNotModified({ headers }: Request, etag: string): boolean {
   return known !== null && !ifNoneMatch(squeeze(known), etag);
 }
 
-/** Whether a request wants something else changed than what has this content (RFC 9110 section 13.1.1). */
-export function isPreconditionFailed({ headers }: Request, text: string): boolean {
+/** Whether a request wants something else changed than what has this entity tag (RFC 9110 section 13.1.1). */
+export function isPreconditionFailed({ headers }: Request, etag: string): boolean {
   const wanted = headers.get("if-match");
-  return wanted !== null && !ifMatch(squeeze(wanted), etagOf(text));
+  return wanted !== null && !ifMatch(squeeze(wanted), etag);
 }
 
 /** Runs of spaces cost those functions seconds: they split by an expression that tries each space in turn. */

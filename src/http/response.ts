@@ -65,6 +65,8 @@ export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no
 export interface RepresentationOptions {
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** etagOf() the text, unless told otherwise. */
+  readonly etag?: string;
   /** Whether it is worth sending it compressed to those who take that. */
   readonly compress?: boolean;
 }
@@ -97,10 +99,10 @@ export class Representation {
 
   constructor(
     text: string,
-    { type = "application/json", headers = {}, compress = false }: RepresentationOptions = {},
+    { type = "application/json", headers = {}, etag = etagOf(text), compress = false }:
+      RepresentationOptions = {},
   ) {
     const vary = compress ? { vary: "Origin, Accept-Encoding" } : {};
-    const etag = etagOf(text);
     const common = { etag, "cache-control": "private, no-cache", ...headers, ...vary };
     this.#plain = variant(text, { "content-type": type }, common);
     if (!compress) return;

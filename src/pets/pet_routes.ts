@@ -1,5 +1,5 @@
 import { ApiError } from "../http/error.ts";
-import { etagOf, isPreconditionFailed } from "../http/etag.ts";
+import { isPreconditionFailed, quickEtagOf } from "../http/etag.ts";
 import { targetOf } from "../http/request.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -60,7 +60,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
       create: (along) => pets.create(newPet, call.accountId, along),
       reply: (pet) => {
         const body = toJson(pet);
-        const headers = { location: `${call.base}${PATH}/${pet.id}`, etag: etagOf(body) };
+        const headers = { location: `${call.base}${PATH}/${pet.id}`, etag: quickEtagOf(body) };
         return { status: 201, headers, body };
       },
     });
@@ -82,7 +82,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
 
   async function renderPet(id: number): Promise<Representation | null> {
     const json = await pets.find(id);
-    return json === null ? null : new Representation(json, { headers: deprecated });
+    return json === null ? null : new Representation(json, { headers: deprecated, etag: quickEtagOf(json) });
   }
 
   async function updatePet(request: Request, call: Call): Promise<Response> {
@@ -95,7 +95,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
     }, call.checks);
     if (pet === null) throw petNotFound();
     const json = toJson(pet);
-    return jsonResponse(json, { headers: { etag: etagOf(json) } });
+    return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
   }
 
   async function deletePet(request: Request, call: Call): Promise<Response> {
@@ -123,7 +123,7 @@ function changeable(owned: OwnedPet | null, request: Request, { accountId }: Cal
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
-  if (isPreconditionFailed(request, toJson(owned.pet))) {
+  if (isPreconditionFailed(request, quickEtagOf(toJson(owned.pet)))) {
     throw new ApiError("precondition_failed", "The animal's ETag is not in If-Match: read it again.");
   }
   return owned.pet;
