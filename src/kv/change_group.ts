@@ -1,4 +1,5 @@
 import type { Change } from "./change.ts";
+import { KeyMap } from "./key_map.ts";
 
 /** What one atomic operation takes of keys, values and mutations, with some room for what is not counted here. */
 const MAX_KEY_BYTES = 75_000;
@@ -12,13 +13,20 @@ interface Size {
   mutations: number;
 }
 
+/** What a group does with a row. */
+interface Use {
+  /** Undefined where it does not check it. */
+  check: Deno.AtomicCheck | undefined;
+  /** Whether the row is set or deleted, and whether it grows. */
+  isWritten: boolean;
+  grows: boolean;
+}
+
 /** Changes that one atomic operation carries out, in their order, as if each had an operation of its own. */
 export class ChangeGroup {
   readonly #maxChecks: number;
-  readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
-  /** Rows that are set or deleted, and rows that grow. */
-  readonly #written: Set<string> = new Set();
-  readonly #grown: Set<string> = new Set();
+  readonly #rows: KeyMap<Use> = new KeyMap();
+  #checks = 0;
   readonly #size: Size = { keyBytes: 0, valueBytes: 0, mutations: 0 };
 
   /** With so many checks at most, unless the first change has more. */
@@ -29,48 +37,57 @@ export class ChangeGroup {
   /** Takes a change in, if it fits; the first does. */
   take(change: Change): boolean {
     const size = sizeOf(change);
-    const isFirst = this.#size.mutations === 0 && this.#checks.size === 0;
-    if (!isFirst && !(this.#hasRoom(change, size) && this.#seesWhatItChecks(change))) return false;
+    const { checks, sets, deletes = [], increments = [] } = change;
+    const used = checks.map(({ key }) => this.#rows.get(key));
+    const more = used.filter((use) => use?.check === undefined).length;
+    const isFirst = this.#size.mutations === 0 && this.#checks === 0;
+    if (!isFirst && !(this.#hasRoom(more, size) && seesWhatItChecks(change, used))) return false;
+    this.#checks += more;
     this.#size.keyBytes += size.keyBytes;
     this.#size.valueBytes += size.valueBytes;
     this.#size.mutations += size.mutations;
-    const { checks, sets, deletes = [], increments = [] } = change;
-    for (const check of checks) this.#checks.set(nameOf(check.key), check);
-    for (const [key] of sets) this.#written.add(nameOf(key));
-    for (const key of deletes) this.#written.add(nameOf(key));
-    for (const key of increments) this.#grown.add(nameOf(key));
+    for (const check of checks) this.#use(check.key).check = check;
+    for (const [key] of sets) this.#use(key).isWritten = true;
+    for (const key of deletes) this.#use(key).isWritten = true;
+    for (const key of increments) this.#use(key).grows = true;
     return true;
   }
 
   /** Whether a change decided on a row that this group changes. */
   outdates({ checks }: Change): boolean {
     return checks.some(({ key }) => {
-      const row = nameOf(key);
-      return this.#written.has(row) || this.#grown.has(row);
+      const use = this.#rows.get(key);
+      return use?.isWritten || use?.grows;
     });
   }
 
-  #hasRoom({ checks }: Change, { keyBytes, valueBytes, mutations }: Size): boolean {
-    let count = this.#checks.size;
-    for (const { key } of checks) if (!this.#checks.has(nameOf(key))) count++;
-    return count <= this.#maxChecks &&
+  #hasRoom(checks: number, { keyBytes, valueBytes, mutations }: Size): boolean {
+    return this.#checks + checks <= this.#maxChecks &&
       this.#size.keyBytes + keyBytes <= MAX_KEY_BYTES &&
       this.#size.valueBytes + valueBytes <= MAX_VALUE_BYTES &&
       this.#size.mutations + mutations <= MAX_MUTATIONS;
   }
 
-  /**
-   * Who checks a row has to see what those before made of it, unless all of them only count in it and carry the
-   * very same check: which of them comes first makes no difference.
-   */
-  #seesWhatItChecks({ checks, increments = [] }: Change): boolean {
-    return checks.every((check) => {
-      const row = nameOf(check.key);
-      const isUnchanged = !this.#written.has(row) &&
-        (!this.#grown.has(row) || increments.some((key) => nameOf(key) === row));
-      return isUnchanged && (this.#checks.get(row) ?? check) === check;
-    });
+  #use(key: Deno.KvKey): Use {
+    const known = this.#rows.get(key);
+    if (known) return known;
+    const use = { check: undefined, isWritten: false, grows: false };
+    this.#rows.add(key, use);
+    return use;
   }
+}
+
+/**
+ * Who checks a row has to see what those before made of it, unless all of them only count in it and carry the very
+ * same check: which of them comes first makes no difference.
+ */
+function seesWhatItChecks({ checks, increments = [] }: Change, used: readonly (Use | undefined)[]): boolean {
+  return checks.every((check, index) => {
+    const use = used[index];
+    if (use === undefined) return true;
+    const isUnchanged = !use.isWritten && (!use.grows || increments.includes(check.key));
+    return isUnchanged && (use.check ?? check) === check;
+  });
 }
 
 function sizeOf({ sets, deletes = [], increments = [] }: Change): Size {
@@ -82,11 +99,6 @@ function sizeOf({ sets, deletes = [], increments = [] }: Change): Size {
   for (const key of deletes) size.keyBytes += bytesOf(key);
   for (const key of increments) size.keyBytes += bytesOf(key);
   return size;
-}
-
-/** Tells keys apart, as long as none differ in the type of a part alone. */
-function nameOf(key: Deno.KvKey): string {
-  return key.join("\0");
 }
 
 /** Roughly. */
