@@ -32,7 +32,8 @@ export function quickEtagOf(text: string): string {
     const fourth = d * 0x1b3 + (b << 8) + (third >>> 16);
     [a, b, c, d] = [first & 0xffff, second & 0xffff, third & 0xffff, fourth & 0xffff];
   }
-  return `"${[d, c, b, a].map((part) => part.toString(16).padStart(4, "0")).join("")}"`;
+  const hex = (high: number, low: number) => (high * 0x10000 + low).toString(16).padStart(8, "0");
+  return `"${hex(d, c)}${hex(b, a)}"`;
 }
 
 /**
