@@ -3,7 +3,7 @@ import { isUrl, MEMORY } from "./kv/open.ts";
 import { EXIT_CODES, expect, parseArguments } from "./operator/arguments.ts";
 import { backUp, type CopyOptions, restore } from "./operator/backup.ts";
 import { CommandError, type Terminal, UsageError } from "./operator/terminal.ts";
-import { BROKEN_PIPE, print, printOutput } from "./terminal.ts";
+import { BROKEN_PIPE, print, printOutput } from "./stdio.ts";
 
 const BACKUP_HELP = `Usage: deno task backup FILE
 

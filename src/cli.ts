@@ -8,7 +8,7 @@ import { carryOut } from "./operator/operator.ts";
 import { carryOutRemotely } from "./operator/remote.ts";
 import type { Command, Terminal } from "./operator/terminal.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
-import { BROKEN_PIPE, print, printOutput, readLines } from "./terminal.ts";
+import { BROKEN_PIPE, print, printOutput, readLines } from "./stdio.ts";
 
 /**
  * Carries out an operator's command, such as `["accounts", "list"]`, with the environment variables that `env`

@@ -2,7 +2,7 @@ import { accountKey } from "./access/account.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { isUrl, MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
-import { print } from "./terminal.ts";
+import { print } from "./stdio.ts";
 
 /**
  * Prints what is missing where nobody can get a key; on a store without any account, the commands that make one and

@@ -5,7 +5,7 @@ import { openApiDocument } from "./openapi/document.ts";
 import { ICON } from "./page/icon.ts";
 
 /** What the service tells of itself. */
-export interface ServiceOptions {
+export interface ServiceRoutesOptions {
   /** What its URLs begin with; undefined where they are relative. */
   readonly publicUrl: string | undefined;
   /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
@@ -20,7 +20,7 @@ const DAY = { "cache-control": "max-age=86400" };
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
-export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceOptions): Route[] {
+export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceRoutesOptions): Route[] {
   const document = new Representation(JSON.stringify(openApiDocument(publicUrl ?? "")), {
     headers: PUBLIC,
     compress: true,

@@ -1,4 +1,4 @@
-import { print } from "../../src/terminal.ts";
+import { print } from "../../src/stdio.ts";
 import { call, choose, signUp, visit } from "./browser.ts";
 
 const WIDTHS = [[390, 844], [820, 1180], [1280, 800]] as const;

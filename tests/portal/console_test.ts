@@ -7,10 +7,10 @@ import {
   readProblem,
   sortHeaders,
 } from "../../src/portal/page/browser/answer.ts";
-import { buildRequest, type Field, type Target } from "../../src/portal/page/browser/request.ts";
+import { buildRequest, type Field, type Selection } from "../../src/portal/page/browser/request.ts";
 import { maskKey, sample } from "../../src/portal/page/browser/samples.ts";
 
-const CREATE: Target = {
+const CREATE: Selection = {
   base: "http://localhost:8000",
   method: "POST",
   path: "/v1/pets",

@@ -6,8 +6,8 @@ export interface ConsoleRequest {
   readonly body: string | undefined;
 }
 
-/** What is asked for, and under which key. */
-export interface Target {
+/** What is selected in the console, and under which key. */
+export interface Selection {
   /** What the URLs of the service begin with. */
   readonly base: string;
   readonly method: string;
@@ -29,7 +29,7 @@ export interface Field {
 
 /** The request that the fields make; those left empty are left out. */
 export function buildRequest(
-  { base, method, path, bodyType, key }: Target,
+  { base, method, path, bodyType, key }: Selection,
   fields: readonly Field[],
 ): ConsoleRequest {
   const filled = fields.filter(({ value, place }) => value !== "" || place === "path");

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { print } from "../src/terminal.ts";
+import { print } from "../src/stdio.ts";
 
 Deno.test("print() writes a line to standard error, and does not fail when that cannot be written", () => {
   const { stderr } = Deno;
