@@ -1,5 +1,6 @@
 const EXPOSED = [
   "Allow",
+  "Content-Location",
   "Deprecation",
   "ETag",
   "Idempotency-Replayed",

@@ -60,7 +60,9 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
       create: (along) => pets.create(newPet, call.accountId, along),
       reply: (pet) => {
         const body = toJson(pet);
-        const headers = { location: `${call.base}${PATH}/${pet.id}`, etag: quickEtagOf(body) };
+        const location = `${call.base}${PATH}/${pet.id}`;
+        // The body is what is there now (RFC 9110 section 8.7). A head of this length also takes it along.
+        const headers = { location, "content-location": location, etag: quickEtagOf(body) };
         return { status: 201, headers, body };
       },
     });

@@ -10,6 +10,7 @@ Deno.test("createPet() answers with the animal, where it is, and its tag", async
 
   assertEquals(response.status, 201);
   assertEquals(response.headers.get("location"), "http://localhost:8000/v1/pets/1");
+  assertEquals(response.headers.get("content-location"), "http://localhost:8000/v1/pets/1");
   assertEquals(response.headers.get("content-type"), "application/json");
   assertEquals(response.headers.get("x-content-type-options"), "nosniff");
   assertMatch(response.headers.get("etag") ?? "", /^"[\da-f]{16}"$/);

@@ -83,7 +83,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
       status: 201,
       description: "The created animal, including the assigned `id`",
       schema: "Pet",
-      headers: ["Location", "ETag", ...REPLAYABLE],
+      headers: ["Location", "Content-Location", "ETag", ...REPLAYABLE],
     }],
     errors: ["idempotency_key_reused", "idempotency_limit"],
   },
