@@ -10,8 +10,9 @@ export function etagOf(text: string): string {
 }
 
 /**
- * The same for a content that just one party writes, which could find another with that tag: FNV-1a, 64 bits (RFC
- * 9923), of the code units. Node's hash would cost a tenth of all that it takes to add an animal.
+ * The same for a content that one party answers for: FNV-1a, 64 bits (RFC 9923), of the code units. Chance does not
+ * give two contents one tag, but who writes them can. Node's hash would cost a tenth of all that it takes to add an
+ * animal.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 import type { Change } from "./change.ts";
-import { KeyMap } from "./key_map.ts";
+import { isSameKey, KeyMap } from "./key_map.ts";
 
 /** What one atomic operation takes of keys, values and mutations, with some room for what is not counted here. */
 const MAX_KEY_BYTES = 75_000;
@@ -85,7 +85,7 @@ function seesWhatItChecks({ checks, increments = [] }: Change, used: readonly (U
   return checks.every((check, index) => {
     const use = used[index];
     if (use === undefined) return true;
-    const isUnchanged = !use.isWritten && (!use.grows || increments.includes(check.key));
+    const isUnchanged = !use.isWritten && (!use.grows || increments.some((key) => isSameKey(key, check.key)));
     return isUnchanged && (use.check ?? check) === check;
   });
 }

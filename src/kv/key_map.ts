@@ -12,12 +12,12 @@
  * ```
  */
 export class KeyMap<Value> {
-  /** By last part, in which most keys differ: to make a string of each key would take several times as long. */
+  /** By last part, in which most keys differ: to make a string of each key takes longer. */
   readonly #byLast: Map<Deno.KvKeyPart | undefined, [key: Deno.KvKey, value: Value][]> = new Map();
 
   /** The value of a key; undefined where there is none. */
   get(key: Deno.KvKey): Value | undefined {
-    return this.#byLast.get(key.at(-1))?.find(([other]) => isSame(key, other))?.[1];
+    return this.#byLast.get(key.at(-1))?.find(([other]) => isSameKey(key, other))?.[1];
   }
 
   /** Adds a key that is not there yet. */
@@ -29,6 +29,7 @@ export class KeyMap<Value> {
   }
 }
 
-function isSame(one: Deno.KvKey, other: Deno.KvKey): boolean {
+/** Whether two keys, whose parts are strings and numbers, are the same. */
+export function isSameKey(one: Deno.KvKey, other: Deno.KvKey): boolean {
   return one.length === other.length && one.every((part, index) => part === other[index]);
 }

@@ -87,6 +87,18 @@ Deno.test.each([
     })),
     [3],
   ],
+  ["a row grown, and then checked by who counts in another", [
+    { ...NO_CHANGE, increments: [["rows", 0, 0]] },
+    { checks: [check("rows", 0, 0)], sets: [], increments: [["rows", 1, 0]] },
+  ], [1, 1]],
+  ["many checks of rows that grow", [
+    { ...NO_CHANGE, increments: upTo(10).map((name) => ["rows", name, 0]) },
+    ...upTo(10).map((name) => ({
+      checks: [check("rows", name, 0)],
+      sets: [],
+      increments: [["rows", name, 0]],
+    })),
+  ], [10, 1]],
   ["a row checked and counted in, and then set", [
     { checks: [SHARED], sets: [], increments: [SHARED.key] },
     { checks: [SHARED], sets: [[SHARED.key, new Uint8Array()]] },
