@@ -18,7 +18,7 @@ export const HEADERS: Readonly<Record<string, object>> = {
   "ETag": required("A hash of the content (RFC 9110)"),
   "Link": optional("Related URLs (RFC 8288)"),
   "Location": required("URL of what was made", { ...TEXT, format: "uri" }),
-  "Content-Location": required("The same: the body is what was made", { ...TEXT, format: "uri" }),
+  "Content-Location": optional("The same: the body is what was made"),
   "Idempotency-Replayed": optional("`true`: this is the first reply again"),
   "Deprecation": optional("Since when the operation is deprecated, if it is (RFC 9745)"),
   "Sunset": optional("When the operation ends, if it does (RFC 8594)"),
