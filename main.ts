@@ -8,8 +8,8 @@ import { Server, type ServerHandler, type ServerOptions } from "./src/http/serve
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { createService } from "./src/service.ts";
-import { Sweeper } from "./src/sweeper.ts";
 import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
+import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;

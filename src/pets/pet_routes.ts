@@ -61,7 +61,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
       reply: (pet) => {
         const body = toJson(pet);
         const location = `${call.base}${PATH}/${pet.id}`;
-        // The body is what is there now (RFC 9110 section 8.7). A head of this length also takes it along.
+        // The body is what is there (RFC 9110 section 8.7); and Deno sends it along with a head this long.
         const headers = { location, "content-location": location, etag: quickEtagOf(body) };
         return { status: 201, headers, body };
       },
