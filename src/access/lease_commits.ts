@@ -66,7 +66,7 @@ export class LeaseCommits {
           together = together.filter((quota) => !conflicting.includes(quota));
           conflicting.forEach(leaveAside);
         }
-        return AGAIN;
+        return together.length > 0 ? AGAIN : undefined;
       });
     } catch (error) {
       for (const quota of together) quota.fail(error);

@@ -5,6 +5,9 @@ import { Quota } from "../../src/access/quota.ts";
 import { AGAIN } from "../../src/kv/retried.ts";
 import { Versions } from "../../src/kv/versions.ts";
 import { Harness } from "../harness.ts";
+import { FakeKv } from "../kv/fake_kv.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { NotedService } from "./noted_service.ts";
 
 Deno.test("LeaseCommits.commit() counts for every quota of an account that was forgotten while it was active", async () => {
   await using service = await Harness.open();
@@ -28,4 +31,28 @@ Deno.test("LeaseCommits.commit() counts for every quota of an account that was f
 
   assertEquals(admitted, [...Array(10).fill(true), ...Array(6).fill(false)]);
   assertEquals((await service.accounts.find(account.id))?.usage.used, 10);
+});
+
+Deno.test("LeaseCommits.commit() is done at once where every quota is in a conflict and goes on alone", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, new FakeKv());
+  const issued = [await service.createAccount("free"), await service.createAccount("free")];
+  const versions = new Versions(service.store);
+  const accounts = versions.watch(ACCOUNTS_VERSION);
+  await versions.look();
+  const commits = new LeaseCommits({ store: service.store, accounts, clock: () => service.now });
+  const quotas = issued.map(({ account }) => new Quota(account, accounts.version));
+  await commits.commit(quotas, () => {});
+  for (const { account } of issued) {
+    await service.accounts.changeUsage(account.id, (usage) => ({ ...usage, used: 1, usedToday: 1 }));
+  }
+  const aside: Quota[] = [];
+  const decisions = quotas.map(({ waiting }) => waiting.wait(accounts.version));
+
+  await time.until(commits.commit(quotas, (quota) => aside.push(quota)), 100);
+
+  assertEquals(aside, quotas);
+  assertEquals(time.now, 0);
+  for (const quota of quotas) quota.forget();
+  assertEquals(await Promise.all(decisions), [AGAIN, AGAIN]);
 });
