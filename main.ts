@@ -1,4 +1,4 @@
-import { API_KEY_LIKE } from "./src/access/api_key.ts";
+import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
 import { ConfigError, readConfig, START_HELP } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";

@@ -1,8 +1,8 @@
-import { ACCOUNTS_VERSION } from "./access/account.ts";
-import { AccountStore } from "./access/account_store.ts";
+import { ACCOUNTS_VERSION } from "./accounts/account.ts";
+import { AccountStore } from "./accounts/account_store.ts";
+import { Versions } from "./batching/versions.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { MEMORY, OpenError, openStore } from "./kv/open.ts";
-import { Versions } from "./kv/versions.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { carryOut } from "./operator/operator.ts";
 import { carryOutRemotely } from "./operator/remote.ts";

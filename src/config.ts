@@ -1,4 +1,4 @@
-import type { Environment } from "./access/api_key.ts";
+import type { Environment } from "./accounts/api_key.ts";
 import { isUrl } from "./kv/open.ts";
 
 /** How the service is run; every part has a default. */

@@ -1,4 +1,4 @@
-import { accountKey } from "./access/account.ts";
+import { accountKey } from "./accounts/account.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { isUrl, MEMORY } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";

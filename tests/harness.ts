@@ -1,11 +1,11 @@
-import { ACCOUNTS_VERSION, type Issued } from "../src/access/account.ts";
-import { AccountStore } from "../src/access/account_store.ts";
-import { type Limits, type Plan, PLAN_LIMITS } from "../src/access/plans.ts";
+import { ACCOUNTS_VERSION, type Issued } from "../src/accounts/account.ts";
+import { AccountStore } from "../src/accounts/account_store.ts";
+import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
+import { Versions } from "../src/batching/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
-import { Versions } from "../src/kv/versions.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
 import { checkResponse } from "./portal/response_check.ts";
 

@@ -7,6 +7,9 @@ type Imports = Readonly<Record<string, readonly string[]>>;
 const FOLDERS: readonly (readonly string[])[] = [
   ["metrics"],
   ["http", "kv"],
+  ["batching"],
+  ["accounts"],
+  ["leases"],
   ["access"],
   ["idempotency"],
   ["pets", "messages"],

@@ -1,5 +1,5 @@
-import { BoundedMap } from "../kv/bounded_map.ts";
-import type { Decision } from "./decision.ts";
+import { BoundedMap } from "../batching/bounded_map.ts";
+import type { Decision } from "../leases/decision.ts";
 
 const LIMIT = 60;
 const MINUTE = 60_000;

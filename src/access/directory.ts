@@ -1,12 +1,12 @@
-import { batched, tell, type Waiting } from "../kv/batcher.ts";
-import { BoundedMap } from "../kv/bounded_map.ts";
+import { type Account, accountKey, apiKeyKey, isOpenedBy } from "../accounts/account.ts";
+import { bearerToken, type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
+import { decodeUsage, usageKey } from "../accounts/usage_row.ts";
+import { batched, tell, type Waiting } from "../batching/batcher.ts";
+import { BoundedMap } from "../batching/bounded_map.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Watched } from "../kv/watched.ts";
-import { type Account, accountKey, apiKeyKey, isOpenedBy } from "./account.ts";
-import { bearerToken, type Environment, hashApiKey, isApiKey } from "./api_key.ts";
-import { Quota } from "./quota.ts";
-import { decodeUsage, usageKey } from "./usage_row.ts";
+import { Quota } from "../leases/quota.ts";
 
 /** What a directory stands on. */
 export interface DirectoryOptions {

@@ -1,20 +1,20 @@
+import type { Account } from "../accounts/account.ts";
+import type { AccountState } from "../accounts/account_store.ts";
+import { bearerToken } from "../accounts/api_key.ts";
+import type { Usage } from "../accounts/usage.ts";
+import type { Versions } from "../batching/versions.ts";
 import { ApiError, problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import type { Versions } from "../kv/versions.ts";
 import { Condition, type Watched } from "../kv/watched.ts";
-import type { Account } from "./account.ts";
-import type { AccountState } from "./account_store.ts";
+import type { Decision } from "../leases/decision.ts";
+import type { LeasesOptions } from "../leases/lease_commits.ts";
+import { Leases } from "../leases/leases.ts";
+import type { Quota } from "../leases/quota.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
-import { bearerToken } from "./api_key.ts";
-import type { Decision } from "./decision.ts";
 import { Directory, type DirectoryOptions } from "./directory.ts";
-import type { LeasesOptions } from "./lease_commits.ts";
-import { Leases } from "./leases.ts";
 import { Provisional } from "./provisional.ts";
-import type { Quota } from "./quota.ts";
-import type { Usage } from "./usage.ts";
 
 /** Who called, and what the limits say of it. */
 export interface Admission {

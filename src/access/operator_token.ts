@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { bearerToken } from "../accounts/api_key.ts";
 import { problemResponse } from "../http/error.ts";
-import { bearerToken } from "./api_key.ts";
 
 /** Whether an Authorization value carries the operator's token, compared in constant time. */
 export function operatorTokenCheck(token: string): (authorization: string | null) => boolean {

@@ -1,5 +1,5 @@
+import type { Versions } from "../batching/versions.ts";
 import { ApiError } from "../http/error.ts";
-import type { Versions } from "../kv/versions.ts";
 import { type Condition, Outdated } from "../kv/watched.ts";
 
 /** An admission by what is in memory, without a look: a commit or a look has to confirm it. */

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
+import { type Along, NO_CHANGE } from "../batching/change.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
 import type { Call } from "../http/router.ts";
-import { type Along, NO_CHANGE } from "../kv/change.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import {
   MAX_REPLIES,

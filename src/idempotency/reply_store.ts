@@ -1,5 +1,5 @@
-import { dayOf } from "../access/usage.ts";
-import type { Row } from "../kv/change.ts";
+import { dayOf } from "../accounts/usage.ts";
+import type { Row } from "../batching/change.ts";
 import { CorruptRow, decodeCount, decodeText, encodeText, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 

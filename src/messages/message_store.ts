@@ -1,9 +1,9 @@
-import { randomBase62 } from "../access/api_key.ts";
+import { randomBase62 } from "../accounts/api_key.ts";
+import { batched, type Waiting } from "../batching/batcher.ts";
+import { BoundedMap } from "../batching/bounded_map.ts";
+import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
+import { GroupCommit } from "../batching/group_commit.ts";
 import { ApiError } from "../http/error.ts";
-import { batched, type Waiting } from "../kv/batcher.ts";
-import { BoundedMap } from "../kv/bounded_map.ts";
-import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
-import { GroupCommit } from "../kv/group_commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeCount, decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";

@@ -1,6 +1,6 @@
-import type { Account } from "../access/account.ts";
-import type { AccountState } from "../access/account_store.ts";
-import { dayEnd, minuteEnd, roll, type Usage } from "../access/usage.ts";
+import type { Account } from "../accounts/account.ts";
+import type { AccountState } from "../accounts/account_store.ts";
+import { dayEnd, minuteEnd, roll, type Usage } from "../accounts/usage.ts";
 import { type Columns, printable } from "./table.ts";
 
 /** An account as it is shown at `now` (ms since the epoch). */

@@ -1,6 +1,6 @@
-import { type Issued, IssueInDoubt } from "../access/account.ts";
-import type { AccountState, AccountStore, NewAccount } from "../access/account_store.ts";
-import { pardon, reset } from "../access/usage.ts";
+import { type Issued, IssueInDoubt } from "../accounts/account.ts";
+import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
+import { pardon, reset } from "../accounts/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../access/plans.ts";
+import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../accounts/plans.ts";
 import { type Command, type Terminal, UsageError } from "./terminal.ts";
 
 /** What the help of every command says of how it exits. */

@@ -1,4 +1,4 @@
-import { IssueInDoubt } from "../access/account.ts";
+import { IssueInDoubt } from "../accounts/account.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import { ACCOUNTS } from "./accounts.ts";

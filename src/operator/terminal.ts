@@ -1,4 +1,4 @@
-import type { AccountStore } from "../access/account_store.ts";
+import type { AccountStore } from "../accounts/account_store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 import type { PetStore } from "../pets/pet_store.ts";
 

@@ -1,11 +1,11 @@
+import { batched, tell } from "../batching/batcher.ts";
+import { type Along, both, NO_CHANGE, type Row } from "../batching/change.ts";
+import { GroupCommit } from "../batching/group_commit.ts";
+import { Sequence } from "../batching/sequence.ts";
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
-import { batched, tell } from "../kv/batcher.ts";
-import { type Along, both, NO_CHANGE, type Row } from "../kv/change.ts";
-import { GroupCommit } from "../kv/group_commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
-import { Sequence } from "../kv/sequence.ts";
 import type { Store } from "../kv/store.ts";
 import type { Watched } from "../kv/watched.ts";
 import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";

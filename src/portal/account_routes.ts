@@ -1,9 +1,9 @@
-import type { Account } from "../access/account.ts";
-import type { AccountState, AccountStore } from "../access/account_store.ts";
-import { bearerToken, hashApiKey } from "../access/api_key.ts";
-import { DAYS_KEPT, readDayTotals } from "../access/day_totals.ts";
 import { type Gate, invalidApiKey } from "../access/gate.ts";
-import { dayEnd, dayOf, minuteEnd, roll } from "../access/usage.ts";
+import type { Account } from "../accounts/account.ts";
+import type { AccountState, AccountStore } from "../accounts/account_store.ts";
+import { bearerToken, hashApiKey } from "../accounts/api_key.ts";
+import { DAYS_KEPT, readDayTotals } from "../accounts/day_totals.ts";
+import { dayEnd, dayOf, minuteEnd, roll } from "../accounts/usage.ts";
 import { ApiError } from "../http/error.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";

@@ -1,6 +1,6 @@
-import type { Issued } from "../access/account.ts";
-import type { AccountStore } from "../access/account_store.ts";
-import { PLAN_LIMITS } from "../access/plans.ts";
+import type { Issued } from "../accounts/account.ts";
+import type { AccountStore } from "../accounts/account_store.ts";
+import { PLAN_LIMITS } from "../accounts/plans.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";

@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import type { Account, Issued } from "../../src/access/account.ts";
-import type { AccountState, AccountStore } from "../../src/access/account_store.ts";
-import { leaseTimes } from "../../src/access/lease.ts";
-import { PLAN_LIMITS } from "../../src/access/plans.ts";
-import { Quota } from "../../src/access/quota.ts";
-import { pardon, reset, roll, UNUSED } from "../../src/access/usage.ts";
+import type { Account, Issued } from "../../src/accounts/account.ts";
+import type { AccountState, AccountStore } from "../../src/accounts/account_store.ts";
+import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
+import { pardon, reset, roll, UNUSED } from "../../src/accounts/usage.ts";
 import { AGAIN } from "../../src/kv/retried.ts";
+import { leaseTimes } from "../../src/leases/lease.ts";
+import { Quota } from "../../src/leases/quota.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { AnonymousLimiter } from "../../src/access/anonymous.ts";
-import { createApiKey } from "../../src/access/api_key.ts";
+import { createApiKey } from "../../src/accounts/api_key.ts";
 import { Harness, NOON } from "../harness.ts";
 import { call, callAtOnce, remainders, tally, upTo } from "./replies.ts";
 

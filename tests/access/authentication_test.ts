@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createApiKey } from "../../src/access/api_key.ts";
+import { createApiKey } from "../../src/accounts/api_key.ts";
 import { Harness } from "../harness.ts";
 import { call, OtherProcess } from "./replies.ts";
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreaterOrEqual } from "@std/assert";
-import { pardon, type Usage } from "../../src/access/usage.ts";
+import { pardon, type Usage } from "../../src/accounts/usage.ts";
 import { BANS } from "../../src/metrics/metrics.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";

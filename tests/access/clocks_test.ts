@@ -1,6 +1,6 @@
 import { assert } from "@std/assert";
 import fc from "fast-check";
-import { dayOf, take, UNUSED } from "../../src/access/usage.ts";
+import { dayOf, take, UNUSED } from "../../src/accounts/usage.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
+import { type Limits, PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";

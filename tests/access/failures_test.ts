@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { UNUSED } from "../../src/access/usage.ts";
+import { UNUSED } from "../../src/accounts/usage.ts";
 import { encodeJson, encodeText } from "../../src/kv/row.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, disturbed, fail, slowly } from "../kv/disturbed_kv.ts";

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { type Account, ACCOUNTS_VERSION } from "../../src/access/account.ts";
-import type { AccountStore } from "../../src/access/account_store.ts";
-import { type Limits, PLAN_LIMITS } from "../../src/access/plans.ts";
-import { reset } from "../../src/access/usage.ts";
+import { type Account, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
+import type { AccountStore } from "../../src/accounts/account_store.ts";
+import { type Limits, PLAN_LIMITS } from "../../src/accounts/plans.ts";
+import { reset } from "../../src/accounts/usage.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { ADMITTED } from "../../src/metrics/metrics.ts";
 import { type HarnessOptions, type HarnessRequest, NOON } from "../harness.ts";

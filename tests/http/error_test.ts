@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { usageKey } from "../../src/access/usage_row.ts";
+import { usageKey } from "../../src/accounts/usage_row.ts";
 import { Harness } from "../harness.ts";
 import { assertError, assertLimitHeaders } from "./assertions.ts";
 

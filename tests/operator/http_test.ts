@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { hashApiKey } from "../../src/access/api_key.ts";
+import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import { createLog } from "../../src/http/log.ts";
 import { Harness, type HarnessRequest } from "../harness.ts";

@@ -1,13 +1,13 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { ACCOUNTS_VERSION, type Issued } from "../../src/access/account.ts";
-import { AccountStore } from "../../src/access/account_store.ts";
-import { hashApiKey } from "../../src/access/api_key.ts";
-import { PLAN_LIMITS } from "../../src/access/plans.ts";
+import { ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
+import { AccountStore } from "../../src/accounts/account_store.ts";
+import { hashApiKey } from "../../src/accounts/api_key.ts";
+import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
+import { Versions } from "../../src/batching/versions.ts";
 import { main } from "../../src/cli.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
-import { Versions } from "../../src/kv/versions.ts";
 import { NOON } from "../harness.ts";
 import { FakeKv, type Network } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";

@@ -1,4 +1,4 @@
-import type { Limits } from "../../src/access/plans.ts";
+import type { Limits } from "../../src/accounts/plans.ts";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import { MAX_REPLIES } from "../../src/idempotency/reply_store.ts";

@@ -1,4 +1,4 @@
-import { dayEnd, UNUSED, type Usage } from "../../src/access/usage.ts";
+import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
 import { findFaults } from "../pets/consistency.ts";
 import type { ServerProcess } from "../server/server_process.ts";
 import { TemporaryStore } from "../server/temporary_store.ts";

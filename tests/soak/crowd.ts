@@ -1,4 +1,4 @@
-import { createApiKey } from "../../src/access/api_key.ts";
+import { createApiKey } from "../../src/accounts/api_key.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../server/raw_connection.ts";
 
 const BODY_BYTES = 65_536;

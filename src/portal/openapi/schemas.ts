@@ -1,4 +1,4 @@
-import { PLANS } from "../../access/plans.ts";
+import { PLANS } from "../../accounts/plans.ts";
 import { ERROR_CODES } from "../../http/error.ts";
 import { PET_STATUSES } from "../../pets/pet.ts";
 

@@ -1,4 +1,4 @@
-import type { Environment } from "../../access/api_key.ts";
+import type { Environment } from "../../accounts/api_key.ts";
 import { Html, html } from "./html.ts";
 import { ICON_URL } from "./icon.ts";
 import { SCRIPT } from "./script.ts";

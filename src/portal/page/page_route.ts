@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { BoundedMap } from "../../batching/bounded_map.ts";
 import { Representation } from "../../http/response.ts";
 import type { Call, Route } from "../../http/router.ts";
-import { BoundedMap } from "../../kv/bounded_map.ts";
 import { html } from "./html.ts";
 import { type PageOptions, renderPage } from "./page.ts";
 import { SCRIPT } from "./script.ts";

@@ -1,4 +1,4 @@
-import { type Environment, KEY_PREFIXES } from "../../../access/api_key.ts";
+import { type Environment, KEY_PREFIXES } from "../../../accounts/api_key.ts";
 import { type Html, html } from "../html.ts";
 import { copyable } from "./parts.ts";
 

@@ -1,4 +1,4 @@
-import { PLAN_LIMITS } from "../../../access/plans.ts";
+import { PLAN_LIMITS } from "../../../accounts/plans.ts";
 import { type Html, html, prose } from "../html.ts";
 
 const HEADERS = [

@@ -1,15 +1,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import type { Change } from "../../src/kv/change.ts";
+import type { Change } from "../../src/batching/change.ts";
+import { Sequence } from "../../src/batching/sequence.ts";
 import type { CommitResult } from "../../src/kv/commit.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { AGAIN, retried } from "../../src/kv/retried.ts";
 import { decodeJson, encodeJson } from "../../src/kv/row.ts";
-import { Sequence } from "../../src/kv/sequence.ts";
 import { Store } from "../../src/kv/store.ts";
+import { hang } from "../kv/disturbed_kv.ts";
+import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import { hang } from "./disturbed_kv.ts";
-import { calmNetwork, FakeKv } from "./fake_kv.ts";
 
 const KEY = ["ids"];
 

@@ -1,12 +1,12 @@
+import type { Account } from "../accounts/account.ts";
+import type { Limits } from "../accounts/plans.ts";
+import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
 import { BANS } from "../metrics/metrics.ts";
-import type { Account } from "./account.ts";
 import { decide, type Decision } from "./decision.ts";
 import { type HeldLease, HeldLeases, type LeaseTimes } from "./lease.ts";
 import { Others } from "./others.ts";
 import { Pace } from "./pace.ts";
-import type { Limits } from "./plans.ts";
 import { Strikes } from "./strikes.ts";
-import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "./usage.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 

@@ -1,5 +1,5 @@
-import type { Limits } from "./plans.ts";
-import { dayOf, type Lease, roll, settle, type Usage } from "./usage.ts";
+import type { Limits } from "../accounts/plans.ts";
+import { dayOf, type Lease, roll, settle, type Usage } from "../accounts/usage.ts";
 
 /** How leases are sized and kept, in ms. */
 export interface LeaseTimes {

@@ -1,5 +1,5 @@
+import { pause } from "../kv/retried.ts";
 import { noMoreArrive } from "./batcher.ts";
-import { pause } from "./retried.ts";
 
 /** From where on a KV counts as far away, and how long it is worth waiting for company there, in ms. */
 const FAR = 5;

@@ -1,7 +1,7 @@
+import type { Store } from "../kv/store.ts";
+import { raise, type Watched } from "../kv/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { RoundTrip } from "./round_trip.ts";
-import type { Store } from "./store.ts";
-import { raise, type Watched } from "./watched.ts";
 
 const MAX_READS = 10;
 /** Requests that are worth a look: many more at a time wait longer than they save. */
@@ -15,7 +15,7 @@ const ENOUGH = 24;
  * @example
  * ```ts
  * import { assert } from "@std/assert";
- * import { openStore } from "./open.ts";
+ * import { openStore } from "../kv/open.ts";
  *
  * const store = await openStore(":memory:", { clock: Date.now, create: true });
  * const versions = new Versions(store);

@@ -1,13 +1,13 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { dayTotalKey, sweepDayTotals } from "../../src/access/day_totals.ts";
-import { dayOf, type Lease, UNUSED } from "../../src/access/usage.ts";
-import { planFor } from "../../src/access/usage_plan.ts";
+import { dayTotalKey, sweepDayTotals } from "../../src/accounts/day_totals.ts";
+import { dayOf, type Lease, UNUSED } from "../../src/accounts/usage.ts";
 import { encodeJson } from "../../src/kv/row.ts";
+import { planFor } from "../../src/leases/usage_plan.ts";
+import { NotedService } from "../access/noted_service.ts";
+import { call } from "../access/replies.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import { NotedService } from "./noted_service.ts";
-import { call } from "./replies.ts";
 
 const DAY = 86_400_000;
 const MIDNIGHT = NOON + DAY / 2;

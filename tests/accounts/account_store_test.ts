@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import type { NewAccount } from "../../src/access/account_store.ts";
-import { PLAN_LIMITS } from "../../src/access/plans.ts";
+import type { NewAccount } from "../../src/accounts/account_store.ts";
+import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
+import { call, OtherProcess } from "../access/replies.ts";
 import { Harness, NOON } from "../harness.ts";
-import { call, OtherProcess } from "./replies.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

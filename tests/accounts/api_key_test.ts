@@ -1,5 +1,11 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { API_KEY_LIKE, createApiKey, hashApiKey, isApiKey, randomBase62 } from "../../src/access/api_key.ts";
+import {
+  API_KEY_LIKE,
+  createApiKey,
+  hashApiKey,
+  isApiKey,
+  randomBase62,
+} from "../../src/accounts/api_key.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

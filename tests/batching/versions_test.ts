@@ -1,15 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
+import { Versions } from "../../src/batching/versions.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { openDataVersion } from "../../src/kv/data_version.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Store } from "../../src/kv/store.ts";
-import { Versions } from "../../src/kv/versions.ts";
 import { raise, type Watched } from "../../src/kv/watched.ts";
+import { disturbed, fail } from "../kv/disturbed_kv.ts";
+import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import { disturbed, fail } from "./disturbed_kv.ts";
-import { calmNetwork, FakeKv } from "./fake_kv.ts";
 
 /** Two watched rows, one of which somebody else changes, under virtual time. */
 class Fixture implements Disposable {

@@ -1,4 +1,4 @@
-import { batched } from "../kv/batcher.ts";
+import { batched } from "../batching/batcher.ts";
 import type { AGAIN } from "../kv/retried.ts";
 import type { Store } from "../kv/store.ts";
 import type { Decision } from "./decision.ts";

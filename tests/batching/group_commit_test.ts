@@ -1,11 +1,11 @@
 import { assertEquals, assertInstanceOf } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { type Change, NO_CHANGE, type Row } from "../../src/kv/change.ts";
+import { type Change, NO_CHANGE, type Row } from "../../src/batching/change.ts";
+import { GroupCommit } from "../../src/batching/group_commit.ts";
 import { certain } from "../../src/kv/commit.ts";
-import { GroupCommit } from "../../src/kv/group_commit.ts";
 import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
-import { carryOut, hang } from "./disturbed_kv.ts";
-import { RoughStore } from "./rough_store.ts";
+import { carryOut, hang } from "../kv/disturbed_kv.ts";
+import { RoughStore } from "../kv/rough_store.ts";
 
 const WATCHED: Deno.KvKey = ["watched"];
 

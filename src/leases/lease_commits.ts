@@ -1,15 +1,15 @@
+import { dayTotalKey, lowerDayTotal } from "../accounts/day_totals.ts";
+import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage_row.ts";
+import { RoundTrip } from "../batching/round_trip.ts";
 import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { raise, type Watched } from "../kv/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
-import { dayTotalKey, lowerDayTotal } from "./day_totals.ts";
 import { type LeaseTimes, leaseTimes } from "./lease.ts";
 import type { Quota } from "./quota.ts";
 import type { UsagePlan } from "./usage_plan.ts";
-import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
 
 /** What leases stand on. */
 export interface LeasesOptions {

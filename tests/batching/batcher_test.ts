@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { batched, type BatcherOptions, noMoreArrive } from "../../src/kv/batcher.ts";
+import { batched, type BatcherOptions, noMoreArrive } from "../../src/batching/batcher.ts";
 
 /** Doubles numbers in rounds, of which each waits until it is let go. */
 class Doubler {

@@ -1,6 +1,6 @@
-import { type Along, both, type Change, NO_CHANGE } from "../kv/change.ts";
+import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
+import { GroupCommit } from "../batching/group_commit.ts";
 import { type Build, certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
-import { GroupCommit } from "../kv/group_commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";

@@ -1,5 +1,5 @@
-import type { DayTotal } from "./day_totals.ts";
-import type { Limits } from "./plans.ts";
+import type { DayTotal } from "../accounts/day_totals.ts";
+import type { Limits } from "../accounts/plans.ts";
 import {
   dayOf,
   type Demand,
@@ -11,7 +11,7 @@ import {
   strike,
   take,
   type Usage,
-} from "./usage.ts";
+} from "../accounts/usage.ts";
 
 /** What a process has to say and to ask when its next commit comes to an account. */
 export interface Wish extends Demand {

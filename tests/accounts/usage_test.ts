@@ -1,5 +1,4 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import { HeldLeases } from "../../src/access/lease.ts";
 import {
   isSame,
   type Lease,
@@ -12,9 +11,10 @@ import {
   take,
   UNUSED,
   type Usage,
-} from "../../src/access/usage.ts";
-import { decodeUsage, encodeUsage } from "../../src/access/usage_row.ts";
+} from "../../src/accounts/usage.ts";
+import { decodeUsage, encodeUsage } from "../../src/accounts/usage_row.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
+import { HeldLeases } from "../../src/leases/lease.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;

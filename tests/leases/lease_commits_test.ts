@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
-import { ACCOUNTS_VERSION } from "../../src/access/account.ts";
-import { LeaseCommits } from "../../src/access/lease_commits.ts";
-import { Quota } from "../../src/access/quota.ts";
+import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
+import { Versions } from "../../src/batching/versions.ts";
 import { AGAIN } from "../../src/kv/retried.ts";
-import { Versions } from "../../src/kv/versions.ts";
+import { LeaseCommits } from "../../src/leases/lease_commits.ts";
+import { Quota } from "../../src/leases/quota.ts";
+import { NotedService } from "../access/noted_service.ts";
 import { Harness } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import { NotedService } from "./noted_service.ts";
 
 Deno.test("LeaseCommits.commit() counts for every quota of an account that was forgotten while it was active", async () => {
   await using service = await Harness.open();
