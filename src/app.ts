@@ -29,7 +29,7 @@ import { ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
-import { Outdated } from "./kv/watched.ts";
+import { Outdated } from "./caching/watched.ts";
 import { countAdmission, record } from "./record.ts";
 import { respond } from "./respond.ts";
 

@@ -7,6 +7,7 @@ type Imports = Readonly<Record<string, readonly string[]>>;
 const FOLDERS: readonly (readonly string[])[] = [
   ["metrics"],
   ["http", "kv"],
+  ["caching"],
   ["batching"],
   ["accounts"],
   ["leases"],

@@ -1,5 +1,5 @@
-import { BoundedMap } from "../batching/bounded_map.ts";
-import type { Decision } from "../leases/decision.ts";
+import { BoundedMap } from "../caching/bounded_map.ts";
+import type { Decision } from "../accounts/decision.ts";
 
 const LIMIT = 60;
 const MINUTE = 60_000;

@@ -2,10 +2,10 @@ import { type Account, accountKey, apiKeyKey, isOpenedBy } from "../accounts/acc
 import { bearerToken, type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
 import { decodeUsage, usageKey } from "../accounts/usage_row.ts";
 import { batched, tell, type Waiting } from "../batching/batcher.ts";
-import { BoundedMap } from "../batching/bounded_map.ts";
+import { BoundedMap } from "../caching/bounded_map.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../kv/watched.ts";
+import type { Watched } from "../caching/watched.ts";
 import { Quota } from "../leases/quota.ts";
 
 /** What a directory stands on. */

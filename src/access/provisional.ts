@@ -1,6 +1,6 @@
-import type { Versions } from "../batching/versions.ts";
+import type { Versions } from "../caching/versions.ts";
 import { ApiError } from "../http/error.ts";
-import { type Condition, Outdated } from "../kv/watched.ts";
+import { type Condition, Outdated } from "../caching/watched.ts";
 
 /** An admission by what is in memory, without a look: a commit or a look has to confirm it. */
 export class Provisional {

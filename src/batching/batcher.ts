@@ -1,5 +1,3 @@
-import { setImmediate } from "node:timers";
-
 /** A call that waits in a batcher for its round. */
 export interface Waiting<Item, Result> {
   readonly item: Item;
@@ -18,8 +16,6 @@ export interface BatcherOptions {
   /** How many calls a round may have; all that wait, unless told otherwise. */
   readonly size?: () => number;
 }
-
-const MAX_TURNS = 8;
 
 /**
  * Joins concurrent calls: while one round runs, whatever arrives waits and goes into the next.
@@ -83,14 +79,5 @@ export function tell<Found>(waiting: readonly Waiting<unknown, Found>[], find: (
     for (const { resolve } of waiting) resolve(found);
   } catch (error) {
     for (const { reject } of waiting) reject(error);
-  }
-}
-
-/** Resolves when a turn of the event loop brings no more to wait for, when there are enough, or after a few turns. */
-export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
-  let before = 0;
-  for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {
-    before = count();
-    await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -2,7 +2,7 @@ import type { CommitResult } from "../kv/commit.ts";
 import { decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { type Change, NO_CHANGE } from "./change.ts";
-import { RoundTrip } from "./round_trip.ts";
+import { RoundTrip } from "../kv/round_trip.ts";
 
 /** Commits something about a number, together with a change that belongs to it. */
 export type UseNumber = (number: number, change: Change) => Promise<CommitResult>;

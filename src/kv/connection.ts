@@ -1,6 +1,6 @@
 import { KV_DURATION, KV_FAILURES } from "../metrics/metrics.ts";
-import type { DataVersion } from "./data_version.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
+import type { DataVersion } from "./file.ts";
 import { pause } from "./retried.ts";
 
 /** How a connection is kept. */

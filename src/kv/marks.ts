@@ -2,7 +2,7 @@ import { KV_CONFLICTS } from "../metrics/metrics.ts";
 import { type Build, CommitInDoubt, type CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { AGAIN, retried } from "./retried.ts";
+import { AGAIN, againIfLocked, retried } from "./retried.ts";
 import { decodeJson, encodeJson, type Entry, getRows, versionstampOf } from "./row.ts";
 
 /** A mark: which commit set it, and when (ms since the epoch). */
@@ -197,10 +197,4 @@ export class Marks {
 /** The number of the commit that set a mark. */
 function numberIn(mark: Entry): number {
   return decodeJson<Mark>(mark).commit;
-}
-
-/** AGAIN for the error that says another process holds the file, so that nothing was done. */
-export function againIfLocked(error: unknown): typeof AGAIN {
-  if (error instanceof Error && error.message.includes("database is locked")) return AGAIN;
-  throw error;
 }

@@ -1,10 +1,8 @@
 import { Connection } from "./connection.ts";
-import { openDataVersion } from "./data_version.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { makeFolder, requireFile, requireOwn } from "./file.ts";
-import { againIfLocked } from "./marks.ts";
+import { makeFolder, openDataVersion, requireFile, requireOwn } from "./file.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
-import { retried } from "./retried.ts";
+import { againIfLocked, retried } from "./retried.ts";
 import { requireSchema } from "./schema.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 

@@ -30,6 +30,12 @@ export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Prom
   throw new StoreUnavailable("Too many conflicting writes");
 }
 
+/** AGAIN for the error that says another process holds the file, so that nothing was done. */
+export function againIfLocked(error: unknown): typeof AGAIN {
+  if (error instanceof Error && error.message.includes("database is locked")) return AGAIN;
+  throw error;
+}
+
 /** Resolves after so many ms. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,6 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { againIfLocked } from "./marks.ts";
-import { AGAIN, retried } from "./retried.ts";
+import { AGAIN, againIfLocked, retried } from "./retried.ts";
 import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
 
 const KEY = ["schema"];

@@ -1,13 +1,13 @@
 import { dayTotalKey, lowerDayTotal } from "../accounts/day_totals.ts";
 import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage_row.ts";
-import { RoundTrip } from "../batching/round_trip.ts";
+import { RoundTrip } from "../kv/round_trip.ts";
 import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, type Watched } from "../kv/watched.ts";
+import { raise, type Watched } from "../caching/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
-import { type LeaseTimes, leaseTimes } from "./lease.ts";
+import { type LeaseTimes, leaseTimes } from "./held_leases.ts";
 import type { Quota } from "./quota.ts";
 import type { UsagePlan } from "./usage_plan.ts";
 

@@ -2,9 +2,9 @@ import type { Account } from "../accounts/account.ts";
 import type { Limits } from "../accounts/plans.ts";
 import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
 import { BANS } from "../metrics/metrics.ts";
-import { decide, type Decision } from "./decision.ts";
-import { type HeldLease, HeldLeases, type LeaseTimes } from "./lease.ts";
-import { Others } from "./others.ts";
+import { decide, type Decision } from "../accounts/decision.ts";
+import { type HeldLease, HeldLeases, type LeaseTimes } from "./held_leases.ts";
+import { OtherProcesses } from "./other_processes.ts";
 import { Pace } from "./pace.ts";
 import { Strikes } from "./strikes.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
@@ -21,7 +21,7 @@ export class Quota {
   readonly leases: HeldLeases = new HeldLeases();
   readonly waiting: WaitingRequests = new WaitingRequests();
   /** What is known of other processes that call for the account. */
-  readonly others: Others = new Others();
+  readonly others: OtherProcesses = new OtherProcesses();
   readonly #strikes: Strikes = new Strikes();
   /** From one plan that was carried out to the next. */
   readonly #pace: Pace = new Pace();

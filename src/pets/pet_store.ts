@@ -7,7 +7,7 @@ import { parseJson } from "../http/json.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../kv/watched.ts";
+import type { Watched } from "../caching/watched.ts";
 import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";
 import type { PetQuery } from "./pet_query.ts";
 

@@ -4,7 +4,7 @@ import type { AccountState, AccountStore } from "../../src/accounts/account_stor
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { pardon, reset, roll, UNUSED } from "../../src/accounts/usage.ts";
 import { AGAIN } from "../../src/kv/retried.ts";
-import { leaseTimes } from "../../src/leases/lease.ts";
+import { leaseTimes } from "../../src/leases/held_leases.ts";
 import { Quota } from "../../src/leases/quota.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";

@@ -14,7 +14,7 @@ import {
 } from "../../src/accounts/usage.ts";
 import { decodeUsage, encodeUsage } from "../../src/accounts/usage_row.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
-import { HeldLeases } from "../../src/leases/lease.ts";
+import { HeldLeases } from "../../src/leases/held_leases.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/batching/change.ts";
 import { GroupCommit } from "../../src/batching/group_commit.ts";
 import { certain } from "../../src/kv/commit.ts";
-import { Condition, Outdated, type Watched } from "../../src/kv/watched.ts";
+import { Condition, Outdated, type Watched } from "../../src/caching/watched.ts";
 import { carryOut, hang } from "../kv/disturbed_kv.ts";
 import { RoughStore } from "../kv/rough_store.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { KeyMap } from "../../src/batching/key_map.ts";
+import { KeyMap } from "../../src/batching/change_group.ts";
 
 Deno.test.each<readonly [Deno.KvKey, Deno.KvKey]>([
   [["a", "x"], ["b", "x"]],

@@ -7,12 +7,12 @@ import { dayTotalKey } from "../../src/accounts/day_totals.ts";
 import type { Limits } from "../../src/accounts/plans.ts";
 import { dayOf, pardon, reset } from "../../src/accounts/usage.ts";
 import { decodeUsage, usageKey } from "../../src/accounts/usage_row.ts";
-import { Versions } from "../../src/batching/versions.ts";
+import { Versions } from "../../src/caching/versions.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
-import { Outdated } from "../../src/kv/watched.ts";
+import { Outdated } from "../../src/caching/watched.ts";
 import { type CommitResult, FakeKv, type Network } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { BoundedMap } from "../../batching/bounded_map.ts";
+import { BoundedMap } from "../../caching/bounded_map.ts";
 import { Representation } from "../../http/response.ts";
 import type { Call, Route } from "../../http/router.ts";
 import { html } from "./html.ts";

@@ -1,5 +1,5 @@
-import type { Limits } from "../accounts/plans.ts";
-import { dayEnd, minuteEnd, type Refusal, roll, type Usage } from "../accounts/usage.ts";
+import type { Limits } from "./plans.ts";
+import { dayEnd, minuteEnd, type Refusal, roll, type Usage } from "./usage.ts";
 
 /** One limit as a response describes it. */
 export interface Window {

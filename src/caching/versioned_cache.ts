@@ -1,4 +1,4 @@
-import type { Watched } from "../kv/watched.ts";
+import type { Watched } from "./watched.ts";
 import { BoundedMap } from "./bounded_map.ts";
 
 /** Something, or the promise of it, and the version that was known before it was made. */

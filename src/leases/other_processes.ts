@@ -1,4 +1,4 @@
-import { LONGEST_LIFE } from "./lease.ts";
+import { LONGEST_LIFE } from "./held_leases.ts";
 
 /** After so long, in ms, others have given back what they held, or never will. */
 const PATIENCE = LONGEST_LIFE + 1_000;
@@ -6,7 +6,7 @@ const PATIENCE = LONGEST_LIFE + 1_000;
 const SHARED = 10_000;
 
 /** What this process can tell of others that call on the same account. */
-export class Others {
+export class OtherProcesses {
   /** When the row was seen last, and until when it counts as written by others too. */
   #seenAt = 0;
   #sharedUntil = 0;

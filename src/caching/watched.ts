@@ -1,4 +1,4 @@
-import { encodeJson, type Entry, versionstampOf } from "./row.ts";
+import { encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 
 /** A row whose version is watched: it changes whenever something does that is kept in memory. */
 export interface Watched {
