@@ -1,6 +1,5 @@
-import { unauthorized } from "./access/gate.ts";
+import { unauthorized, wrongOperatorToken } from "./access/bearer.ts";
 import { refusedResponse } from "./access/limit_headers.ts";
-import { wrongOperatorToken } from "./access/operator_token.ts";
 import type { Arrival } from "./arrival.ts";
 import { ApiError } from "./http/error.ts";
 import { createResponse } from "./http/response.ts";

@@ -1,5 +1,5 @@
+import { operatorTokenCheck } from "./access/bearer.ts";
 import { Gate } from "./access/gate.ts";
-import { operatorTokenCheck } from "./access/operator_token.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
 import type { Environment } from "./accounts/api_key.ts";

@@ -1,5 +1,5 @@
 import { type Account, accountKey, apiKeyKey, isOpenedBy } from "../accounts/account.ts";
-import { bearerToken, type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
+import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
 import { decodeUsage, usageKey } from "../accounts/usage_row.ts";
 import { batched, tell, type Waiting } from "../batching/batcher.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
@@ -7,6 +7,7 @@ import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Watched } from "../caching/watched.ts";
 import { Quota } from "../leases/quota.ts";
+import { bearerToken } from "./bearer.ts";
 
 /** What a directory stands on. */
 export interface DirectoryOptions {

@@ -1,10 +1,7 @@
 import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
-import { bearerToken } from "../accounts/api_key.ts";
 import type { Usage } from "../accounts/usage.ts";
 import type { Versions } from "../caching/versions.ts";
-import { ApiError, problemResponse } from "../http/error.ts";
-import { shared } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { Condition, type Watched } from "../caching/watched.ts";
@@ -148,23 +145,4 @@ export class Gate {
       (decision) => decision === AGAIN ? AGAIN : { account, decision },
     );
   }
-}
-
-const CHALLENGE = 'Bearer realm="animal-store"';
-const MISSING = shared(problemResponse({
-  code: "missing_api_key",
-  message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
-  headers: { "www-authenticate": CHALLENGE },
-}));
-const INVALID = shared(problemResponse(invalidApiKey()));
-
-/** For a key that opens no account, or no longer does by the time that it matters; it does not say why. */
-export function invalidApiKey(): ApiError {
-  const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
-  return new ApiError("invalid_api_key", "The API key is not valid.", headers);
-}
-
-/** The 401 with its challenge (RFC 6750 section 3); shared. */
-export function unauthorized(authorization: string | null): Response {
-  return bearerToken(authorization) === undefined ? MISSING : INVALID;
 }

@@ -41,13 +41,6 @@ export function isApiKey(text: string, environment: Environment): boolean {
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 
-const BEARER = /^Bearer +([^\s]+) *$/i;
-
-/** The bearer token in an Authorization value (RFC 6750 section 2.1); undefined where it holds none. */
-export function bearerToken(authorization: string | null): string | undefined {
-  return BEARER.exec(authorization ?? "")?.[1];
-}
-
 /** SHA-256 of the key in hex: all that is ever stored of it. */
 export function hashApiKey(key: string): string {
   return hash("sha256", key);

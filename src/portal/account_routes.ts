@@ -1,7 +1,8 @@
-import { type Gate, invalidApiKey } from "../access/gate.ts";
+import { bearerToken, invalidApiKey } from "../access/bearer.ts";
+import type { Gate } from "../access/gate.ts";
 import type { Account } from "../accounts/account.ts";
 import type { AccountState, AccountStore } from "../accounts/account_store.ts";
-import { bearerToken, hashApiKey } from "../accounts/api_key.ts";
+import { hashApiKey } from "../accounts/api_key.ts";
 import { DAYS_KEPT, readDayTotals } from "../accounts/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../accounts/usage.ts";
 import { ApiError } from "../http/error.ts";
