@@ -157,12 +157,12 @@ export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
   const isBack = usage.minute - minute > AHEAD;
   if (minute <= usage.minute && !isBack) return usage;
-  const isKnown = (minuteOrDay: (time: number) => number) =>
-    isBack || [usage.minute, usage.movedFrom].some((time) => minuteOrDay(time) === minuteOrDay(minute));
+  const keepsDay = isBack || [usage.minute, usage.movedFrom].map(dayOf).includes(dayOf(minute));
+  const keepsMinute = isBack || minute === usage.movedFrom;
   return {
     ...usage,
-    ...(isKnown((time) => time) ? {} : { used: 0, leased: 0, strikes: 0 }),
-    ...(isKnown(dayOf) ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
+    ...(keepsMinute ? {} : { used: 0, leased: 0, strikes: 0 }),
+    ...(keepsDay ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
     ...(isBack ? { epoch: usage.epoch + 1, leased: 0, leasedToday: 0 } : {}),
     minute,
     movedFrom: isBack ? Math.max(usage.movedFrom, usage.minute) : usage.movedFrom,

@@ -61,30 +61,31 @@ export class Sequence {
    * @throws {StoreUnavailable}
    */
   draw(use: UseNumber): Promise<number | null> {
-    if (this.#isEmpty) return this.#drawLater(use);
-    const number = this.#range.next++;
+    const number = this.#nextAtHand();
+    if (number === undefined) return this.#drawLater(use);
     this.#refill();
     return use(number, NO_CHANGE).then(({ ok }) => ok ? number : null);
   }
 
   async #drawLater(use: UseNumber): Promise<number | null> {
-    while (this.#isEmpty && (this.#taking ?? this.#refilling)) {
+    const coming = this.#taking ?? this.#refilling;
+    if (coming) {
       this.#waited++;
-      await (this.#taking ?? this.#refilling);
+      await coming;
+      return await this.draw(use);
     }
-    if (!this.#isEmpty) return await this.draw(use);
     const taken = this.#takeRange(use);
     this.#taking = taken.then(() => {}, () => {}).finally(() => this.#taking = undefined);
     return await taken;
   }
 
-  /** Whether the range is used up, and there is no other. */
-  get #isEmpty(): boolean {
-    if (this.#range.next === this.#range.end && this.#spare) {
-      this.#range = this.#spare;
+  /** Undefined where this range and the spare one are used up. */
+  #nextAtHand(): number | undefined {
+    if (this.#range.next === this.#range.end) {
+      this.#range = this.#spare ?? EMPTY;
       this.#spare = undefined;
     }
-    return this.#range.next === this.#range.end;
+    return this.#range.next < this.#range.end ? this.#range.next++ : undefined;
   }
 
   async #takeRange(use: UseNumber): Promise<number | null> {
@@ -93,7 +94,7 @@ export class Sequence {
     const head = this.#head ?? await this.#readHead();
     this.#head = undefined;
     const started = performance.now();
-    const result = await use(head.next, this.#taken(head, size));
+    const result = await use(head.next, this.#changeTo(head, size));
     this.#roundTrip.measure(started);
     if (!result.ok) return null;
     this.#range = this.#rangeAt(head, size, result.versionstamp);
@@ -111,7 +112,7 @@ export class Sequence {
 
   async #takeSpare(size: number): Promise<void> {
     const head = await this.#readHead();
-    const { checks, sets } = this.#taken(head, size);
+    const { checks, sets } = this.#changeTo(head, size);
     const result = await this.#store.commit((operation) => {
       operation.check(...checks);
       for (const [key, value] of sets) operation.set(key, value);
@@ -120,7 +121,7 @@ export class Sequence {
   }
 
   /** The change that takes a range. */
-  #taken({ next, versionstamp }: Head, size: number): Change {
+  #changeTo({ next, versionstamp }: Head, size: number): Change {
     return {
       checks: [{ key: this.#key, versionstamp }],
       sets: [[this.#key, encodeJson({ next: next + size })]],

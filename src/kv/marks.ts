@@ -3,7 +3,7 @@ import { type Build, CommitInDoubt, type CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { AGAIN, againIfLocked, retried } from "./retried.ts";
-import { decodeJson, encodeJson, type Entry, getRows, versionstampOf } from "./row.ts";
+import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
 
 /** A mark: which commit set it, and when (ms since the epoch). */
 interface Mark {
@@ -129,14 +129,11 @@ export class Marks {
       });
       if (result.ok) return this.#freed(slot, result.versionstamp, result);
       const [mark, ...rows] = await this.#connection.read((kv) => getRows(kv, [slot.key, ...keys]));
-      const last = mark && numberIn(mark);
-      const versionstamp = versionstampOf(mark ?? null) ?? "";
-      if (last === commit) return this.#freed(slot, versionstamp, { ok: true, versionstamp });
-      if (versionstamp === slot.versionstamp) {
-        KV_CONFLICTS.add(1);
-        return this.#freed(slot, versionstamp, { ok: false, rows });
-      }
-      return AGAIN; // The mark was swept, as if this process were dead: the slot is given up.
+      const { versionstamp = "" } = mark ?? {};
+      if (mark && numberIn(mark) === commit) return this.#freed(slot, versionstamp, { ok: true, versionstamp });
+      if (versionstamp !== slot.versionstamp) return AGAIN; // Swept, as if this process were dead: it is given up.
+      KV_CONFLICTS.add(1);
+      return this.#freed(slot, versionstamp, { ok: false, rows });
     } catch (error) {
       if (!sent) {
         this.#free.push(slot);
