@@ -44,10 +44,10 @@ export function batched<Item, Result>(
   let running = 0;
   let isGathering = false;
 
-  async function drain(gatherFirst = gather): Promise<void> {
+  async function drain(haveWaited = false): Promise<void> {
     isGathering = true;
-    await Promise.resolve();
-    await gatherFirst?.(() => waiting.length);
+    await Promise.resolve(); // Calls of the same turn of the event loop come along in any case.
+    if (!haveWaited) await gather?.(() => waiting.length);
     isGathering = false;
     while (waiting.length > 0 && running < lanes()) runRound(waiting.splice(0, size()));
   }
@@ -61,7 +61,7 @@ export function batched<Item, Result>(
     }
     running--;
     // Whoever had to wait has had company enough.
-    if (waiting.length > 0 && !isGathering) drain(async () => {});
+    if (waiting.length > 0 && !isGathering) drain(true);
   }
 
   return function call(item: Item): Promise<Result> {

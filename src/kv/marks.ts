@@ -130,7 +130,9 @@ export class Marks {
       if (result.ok) return this.#freed(slot, result.versionstamp, result);
       const [mark, ...rows] = await this.#connection.read((kv) => getRows(kv, [slot.key, ...keys]));
       const { versionstamp = "" } = mark ?? {};
-      if (mark && numberIn(mark) === commit) return this.#freed(slot, versionstamp, { ok: true, versionstamp });
+      if (mark && numberIn(mark) === commit) {
+        return this.#freed(slot, versionstamp, { ok: true, versionstamp });
+      }
       if (versionstamp !== slot.versionstamp) return AGAIN; // Swept, as if this process were dead: it is given up.
       KV_CONFLICTS.add(1);
       return this.#freed(slot, versionstamp, { ok: false, rows });

@@ -24,7 +24,7 @@ export class Leases {
   readonly #commits: LeaseCommits;
   readonly #clock: () => number;
   readonly #store: Store;
-  readonly #commitSoon: (quota: Quota) => Promise<void>;
+  readonly #commitSoon: (quota: Quota) => void;
   /** Quotas that wait for a commit, or are in one. */
   readonly #busy: Set<Quota> = new Set();
   /** How often a commit was asked for. */

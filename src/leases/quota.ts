@@ -54,14 +54,14 @@ export class Quota {
     if (lease) return this.take(lease, now);
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined || (refusal !== "ban" && !this.#strike())) return undefined;
-    return this.#decision(refusal, 0, now, this.usage, this.account.limits);
+    return this.#decision(this.usage, this.account.limits, 0, refusal, now);
   }
 
   /** Admits a request from a lease that has a place. */
   take(lease: HeldLease, now: number): Decision {
     this.#pace.count();
     lease.left--;
-    return this.#decision(undefined, this.leases.left, now, this.usage, this.account.limits);
+    return this.#decision(this.usage, this.account.limits, this.leases.left, undefined, now);
   }
 
   /** A lease that has a place for a request. */
@@ -134,7 +134,7 @@ export class Quota {
       this.leases.left,
       refusals,
       // They are charged as planned, even if the row has moved on since.
-      (refusal, left) => this.#decision(refusal, left, now, usage, limits),
+      (refusal, left) => this.#decision(usage, limits, left, refusal, now),
     );
     // Those who came since the plan may find a place now.
     if (this.leaseAt(now)) this.waiting.turnAway();
@@ -205,7 +205,7 @@ export class Quota {
     return this.#mayComeBack(usage, window, now) && this.others.awaitUntil(windowEnd);
   }
 
-  #decision(refusal: Refusal | undefined, left: number, now: number, usage: Usage, limits: Limits): Decision {
+  #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
     // What is on its way back is not used; but whoever is refused did not get any of it.
     return decide(refusal ? usage : this.leases.usageOnceSettled(usage), limits, left, refusal, now);
   }

@@ -53,9 +53,10 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
   const rest = waiting - taken.granted;
   const isAwaiting = (taken.refusal === "minute" || taken.refusal === "day") && rest > 0 &&
     awaitOthers(taken.usage, taken.refusal);
-  const refusals = isAwaiting ? [] : refusalsOf(taken.usage, taken.refusal, limits, rest);
+  const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
+  const refusals = isAwaiting ? [] : refusalsOf(taken.refusal, strikesLeft, rest);
   // During a ban requests are no strikes, but the one that brings it about is.
-  const struck = taken.refusal === "ban" ? 0 : (refusals.indexOf("ban") + 1 || refusals.length);
+  const struck = taken.refusal === "ban" ? 0 : Math.min(refusals.length, strikesLeft + 1);
   const after = struck > 0 ? strike(taken.usage, limits, struck, now) : taken.usage;
   return {
     settled,
@@ -71,16 +72,10 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
   };
 }
 
-/** Why each of those without a place is refused: from so many on for a ban. */
-function refusalsOf(
-  { strikes }: Usage,
-  refusal: Refusal | undefined,
-  limits: Limits,
-  count: number,
-): readonly Refusal[] {
+/** Why each of those without a place is refused: for a ban, once no strikes are left. */
+function refusalsOf(refusal: Refusal | undefined, strikesLeft: number, count: number): readonly Refusal[] {
   if (refusal === undefined) return [];
-  const plain = refusal === "ban" ? 0 : Math.max(0, Math.min(count, limits.minute - strikes));
-  return [...Array(plain).fill(refusal), ...Array(count - plain).fill("ban")];
+  return Array.from({ length: count }, (_, index) => index < strikesLeft ? refusal : "ban");
 }
 
 function pastDay(before: Usage, after: Usage): UsagePlan["pastDay"] {
