@@ -4,7 +4,7 @@ import type { Usage } from "../accounts/usage.ts";
 import type { Versions } from "../caching/versions.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import { Condition, type Watched } from "../caching/watched.ts";
+import { VersionCheck, type Watched } from "../caching/watched.ts";
 import type { Decision } from "../accounts/decision.ts";
 import type { LeasesOptions } from "../leases/lease_commits.ts";
 import { Leases } from "../leases/leases.ts";
@@ -53,13 +53,13 @@ export class Gate {
   readonly #leases: Leases;
   readonly #accounts: Watched;
   /** Holds while the accounts have the version that was seen last. */
-  #unchanged: Condition;
+  #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
 
   constructor(options: GateOptions) {
     this.#versions = options.versions;
     this.#accounts = options.accounts;
-    this.#unchanged = new Condition(options.accounts);
+    this.#unchanged = new VersionCheck(options.accounts);
     this.#directory = new Directory(options);
     this.#leases = new Leases(options);
   }
@@ -74,10 +74,10 @@ export class Gate {
     now: number,
     mayBeProvisional: boolean,
   ): PendingAdmission {
-    const recalled = authorization === null ? undefined : this.#directory.recall(authorization, now);
-    if (authorization === null || (recalled === undefined && !this.#directory.mayOpen(authorization))) {
+    if (authorization === null || !this.#directory.mayOpen(authorization)) {
       return { ready: undefined, admit: () => this.#admitAddress(address(), now) };
     }
+    const recalled = this.#directory.recall(authorization, now);
     const admission = mayBeProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
     const charge = () =>
@@ -128,7 +128,7 @@ export class Gate {
       : undefined;
     if (admitted === undefined) return undefined;
     // Those who are admitted under the same version share a check, so that they can share a commit.
-    if (!this.#unchanged.holds) this.#unchanged = new Condition(this.#accounts);
+    if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
     const { decision, takeBack } = admitted;
     const provisional = new Provisional(this.#unchanged, this.#versions, takeBack);
     return { account: quota.account, decision, provisional };

@@ -1,16 +1,16 @@
 import type { Versions } from "../caching/versions.ts";
 import { ApiError } from "../http/error.ts";
-import { type Condition, Outdated } from "../caching/watched.ts";
+import { Outdated, type VersionCheck } from "../caching/watched.ts";
 
 /** An admission by what is in memory, without a look: a commit or a look has to confirm it. */
 export class Provisional {
   /** For the commits that are made for the request. */
-  readonly check: Condition;
+  readonly check: VersionCheck;
   /** Takes the admission back. */
   readonly takeBack: () => void;
   readonly #versions: Versions;
 
-  constructor(check: Condition, versions: Versions, takeBack: () => void) {
+  constructor(check: VersionCheck, versions: Versions, takeBack: () => void) {
     this.check = check;
     this.takeBack = takeBack;
     this.#versions = versions;

@@ -4,7 +4,7 @@ import { type Build, certain, CommitInDoubt, type CommitResult } from "../kv/com
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, touch, type Watched } from "../caching/watched.ts";
+import { seeVersion, touch, type Watched } from "../caching/watched.ts";
 import {
   type Account,
   accountKey,
@@ -180,7 +180,7 @@ export class AccountStore {
       build(operation);
       touch(operation, this.#accounts);
     }));
-    if (result.ok) raise(this.#accounts, result.versionstamp);
+    if (result.ok) seeVersion(this.#accounts, result.versionstamp);
     return result;
   }
 }

@@ -1,7 +1,7 @@
 import type { CommitResult } from "../kv/commit.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { Condition, Outdated, raise, touch, type Watched } from "../caching/watched.ts";
+import { Outdated, seeVersion, touch, VersionCheck, type Watched } from "../caching/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { Change } from "./change.ts";
@@ -21,7 +21,7 @@ export class GroupCommit {
   /**
    * Carries out all of a change, or nothing of it.
    *
-   * @throws {Outdated} where nothing was done because a Condition among its checks does not hold.
+   * @throws {Outdated} where nothing was done because a VersionCheck among its checks does not hold.
    * @throws {StoreUnavailable}
    */
   readonly commit: (change: Change) => Promise<CommitResult>;
@@ -73,12 +73,12 @@ export class GroupCommit {
       return;
     }
     checks.forEach((check, index) => {
-      if (!(check instanceof Condition)) return;
+      if (!(check instanceof VersionCheck)) return;
       if (result.ok) check.seeHold(started);
       else check.seeRow(result.rows[index] ?? null);
     });
     if (!result.ok) return await this.#goOn(group, failedChecks(checks, result.rows), result);
-    if (this.#watched) raise(this.#watched, result.versionstamp);
+    if (this.#watched) seeVersion(this.#watched, result.versionstamp);
     for (const { resolve } of group) resolve(result);
   }
 
@@ -91,7 +91,7 @@ export class GroupCommit {
     const others: WaitingChange[] = [];
     for (const call of group) {
       const own = call.item.checks.filter((check) => failed.includes(check));
-      if (own.some((check) => check instanceof Condition)) call.reject(new Outdated());
+      if (own.some((check) => check instanceof VersionCheck)) call.reject(new Outdated());
       else if (own.length > 0 || failed.length === 0) call.resolve(refused);
       else others.push(call);
     }

@@ -1,5 +1,5 @@
 import type { Store } from "../kv/store.ts";
-import { raise, type Watched } from "./watched.ts";
+import { seeVersion, type Watched } from "./watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
 
@@ -67,12 +67,12 @@ export class Versions {
    */
   look(): Promise<void> | undefined {
     this.#asked++;
-    if (this.#maxStaleness > 0) {
-      const age = performance.now() - this.#lookedAt;
-      if (age > this.#maxStaleness / 2) this.#next ??= this.#startNext();
-      if (age <= this.#maxStaleness) return void this.#next?.catch(() => {});
-    }
-    return this.#next ??= this.#startNext();
+    if (this.#maxStaleness === 0) return this.#next ??= this.#startNext();
+    const age = performance.now() - this.#lookedAt;
+    if (age > this.#maxStaleness / 2) this.#next ??= this.#startNext();
+    if (age > this.#maxStaleness) return this.#next;
+    this.#next?.catch(() => {}); // Nobody waits for it.
+    return undefined;
   }
 
   async #startNext(): Promise<void> {
@@ -95,7 +95,7 @@ export class Versions {
     const { dataVersion } = this.#store;
     if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
       const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
-      this.#rows.forEach((row, index) => raise(row, entries[index]?.versionstamp ?? ""));
+      this.#rows.forEach((row, index) => seeVersion(row, entries[index]?.versionstamp ?? ""));
       this.#dataVersion = dataVersion;
       this.#roundTrip.measure(started);
     }

@@ -16,7 +16,7 @@ export function touch(operation: Deno.AtomicOperation, { key }: Watched): void {
 }
 
 /** Takes note of a version that was seen. */
-export function raise(row: Watched, versionstamp: string): void {
+export function seeVersion(row: Watched, versionstamp: string): void {
   if (versionstamp > row.version) row.version = versionstamp;
 }
 
@@ -29,7 +29,7 @@ export class Outdated extends Error {
  * That a watched row still has the version that was seen last. A commit that checks it finds out, so that nobody
  * has to look beforehand.
  */
-export class Condition implements Deno.AtomicCheck {
+export class VersionCheck implements Deno.AtomicCheck {
   readonly key: Deno.KvKey;
   /** Null where there is no row. */
   readonly versionstamp: string | null;
@@ -62,6 +62,6 @@ export class Condition implements Deno.AtomicCheck {
 
   /** Takes note of the row as it was read for a commit that was refused. */
   seeRow(entry: Entry | null): void {
-    raise(this.#row, versionstampOf(entry) ?? "");
+    seeVersion(this.#row, versionstampOf(entry) ?? "");
   }
 }

@@ -5,7 +5,7 @@ import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { raise, type Watched } from "../caching/watched.ts";
+import { seeVersion, type Watched } from "../caching/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { type LeaseTimes, leaseTimes } from "./held_leases.ts";
 import type { Quota } from "./quota.ts";
@@ -120,7 +120,7 @@ export class LeaseCommits {
    * version before. Returns the quotas whose row was not as they knew it.
    */
   #see(quotas: readonly Quota[], [accounts, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
-    if (accounts) raise(this.#accounts, accounts.versionstamp);
+    if (accounts) seeVersion(this.#accounts, accounts.versionstamp);
     return quotas.filter((quota, index) => {
       const row = rows[index];
       if (row?.versionstamp === quota.versionstamp) return false;

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/batching/change.ts";
 import { GroupCommit } from "../../src/batching/group_commit.ts";
 import { certain } from "../../src/kv/commit.ts";
-import { Condition, Outdated, type Watched } from "../../src/caching/watched.ts";
+import { Outdated, VersionCheck, type Watched } from "../../src/caching/watched.ts";
 import { carryOut, hang } from "../kv/disturbed_kv.ts";
 import { RoughStore } from "../kv/rough_store.ts";
 
@@ -209,10 +209,10 @@ Deno.test.each<[string, { ok: boolean[]; commits: number }]>([
   },
 );
 
-Deno.test("GroupCommit.commit() rejects those alone whose Condition does not hold, and tells it what it found", async () => {
+Deno.test("GroupCommit.commit() rejects those alone whose VersionCheck does not hold, and tells it what it found", async () => {
   using fixture = await Fixture.open();
   const row: Watched = { key: ["row"], version: "" };
-  const condition = new Condition(row);
+  const condition = new VersionCheck(row);
   const withCondition = (name: number) => ({ ...change(name), checks: [condition] });
   const before = performance.now();
   assertEquals(await fixture.sizes([withCondition(0), withCondition(1)]), [2]);

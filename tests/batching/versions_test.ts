@@ -6,7 +6,7 @@ import { openDataVersion } from "../../src/kv/file.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Store } from "../../src/kv/store.ts";
-import { raise, type Watched } from "../../src/caching/watched.ts";
+import { seeVersion, type Watched } from "../../src/caching/watched.ts";
 import { disturbed, fail } from "../kv/disturbed_kv.ts";
 import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
@@ -105,13 +105,13 @@ Deno.test.each([[1, 1], [100, 10]])(
   },
 );
 
-Deno.test("Versions.look() lowers no version that is known, and raise() neither", async () => {
+Deno.test("Versions.look() lowers no version that is known, and seeVersion() neither", async () => {
   using fixture = new Fixture();
   const version = await fixture.change();
-  raise(fixture.row, `${version}1`);
+  seeVersion(fixture.row, `${version}1`);
 
   await fixture.look(10);
-  raise(fixture.row, version);
+  seeVersion(fixture.row, version);
 
   assertEquals(fixture.row.version, `${version}1`);
 });
