@@ -1,5 +1,6 @@
 import type { Limits } from "../accounts/plans.ts";
-import { dayOf, type Lease, roll, settle, type Usage } from "../accounts/usage.ts";
+import { dayOf, roll, type Usage } from "../accounts/usage.ts";
+import { type Lease, settle } from "./places.ts";
 
 /** How leases are sized and kept, in ms. */
 export interface LeaseTimes {

@@ -1,6 +1,7 @@
 import type { Account } from "../accounts/account.ts";
 import type { Limits } from "../accounts/plans.ts";
-import { dayEnd, freePlaces, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
+import { dayEnd, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
+import { freePlaces } from "./places.ts";
 import { BANS } from "../metrics/metrics.ts";
 import { decide, type Decision } from "../accounts/decision.ts";
 import { type HeldLease, HeldLeases, type LeaseTimes } from "./held_leases.ts";

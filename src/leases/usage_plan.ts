@@ -1,17 +1,7 @@
 import type { DayTotal } from "../accounts/day_totals.ts";
 import type { Limits } from "../accounts/plans.ts";
-import {
-  dayOf,
-  type Demand,
-  isSame,
-  type Lease,
-  type Refusal,
-  roll,
-  settle,
-  strike,
-  take,
-  type Usage,
-} from "../accounts/usage.ts";
+import { dayOf, isSame, type Refusal, roll, strike, type Usage } from "../accounts/usage.ts";
+import { type Demand, type Lease, settle, take } from "./places.ts";
 
 /** What a process has to say and to ask when its next commit comes to an account. */
 export interface Wish extends Demand {

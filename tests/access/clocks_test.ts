@@ -1,6 +1,7 @@
 import { assert } from "@std/assert";
 import fc from "fast-check";
-import { dayOf, take, UNUSED } from "../../src/accounts/usage.ts";
+import { dayOf, UNUSED } from "../../src/accounts/usage.ts";
+import { take } from "../../src/leases/places.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;

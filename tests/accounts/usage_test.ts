@@ -1,17 +1,15 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import {
   isSame,
-  type Lease,
   pardon,
   type Refusal,
   reset,
   roll,
-  settle,
   strike,
-  take,
   UNUSED,
   type Usage,
 } from "../../src/accounts/usage.ts";
+import { type Lease, settle, take } from "../../src/leases/places.ts";
 import { decodeUsage, encodeUsage } from "../../src/accounts/usage_row.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
 import { HeldLeases } from "../../src/leases/held_leases.ts";
