@@ -81,7 +81,12 @@ export function createService(options: ServiceOptions): Service {
   ];
   return {
     routes,
-    fetch: createApp({ ...options, routes, gate, isOperator: operatorTokenCheck(operatorToken ?? "") }),
+    fetch: createApp({
+      ...options,
+      routes,
+      gate,
+      isOperator: operatorToken === undefined ? () => false : operatorTokenCheck(operatorToken),
+    }),
     settle: () => gate.settle(),
     sweeps: [
       (now) => replies.sweep(now),

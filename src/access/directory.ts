@@ -1,6 +1,6 @@
+import { decodeUsage, usageKey } from "../accounts/usage.ts";
 import { type Account, accountKey, apiKeyKey, isOpenedBy } from "../accounts/account.ts";
 import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
-import { decodeUsage, usageKey } from "../accounts/usage_row.ts";
 import { batched, tell, type Waiting } from "../batching/batcher.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";

@@ -108,7 +108,7 @@ export class Gate {
     if (!quota?.isKnown) return usage;
     // While a commit is on its way the row may tell of leases that are not held yet.
     const isNews = versionstamp > quota.versionstamp && !this.#leases.isBusy(quota);
-    return quota.leases.usageWithoutLeases(isNews ? usage : quota.usage);
+    return quota.held.usageWithoutLeases(isNews ? usage : quota.usage);
   }
 
   /** How many leases are held, and how many places are left in them. */

@@ -16,8 +16,7 @@ import {
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
-import { dayOf, UNUSED, type Usage } from "./usage.ts";
-import { decodeUsage, encodeUsage, usageKey } from "./usage_row.ts";
+import { dayOf, decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** What an account is made of. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;

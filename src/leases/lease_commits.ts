@@ -1,5 +1,5 @@
+import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage.ts";
 import { dayTotalKey, lowerDayTotal } from "../accounts/day_totals.ts";
-import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage_row.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
 import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";

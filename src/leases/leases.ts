@@ -74,7 +74,7 @@ export class Leases {
     const decision = quota.take(lease, now);
     this.#renew(quota);
     const takeBack = () => {
-      quota.leases.giveBack(lease);
+      quota.held.giveBack(lease);
       this.#keepActive(quota);
     };
     return { decision, takeBack };
@@ -87,7 +87,7 @@ export class Leases {
 
   /** How many accounts this process holds leases of, and how many places are left in them. */
   count(): { count: number; places: number } {
-    const held = [...this.#active].map(({ leases }) => leases);
+    const held = [...this.#active].map(({ held }) => held);
     return {
       count: held.filter(({ isEmpty }) => !isEmpty).length,
       places: held.reduce((sum, { left }) => sum + left, 0),
@@ -98,7 +98,7 @@ export class Leases {
   async settle(): Promise<void> {
     this.#commits.isSettling = true;
     for (const quota of this.#active) {
-      quota.leases.endAll();
+      quota.held.endAll();
       this.#enqueue(quota);
     }
     if (this.#active.size > 0) await this.#idle.promise;

@@ -19,7 +19,7 @@ export class Quota {
   usage: Usage = UNUSED;
   /** Version of the row of usage; "" when that is not known. */
   versionstamp = "";
-  readonly leases: HeldLeases = new HeldLeases();
+  readonly held: HeldLeases = new HeldLeases();
   readonly waiting: WaitingRequests = new WaitingRequests();
   /** What is known of other processes that call for the account. */
   readonly others: OtherProcesses = new OtherProcesses();
@@ -41,12 +41,12 @@ export class Quota {
 
   /** Whether there is something that is not in the row yet. */
   get isActive(): boolean {
-    return this.waiting.count > 0 || !this.leases.isEmpty || this.#strikes.count > 0;
+    return this.waiting.count > 0 || !this.held.isEmpty || this.#strikes.count > 0;
   }
 
   /** Whether more should be leased, lest the places run out before that can be done. */
   get isLow(): boolean {
-    return this.leases.left < this.#low;
+    return this.held.left < this.#low;
   }
 
   /** Decides on a request from memory; undefined when that takes a commit. */
@@ -62,12 +62,12 @@ export class Quota {
   take(lease: HeldLease, now: number): Decision {
     this.#pace.count();
     lease.left--;
-    return this.#decision(this.usage, this.account.limits, this.leases.left, undefined, now);
+    return this.#decision(this.usage, this.account.limits, this.held.left, undefined, now);
   }
 
   /** A lease that has a place for a request. */
   leaseAt(now: number): HeldLease | undefined {
-    return this.leases.withPlace(this.usage, this.account.limits, now);
+    return this.held.withPlace(this.usage, this.account.limits, now);
   }
 
   /** Whether memory cannot decide on a request. */
@@ -80,7 +80,7 @@ export class Quota {
     const { usage, account: { limits } } = this;
     return this.waiting.count > 0 || this.isLow ||
       this.#strikes.areDue(limits.minute - usage.strikes, life) ||
-      this.leases.isDue(usage, limits, now, life);
+      this.held.isDue(usage, limits, now, life);
   }
 
   /** Whether the row has to be read before anything is planned. */
@@ -94,20 +94,20 @@ export class Quota {
    * nothing is leased, and strikes from before do not count.
    */
   plan(version: string, now: number, { span, life }: LeaseTimes): UsagePlan {
-    const { leases, usage, account: { limits } } = this;
+    const { held, usage, account: { limits } } = this;
     const isStale = this.accountsVersion !== version;
     this.waiting.turnAway(version);
     if (isStale) this.#strikes.forget();
     const waiting = this.waiting.count;
     this.#pace.measure();
     // Those who wait came when nothing was left to hand out, and get of what has come since, too.
-    if (waiting > 0) leases.endAll();
-    else leases.endDue(usage, limits, now, life);
+    if (waiting > 0) held.endAll();
+    else held.endDue(usage, limits, now, life);
     return planFor(usage, limits, {
-      settled: leases.ending,
+      settled: held.ending,
       strikes: this.#strikes.plan(),
       waiting,
-      ahead: isStale ? 0 : Math.max(0, Math.floor(this.#pace.within(span)) - leases.left),
+      ahead: isStale ? 0 : Math.max(0, Math.floor(this.#pace.within(span)) - held.left),
       awaitOthers: (usage, window) => this.#awaitOthers(usage, window, now),
     }, now);
   }
@@ -125,14 +125,14 @@ export class Quota {
     const { epoch, minute } = usage;
     const takenAt = performance.now();
     const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
-    this.leases.replace(settled, lease);
+    this.held.replace(settled, lease);
     const until = this.#pace.within(renewal);
     this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;
     this.#strikes.seeWritten();
     this.#pace.restart(granted);
     this.waiting.answer(
       granted,
-      this.leases.left,
+      this.held.left,
       refusals,
       // They are charged as planned, even if the row has moved on since.
       (refusal, left) => this.#decision(usage, limits, left, refusal, now),
@@ -163,7 +163,7 @@ export class Quota {
   /** Fails those who wait. What was being settled may be settled or not: it is not done again. */
   fail(error: unknown): void {
     this.waiting.fail(error);
-    this.leases.replace(this.leases.ending, undefined);
+    this.held.replace(this.held.ending, undefined);
     this.#strikes.forget();
     this.others.stopAwaiting();
     this.versionstamp = "";
@@ -172,16 +172,16 @@ export class Quota {
   /** Holds nothing any more: the account is gone. */
   forget(): void {
     this.waiting.turnAway();
-    this.leases.endAll();
+    this.held.endAll();
     this.fail(undefined);
   }
 
   /** Why a request is refused, where only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
-    const { usage, leases, account: { limits } } = this;
+    const { usage, held, account: { limits } } = this;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
-    if (current !== usage || leases.ending.length > 0 || leases.left > 0) return undefined;
+    if (current !== usage || held.ending.length > 0 || held.left > 0) return undefined;
     if (freePlaces(usage, limits) > 0) return undefined;
     const refusal = usage.usedToday >= limits.day ? "day" : "minute";
     return this.#mayComeBack(usage, refusal, now) ? undefined : refusal;
@@ -190,7 +190,7 @@ export class Quota {
   /** Whether other processes hold places of a full window. */
   #mayComeBack(usage: Usage, window: "minute" | "day", now: number): boolean {
     const leased = window === "day" ? usage.leasedToday : usage.leased;
-    return this.others.mayGiveBack(now) && leased > this.leases.countedIn(usage, window);
+    return this.others.mayGiveBack(now) && leased > this.held.countedIn(usage, window);
   }
 
   /** Gathers a strike; false when it is one for which the caller has to be banned. */
@@ -208,6 +208,6 @@ export class Quota {
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
     // What is on its way back is not used; but whoever is refused did not get any of it.
-    return decide(refusal ? usage : this.leases.usageOnceSettled(usage), limits, left, refusal, now);
+    return decide(refusal ? usage : this.held.usageOnceSettled(usage), limits, left, refusal, now);
   }
 }

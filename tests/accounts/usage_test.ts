@@ -1,5 +1,7 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import {
+  decodeUsage,
+  encodeUsage,
   isSame,
   pardon,
   type Refusal,
@@ -10,7 +12,6 @@ import {
   type Usage,
 } from "../../src/accounts/usage.ts";
 import { type Lease, settle, take } from "../../src/leases/places.ts";
-import { decodeUsage, encodeUsage } from "../../src/accounts/usage_row.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
 import { HeldLeases } from "../../src/leases/held_leases.ts";
 import { NOON } from "../harness.ts";

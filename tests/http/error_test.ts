@@ -1,5 +1,5 @@
+import { usageKey } from "../../src/accounts/usage.ts";
 import { assertEquals, assertMatch } from "@std/assert";
-import { usageKey } from "../../src/accounts/usage_row.ts";
 import { Harness } from "../harness.ts";
 import { assertError, assertLimitHeaders } from "./assertions.ts";
 

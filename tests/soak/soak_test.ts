@@ -16,7 +16,7 @@ const BRIEF: Effort = {
   seconds: 3,
   connections: 300,
   siege: 1,
-  // OtherProcesses' tests run beside it.
+  // Others' tests run beside it.
   patience: 200,
   addresses: 12_000,
   weeks: 2,
