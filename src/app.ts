@@ -11,6 +11,7 @@ import {
   isForOperator,
   patternOf,
 } from "./arrival.ts";
+import { Outdated } from "./caching/watched.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
 import { type Budget, OutOfTime } from "./http/deadlines.ts";
@@ -29,7 +30,6 @@ import { ownOf } from "./http/response.ts";
 import type { Route } from "./http/router.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
-import { Outdated } from "./caching/watched.ts";
 import { countAdmission, record } from "./record.ts";
 import { respond } from "./respond.ts";
 

@@ -1,5 +1,5 @@
-import { BoundedMap } from "../caching/bounded_map.ts";
 import type { Decision } from "../accounts/decision.ts";
+import { BoundedMap } from "../caching/bounded_map.ts";
 
 const LIMIT = 60;
 const MINUTE = 60_000;

@@ -1,11 +1,11 @@
-import { decodeUsage, usageKey } from "../accounts/usage.ts";
 import { type Account, accountKey, apiKeyKey, isOpenedBy } from "../accounts/account.ts";
 import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
+import { decodeUsage, usageKey } from "../accounts/usage.ts";
 import { batched, tell, type Waiting } from "../batching/batcher.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
+import type { Watched } from "../caching/watched.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../caching/watched.ts";
 import { Quota } from "../leases/quota.ts";
 import { bearerToken } from "./bearer.ts";
 

@@ -1,11 +1,11 @@
 import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
+import type { Decision } from "../accounts/decision.ts";
 import type { Usage } from "../accounts/usage.ts";
 import type { Versions } from "../caching/versions.ts";
+import { VersionCheck, type Watched } from "../caching/watched.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import { VersionCheck, type Watched } from "../caching/watched.ts";
-import type { Decision } from "../accounts/decision.ts";
 import type { LeasesOptions } from "../leases/lease_commits.ts";
 import { Leases } from "../leases/leases.ts";
 import type { Quota } from "../leases/quota.ts";

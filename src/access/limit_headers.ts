@@ -1,8 +1,8 @@
+import type { Decision, Window } from "../accounts/decision.ts";
 import type { Refusal } from "../accounts/usage.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
 import { type ErrorCode, problemResponse } from "../http/error.ts";
 import { isShared, shared } from "../http/response.ts";
-import type { Decision, Window } from "../accounts/decision.ts";
 
 /** A response with the headers that stay until the minute ends. */
 interface Kept {

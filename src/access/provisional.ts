@@ -1,6 +1,6 @@
 import type { Versions } from "../caching/versions.ts";
-import { ApiError } from "../http/error.ts";
 import { Outdated, type VersionCheck } from "../caching/watched.ts";
+import { ApiError } from "../http/error.ts";
 
 /** An admission by what is in memory, without a look: a commit or a look has to confirm it. */
 export class Provisional {

@@ -4,7 +4,7 @@ import type { Limits, Plan } from "./plans.ts";
 
 /**
  * Who calls: a name, a plan, and one API key, which can be rotated. So what has been used, strikes and bans
- * are the key's, and yet no rotation gives a second quota.
+ * are the key's, and yet no rotation gives a second allowance.
  */
 export interface Account {
   readonly id: string;
@@ -40,7 +40,7 @@ export class IssueInDoubt extends StoreUnavailable {
   }
 }
 
-/** The row whose version changes whenever an account does, but for what it has used. */
+/** The row whose version changes whenever an account is changed or removed, but not with its requests. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
 /** Whether the key with this hash opens the account at that time. */

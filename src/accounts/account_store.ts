@@ -1,10 +1,10 @@
 import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
+import { seeVersion, touch, type Watched } from "../caching/watched.ts";
 import { type Build, certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { seeVersion, touch, type Watched } from "../caching/watched.ts";
 import {
   type Account,
   accountKey,
@@ -38,6 +38,7 @@ export class AccountStore {
   readonly #accounts: Watched;
   /** Of the accounts that it makes. */
   readonly #environment: Environment;
+  /** For new accounts: nobody remembers anything of them, so the version need not change. */
   readonly #group: GroupCommit;
 
   /** What it does to accounts shows in the version that is watched. */

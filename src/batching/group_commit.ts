@@ -1,12 +1,12 @@
+import { Outdated, seeVersion, touch, VersionCheck, type Watched } from "../caching/watched.ts";
 import type { CommitResult } from "../kv/commit.ts";
+import { RoundTrip } from "../kv/round_trip.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { Outdated, seeVersion, touch, VersionCheck, type Watched } from "../caching/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { Change } from "./change.ts";
 import { ChangeGroup } from "./change_group.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
 
 type WaitingChange = Waiting<Change, CommitResult>;
 

@@ -1,8 +1,8 @@
 import type { CommitResult } from "../kv/commit.ts";
+import { RoundTrip } from "../kv/round_trip.ts";
 import { decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { type Change, NO_CHANGE } from "./change.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
 
 /** Commits something about a number, together with a change that belongs to it. */
 export type UseNumber = (number: number, change: Change) => Promise<CommitResult>;

@@ -1,5 +1,5 @@
-import type { Watched } from "./watched.ts";
 import { BoundedMap } from "./bounded_map.ts";
+import type { Watched } from "./watched.ts";
 
 /** Something, or the promise of it, and the version that was known before it was made. */
 interface Kept<Value> {

@@ -1,7 +1,7 @@
-import type { Store } from "../kv/store.ts";
-import { seeVersion, type Watched } from "./watched.ts";
-import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
+import type { Store } from "../kv/store.ts";
+import { ROUND_SIZE } from "../metrics/metrics.ts";
+import { seeVersion, type Watched } from "./watched.ts";
 
 const MAX_READS = 10;
 /** Requests that are worth a look: many more at a time wait longer than they save. */

@@ -1,11 +1,11 @@
-import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage.ts";
 import { dayTotalKey, lowerDayTotal } from "../accounts/day_totals.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
+import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage.ts";
+import { seeVersion, type Watched } from "../caching/watched.ts";
 import type { CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
+import { RoundTrip } from "../kv/round_trip.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { seeVersion, type Watched } from "../caching/watched.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { type LeaseTimes, leaseTimes } from "./held_leases.ts";
 import type { Quota } from "./quota.ts";
@@ -116,8 +116,8 @@ export class LeaseCommits {
   }
 
   /**
-   * Shows quotas their rows, which come after that of the accounts: an account may be gone that was there under its
-   * version before. Returns the quotas whose row was not as they knew it.
+   * Shows quotas their rows, behind that of the accounts: one may be gone that was there under the version known so
+   * far. Returns the quotas whose row was not as they knew it.
    */
   #see(quotas: readonly Quota[], [accounts, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
     if (accounts) seeVersion(this.#accounts, accounts.versionstamp);

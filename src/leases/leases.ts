@@ -1,7 +1,7 @@
+import type { Decision } from "../accounts/decision.ts";
 import { batched } from "../batching/batcher.ts";
 import type { AGAIN } from "../kv/retried.ts";
 import type { Store } from "../kv/store.ts";
-import type { Decision } from "../accounts/decision.ts";
 import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";
 import type { Quota } from "./quota.ts";
 

@@ -1,12 +1,12 @@
 import type { Account } from "../accounts/account.ts";
+import { decide, type Decision } from "../accounts/decision.ts";
 import type { Limits } from "../accounts/plans.ts";
 import { dayEnd, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
-import { freePlaces } from "./places.ts";
 import { BANS } from "../metrics/metrics.ts";
-import { decide, type Decision } from "../accounts/decision.ts";
 import { type HeldLease, HeldLeases, type LeaseTimes } from "./held_leases.ts";
 import { OtherProcesses } from "./other_processes.ts";
 import { Pace } from "./pace.ts";
+import { freePlaces } from "./places.ts";
 import { Strikes } from "./strikes.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { WaitingRequests } from "./waiting_requests.ts";

@@ -1,6 +1,6 @@
+import type { Decision } from "../accounts/decision.ts";
 import type { Refusal } from "../accounts/usage.ts";
 import { AGAIN } from "../kv/retried.ts";
-import type { Decision } from "../accounts/decision.ts";
 
 interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {
   /** Version of the accounts that its key was recognized under. */

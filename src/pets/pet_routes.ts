@@ -1,4 +1,5 @@
 import { VersionedCache } from "../caching/versioned_cache.ts";
+import type { Watched } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";
 import { isPreconditionFailed, quickEtagOf } from "../http/etag.ts";
 import { targetOf } from "../http/request.ts";
@@ -7,7 +8,6 @@ import type { Call, Route } from "../http/router.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
-import type { Watched } from "../caching/watched.ts";
 import { DEPRECATION_ROUTE, deprecationHeaders, isRemoved } from "./deprecation.ts";
 import { parseNewPet, parsePetPatch, type Pet, toJson } from "./pet.ts";
 import { parsePetQuery, queryAfter } from "./pet_query.ts";

@@ -2,12 +2,12 @@ import { batched, tell } from "../batching/batcher.ts";
 import { type Along, both, NO_CHANGE, type Row } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
 import { Sequence } from "../batching/sequence.ts";
+import type { Watched } from "../caching/watched.ts";
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Watched } from "../caching/watched.ts";
 import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";
 import type { PetQuery } from "./pet_query.ts";
 

@@ -1,8 +1,8 @@
-import { usageKey } from "../../src/accounts/usage.ts";
 import { assert, assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { accountKey, ACCOUNTS_VERSION, apiKeyKey } from "../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../src/accounts/api_key.ts";
+import { usageKey } from "../../src/accounts/usage.ts";
 import { type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";

@@ -1,8 +1,8 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { dayTotalKey, sweepDayTotals } from "../../src/accounts/day_totals.ts";
 import { dayOf, UNUSED } from "../../src/accounts/usage.ts";
-import type { Lease } from "../../src/leases/places.ts";
 import { encodeJson } from "../../src/kv/row.ts";
+import type { Lease } from "../../src/leases/places.ts";
 import { planFor } from "../../src/leases/usage_plan.ts";
 import { NotedService } from "../access/noted_service.ts";
 import { call } from "../access/replies.ts";

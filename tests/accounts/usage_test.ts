@@ -11,9 +11,9 @@ import {
   UNUSED,
   type Usage,
 } from "../../src/accounts/usage.ts";
-import { type Lease, settle, take } from "../../src/leases/places.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
 import { HeldLeases } from "../../src/leases/held_leases.ts";
+import { type Lease, settle, take } from "../../src/leases/places.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;

@@ -2,8 +2,8 @@ import { assertEquals, assertInstanceOf } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/batching/change.ts";
 import { GroupCommit } from "../../src/batching/group_commit.ts";
-import { certain } from "../../src/kv/commit.ts";
 import { Outdated, VersionCheck, type Watched } from "../../src/caching/watched.ts";
+import { certain } from "../../src/kv/commit.ts";
 import { carryOut, hang } from "../kv/disturbed_kv.ts";
 import { RoughStore } from "../kv/rough_store.ts";
 

@@ -7,11 +7,11 @@ import { dayTotalKey } from "../../src/accounts/day_totals.ts";
 import type { Limits } from "../../src/accounts/plans.ts";
 import { dayOf, decodeUsage, pardon, reset, usageKey } from "../../src/accounts/usage.ts";
 import { Versions } from "../../src/caching/versions.ts";
+import { Outdated } from "../../src/caching/watched.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
-import { Outdated } from "../../src/caching/watched.ts";
 import { type CommitResult, FakeKv, type Network } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 

@@ -1,12 +1,12 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Versions } from "../../src/caching/versions.ts";
+import { seeVersion, type Watched } from "../../src/caching/watched.ts";
 import { Connection } from "../../src/kv/connection.ts";
-import { openDataVersion } from "../../src/kv/file.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
+import { openDataVersion } from "../../src/kv/file.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Store } from "../../src/kv/store.ts";
-import { seeVersion, type Watched } from "../../src/caching/watched.ts";
 import { disturbed, fail } from "../kv/disturbed_kv.ts";
 import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";

@@ -1,0 +1,107 @@
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { pardon, roll, UNUSED } from "../../src/accounts/usage.ts";
+import { AGAIN } from "../../src/kv/retried.ts";
+import { leaseTimes } from "../../src/leases/held_leases.ts";
+import { Quota } from "../../src/leases/quota.ts";
+import { Harness, NOON } from "../harness.ts";
+
+Deno.test("Quota.apply() takes over no version of the row that is older than the one seen: an unban stays", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 2, day: 99 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", roll(UNUSED, NOON), "1");
+  const replies = Array.from({ length: 5 }, () => quota.waiting.wait("1"));
+  const plan = quota.plan("1", NOON, times);
+
+  quota.update(account, "2", pardon(plan.usage), "3");
+  quota.apply(plan, "2", NOON, times);
+
+  assertEquals(plan.usage.bannedUntil > NOON, true);
+  const decisions = (await Promise.all(replies)).filter((decision) => decision !== AGAIN);
+  assertEquals(decisions.map(({ refusal }) => refusal), [undefined, undefined, "minute", "minute", "ban"]);
+  assertEquals(quota.admit(NOON)?.refusal, "minute");
+  assertEquals(quota.needsCommit(NOON + 60_000), true);
+});
+
+Deno.test("Quota.apply() tells whoever waited of the limits that it was charged under", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 2, day: 99 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", roll(UNUSED, NOON), "1");
+  const reply = quota.waiting.wait("1");
+  const plan = quota.plan("1", NOON, times);
+
+  quota.update({ ...account, limits: { minute: 60, day: 1_000 } }, "2", { ...plan.usage, used: 2 }, "3");
+  quota.apply(plan, "2", NOON, times);
+
+  const decision = await reply;
+  assert(decision !== AGAIN);
+  assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
+});
+
+Deno.test("Quota.apply() leaves strikes alone that came after an account had changed", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 9, day: 99 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", { ...UNUSED, minute: NOON, used: 9, usedToday: 9 }, "1");
+  const refuse = (count: number) => Array.from({ length: count }, () => quota.admit(NOON));
+  refuse(3);
+  const plan = quota.plan("1", NOON, times);
+
+  quota.update(account, "2", plan.usage, "2");
+  refuse(2);
+  quota.apply(plan, "2", NOON, times);
+
+  assertEquals(quota.plan("2", NOON, times).usage.strikes, 3 + 2);
+});
+
+Deno.test.each(
+  [["keeps", {}, 3], ["forgets", { minute: NOON + 60_000 }, 0], ["forgets", { epoch: 1 }, 0]] as const,
+)(
+  "Quota.see() %s strikes that are not written yet when the row it is shown differs by %j",
+  async (_, change, strikes) => {
+    await using service = await Harness.open();
+    const { account } = await service.createAccount({ minute: 9, day: 99 });
+    const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
+    const quota = new Quota(account, "1");
+    quota.update(account, "1", usage, "1");
+    for (let count = 0; count < 3; count++) quota.admit(NOON);
+
+    quota.see({ ...usage, ...change }, "2");
+
+    assertEquals(quota.plan("1", NOON, leaseTimes(0, false)).usage.strikes, strikes);
+  },
+);
+
+Deno.test("Quota.plan() leases what the pace asks for, but nothing where the account may have changed", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 1_000, day: 9_000 });
+  const times = leaseTimes(0, false);
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", { ...UNUSED, minute: NOON }, "1");
+  quota.apply(quota.plan("1", NOON, times), undefined, NOON, times);
+  const lease = { ...UNUSED, limits: account.limits, minute: NOON, size: 500, left: 500, takenAt: Infinity };
+  for (let count = 0; count < 100; count++) quota.take(lease, NOON);
+
+  assertEquals(quota.plan("2", NOON, times).ahead, 0);
+  assertGreater(quota.plan("1", NOON, times).ahead, 0);
+});
+
+Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 9, day: 99 });
+  const times = leaseTimes(0, false);
+  const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", usage, "1");
+  for (let count = 0; count < 3; count++) quota.admit(NOON);
+  quota.plan("1", NOON, times);
+
+  quota.fail(new Error());
+  quota.see({ ...usage, strikes: 3 }, "2");
+
+  assertEquals(quota.plan("1", NOON, times).usage.strikes, 3);
+});
