@@ -126,10 +126,14 @@ export function createApp(options: AppOptions): App {
   }
 
   function responseTo(arrival: Arrival, budget: Budget): Response | Promise<Response> {
-    return respond(
-      arrival,
-      (rules) => arrival.body ??= budget.without(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
-    );
+    return respond(arrival, {
+      checks: () => {
+        budget.check();
+        return arrival.admission?.provisional ? [arrival.admission.provisional.check] : [];
+      },
+      readBody: (rules) =>
+        arrival.body ??= budget.without(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
+    });
   }
 
   function finish(arrival: Arrival, made: Response): Response {

@@ -14,7 +14,7 @@ import type { Call } from "./http/router.ts";
  */
 export function respond(
   { request, base, query, now, address, matched, admission }: Arrival,
-  readBody: Call["readBody"],
+  { checks, readBody }: Pick<Call, "checks" | "readBody">,
 ): Response | Promise<Response> {
   const { refusal } = admission?.decision ?? {};
   if (admission && refusal) return refusedResponse(admission.decision, refusal);
@@ -26,7 +26,6 @@ export function respond(
       }
       if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();
       const accountId = admission?.account?.id ?? "";
-      const checks = admission?.provisional ? [admission.provisional.check] : [];
       return route.handler(request, { params, query, base, now, accountId, checks, address, readBody });
     }
     case "allow": {

@@ -1,7 +1,7 @@
 import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
 import { seeVersion, touch, type Watched } from "../caching/watched.ts";
-import { type Build, certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
+import { type Build, certain, type Checks, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -99,7 +99,13 @@ export class AccountStore {
    *
    * @throws {IssueInDoubt}
    */
-  rotate(id: string, grace: number, now: number, replaced?: string): Promise<Issued | null> {
+  rotate(
+    id: string,
+    grace: number,
+    now: number,
+    replaced?: string,
+    checks: Checks = () => [],
+  ): Promise<Issued | null> {
     return retried(async () => {
       const open = await this.#findOpen(id);
       const hash = replaced ?? open?.account.keyHash ?? "";
@@ -111,8 +117,9 @@ export class AccountStore {
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
       };
       const ended = keyHashesOf(open.account).filter((known) => grace === 0 || known !== hash);
+      const before = [open.check, ...checks()];
       const commit = this.#commit((operation) => {
-        operation.check(open.check).set(accountKey(id), encodeJson(account));
+        operation.check(...before).set(accountKey(id), encodeJson(account));
         operation.set(apiKeyKey(account.keyHash), encodeJson(id));
         for (const known of ended) operation.delete(apiKeyKey(known));
       });
@@ -121,13 +128,14 @@ export class AccountStore {
   }
 
   /** Changes an open account. Null where none has this id. */
-  change(id: string, change: Partial<Account>): Promise<Account | null> {
+  change(id: string, change: Partial<Account>, checks: Checks = () => []): Promise<Account | null> {
     return retried(async () => {
       const open = await this.#findOpen(id);
       if (open === null) return null;
       const account = { ...open.account, ...change };
+      const before = [open.check, ...checks()];
       const { ok } = await this.#commit((operation) => {
-        operation.check(open.check).set(accountKey(id), encodeJson(account));
+        operation.check(...before).set(accountKey(id), encodeJson(account));
       });
       return ok ? account : AGAIN;
     });

@@ -12,6 +12,15 @@ export class Budget {
     this.deadline = deadline;
   }
 
+  /**
+   * Makes sure that the request was not given up: its client may have asked again since, and nothing is to be begun.
+   *
+   * @throws {OutOfTime}
+   */
+  check(): void {
+    if (this.isOver) throw new OutOfTime();
+  }
+
   /** Waits for the client, which costs nothing of the budget. */
   without<T>(client: Promise<T>): Promise<T> {
     const left = this.deadline - performance.now();

@@ -19,10 +19,12 @@ export interface Call {
   /** Id of the account that called; empty where none had to. */
   readonly accountId: string;
   /**
-   * What each commit that is made for the caller has to check: that no account has changed since it was admitted.
-   * Empty where that is certain.
+   * What a commit that is made for the caller has to check: that no account has changed since it was admitted; empty
+   * where that is certain. Asked before each commit, for none is begun once the request was given up.
+   *
+   * @throws {OutOfTime}
    */
-  readonly checks: readonly Deno.AtomicCheck[];
+  readonly checks: () => readonly Deno.AtomicCheck[];
   /** The client's address. */
   readonly address: () => string;
   /** Reads the request's body as `readJsonObject` does; the client may take its time. */

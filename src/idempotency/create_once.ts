@@ -44,7 +44,7 @@ export function createOnce<Item>(
 ): Promise<Response> {
   const key = readIdempotencyKey(request);
   if (key === undefined) {
-    return retried(() => create(creation, () => ({ ...NO_CHANGE, checks: call.checks })));
+    return retried(() => create(creation, () => ({ ...NO_CHANGE, checks: call.checks() })));
   }
   return createWithKey([call.accountId, creation.operation, key], call, replies, creation);
 }
@@ -69,7 +69,7 @@ async function createWithKey<Item>(
     if (count >= MAX_REPLIES) throw tooManyReplies(now);
     try {
       return await create(creation, (item) => ({
-        checks: [...checks, { key: replyKey(name), versionstamp }],
+        checks: [...checks(), { key: replyKey(name), versionstamp }],
         sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
         increments: [replyCountKey(accountId, now)],
       }));

@@ -5,6 +5,7 @@ import { Sequence } from "../batching/sequence.ts";
 import type { Watched } from "../caching/watched.ts";
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
+import type { Checks } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -61,12 +62,13 @@ export class PetStore {
 
   /**
    * Changes an animal to what `decide` makes of it, or removes it where that is null. Resolves to the animal
-   * as it is then, or null; `decide` is asked again when somebody else was faster. The commit makes these checks.
+   * as it is then, or null; `decide` and `checks` are asked again when somebody else was faster. The commit makes
+   * these checks, too.
    */
   change(
     id: number,
     decide: (owned: OwnedPet | null) => Pet | null,
-    checks: readonly Deno.AtomicCheck[] = [],
+    checks: Checks = () => [],
   ): Promise<Pet | null> {
     return retried(async () => {
       const entry = await this.#store.get(petKey(id));
@@ -75,7 +77,7 @@ export class PetStore {
       if (entry === null || owned === null || after === owned.pet) return after;
       const isMoved = after?.status !== owned.pet.status;
       const { ok } = await this.#group.commit({
-        checks: [...checks, entry],
+        checks: [...checks(), entry],
         sets: after ? rowsOf({ pet: after, ownerId: owned.ownerId }) : [],
         deletes: [...(after ? [] : [entry.key]), ...(isMoved ? [statusKey(owned.pet)] : [])],
       });

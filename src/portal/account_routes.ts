@@ -27,7 +27,8 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
     const { object } = await call.readBody({ mayBeEmpty: true });
     const graceSeconds = integerField({ graceSeconds: 0, ...object }, "graceSeconds", GRACE_SECONDS);
     const key = bearerToken(request.headers.get("authorization")) ?? "";
-    const issued = await accounts.rotate(call.accountId, graceSeconds * 1_000, call.now, hashApiKey(key));
+    const grace = graceSeconds * 1_000;
+    const issued = await accounts.rotate(call.accountId, grace, call.now, hashApiKey(key), call.checks);
     if (issued === null) throw invalidApiKey();
     const previousKeyExpiresAt = previousKeyExpiry(issued.account, call.now);
     return noStore({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
@@ -44,7 +45,8 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
   }
 
   async function closeAccount(_request: Request, call: Call): Promise<Response> {
-    if (await accounts.change(call.accountId, { closedAt: call.now }) === null) throw invalidApiKey();
+    const closed = await accounts.change(call.accountId, { closedAt: call.now }, call.checks);
+    if (closed === null) throw invalidApiKey();
     return createResponse(null, { status: 204 });
   }
 

@@ -47,7 +47,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
     const { object } = await call.readBody();
     const name = stringField(object, "name", 100);
     if (/\p{Cc}/u.test(name)) throw new ApiError("invalid_request", "name must have no control characters.");
-    const { issued, left } = await retried(() => signUp(name, call.address(), call.now));
+    const { issued, left } = await retried(() => signUp(name, call));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
       status: 201,
@@ -58,10 +58,9 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
   /** Makes an account; `left` is how many more the address may make in the hour. */
   async function signUp(
     name: string,
-    address: string,
-    now: number,
+    { address, checks, now }: Call,
   ): Promise<{ issued: Issued; left: number } | typeof AGAIN> {
-    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address];
+    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
     const dayKey = [BY_DAY, Math.floor(now / DAY)];
     const [hour = null, day = null] = await store.getMany([hourKey, dayKey]);
     const [inHour, inDay] = [countIn(hour), countIn(day)];
@@ -72,6 +71,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
       now,
       ({ id }) => ({
         checks: [
+          ...checks(),
           { key: hourKey, versionstamp: versionstampOf(hour) },
           { key: dayKey, versionstamp: versionstampOf(day) },
         ],
