@@ -38,11 +38,15 @@ export interface JsonBody {
  * `length_required`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
-  if (rules.mayBeEmpty && !hasBody(request)) return { bytes: new Uint8Array(), object: {} };
+  if (rules.mayBeEmpty && !hasBody(request)) {
+    // Over HTTP/2 one may come that no header tells of (RFC 9113 section 8.1).
+    const bytes = await readBytes(request, rules);
+    if (bytes.length === 0) return { bytes, object: {} };
+  }
   requireJson(request.headers, rules);
   requireLength(request.headers, rules);
   const bytes = await readBytes(request, rules);
-  if (rules.mayBeEmpty && bytes.length === 0) return { bytes, object: {} };
+  if (rules.mayBeEmpty && request.headers.get("content-length") === "0") return { bytes, object: {} };
   const object = parse(decode(bytes));
   if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
   return { bytes, object };
@@ -94,19 +98,21 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
   // A body of known length ends there by itself (RFC 9112 section 6.3).
-  const sized = request.headers.get("content-length") !== null;
+  const length = request.headers.get("content-length");
   let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   try {
     // Deno throws here once the request has been answered.
-    if (!sized) reader = (request.body ?? new Blob().stream()).getReader();
+    if (length === null) reader = (request.body ?? new Blob().stream()).getReader();
     const reading = reader ? readChunks(reader, rules) : request.bytes();
     reading.then(resolve, reject);
     const bytes = await inTime;
+    // Over HTTP/2 a body that the client gives up ends like one that is complete.
+    if (length !== null && bytes.length !== Number(length)) throw incomplete();
     if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    throw new ApiError("invalid_request", "The body ended before it was complete.");
+    throw incomplete();
   } finally {
     clearImmediate(arming);
     clearTimeout(timer);
@@ -133,6 +139,10 @@ async function readChunks(
 
 /** Says it itself, as only later versions of Deno than 2.5 do. */
 const CLOSE = { connection: "close" };
+
+function incomplete(): ApiError {
+  return new ApiError("invalid_request", "The body ended before it was complete.");
+}
 
 function tooLarge({ maxBytes }: BodyRules): ApiError {
   return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);

@@ -152,6 +152,35 @@ Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "
   },
 );
 
+Deno.test.each([["less", "11"], ["more", "1"]])(
+  "readJsonObject() refuses a body that comes to %s than its length: it was given up on the way",
+  async (_, length) => {
+    const refused = read("{}", { "content-length": length });
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  },
+);
+
+Deno.test.each([
+  ["nothing that is told of", null, {}, undefined],
+  ["a length of zero", null, { "content-length": "0" }, undefined],
+  [
+    "a type alone, whose body may have been given up",
+    "",
+    { "content-type": "application/json" },
+    "invalid_json",
+  ],
+  ["an object that no header tells of", '{"a":1}', {}, "invalid_content_type"],
+])(
+  "readJsonObject() takes no body for an object only where there is none: %s",
+  async (_, body, headers, code) => {
+    const request = new Request("http://localhost/", { method: "POST", body: body && encode(body), headers });
+    const reading = readJsonObject(request, { ...BODY_RULES, mayBeEmpty: true });
+
+    if (code === undefined) assertEquals((await reading).object, {});
+    else await assertRefused(reading, code, "");
+  },
+);
+
 Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
   const pull = async (controller: ReadableStreamDefaultController) => {
     // By then the timer that was to be armed is.

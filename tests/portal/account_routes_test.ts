@@ -95,7 +95,7 @@ Deno.test("rotateKey() gives a new key, and ends the one before at once or after
   };
 
   const second = await rotate(first, {});
-  const empty = await rotate(second.apiKey, { headers: JSON_TYPE });
+  const empty = await rotate(second.apiKey, { headers: { ...JSON_TYPE, "content-length": "0" } });
   const third = await rotate(empty.apiKey, { body: '{"graceSeconds":60}', headers: JSON_TYPE });
 
   assertMatch(third.apiKey, /^as_test_\w{38}$/);
