@@ -137,8 +137,10 @@ async function readChunks(
   return await new Blob(chunks).bytes();
 }
 
-/** Says it itself, as only later versions of Deno than 2.5 do. */
-const CLOSE = { connection: "close" };
+/** Deno before 2.8 closes the connection because of this; later it does so, and says it, where it has to. */
+const CLOSE: Readonly<Record<string, string>> = /^2\.[0-7]\./.test(Deno.version.deno)
+  ? { connection: "close" }
+  : {};
 
 function incomplete(): ApiError {
   return new ApiError("invalid_request", "The body ended before it was complete.");

@@ -11,7 +11,6 @@ const FOR_PREFLIGHT = [
 const FOR_BROWSERS = [
   "access-control-allow-origin",
   "access-control-expose-headers",
-  "connection",
   "vary",
   "x-content-type-options",
 ];

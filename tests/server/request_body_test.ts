@@ -86,6 +86,21 @@ Deno.test("server says 100 when the client waits to be asked for the body, unles
   await assertAlive(server);
 });
 
+Deno.test("server goes on with a connection unless it has said that it closes it", async () => {
+  await using served = await ServedStore.start();
+  const { server, key } = served;
+  using connection = await RawConnection.open(server.port);
+
+  await connection.send(
+    rawRequest("POST /v1/pets", { ...jsonHeaders(key), ...CHUNKED }, chunk(ANIMAL) + chunk("")),
+  );
+  const refused = await connection.receive();
+  await connection.send(rawRequest("GET /health"));
+  const next = await connection.receive();
+
+  assertEquals([refused?.status, refused?.headers.get("connection"), next?.status], [411, null, 200]);
+});
+
 /** The answer after any number of interim ones. */
 async function finalAnswer(connection: RawConnection): Promise<RawAnswer | undefined> {
   let answer = await connection.receive();
