@@ -119,14 +119,17 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
   ];
 }
 
-/** The animal, if this request may change it as it is now (RFC 9110 section 13.1.1). */
+/** The animal, if this request may change it as it is now (RFC 9110 section 13.2). */
 function changeable(owned: OwnedPet | null, request: Request, { accountId }: Call): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
   if (isPreconditionFailed(request, quickEtagOf(toJson(owned.pet)))) {
-    throw new ApiError("precondition_failed", "The animal's ETag is not in If-Match: read it again.");
+    throw new ApiError(
+      "precondition_failed",
+      "The animal's ETag is not in If-Match, or is in If-None-Match: read it again.",
+    );
   }
   return owned.pet;
 }

@@ -108,6 +108,8 @@ Deno.test.each<[string, string, object | undefined, object, number, ErrorCode]>(
   ["that there is no animal", "DELETE /v1/pets/9", undefined, { "if-match": "*" }, 404, "pet_not_found"],
   ["that it is another's", "DELETE /v1/pets/1", undefined, NOT_SO, 403, "not_your_pet"],
   ["that it has changed", "DELETE /v1/pets/2", undefined, NOT_SO, 412, "precondition_failed"],
+  ["that there is one", "PATCH /v1/pets/2", {}, { "if-none-match": "*" }, 412, "precondition_failed"],
+  ["that there is one", "DELETE /v1/pets/2", undefined, { "if-none-match": "*" }, 412, "precondition_failed"],
 ])("service says %s: %s", async (_, target, json, headers, status, code) => {
   await using shop = await Shop.open();
   const theirs = await shop.createAccount();
