@@ -76,14 +76,16 @@ export class Marks {
   }
 
   /**
-   * Removes up to `limit` of the marks in these pages that no commit has set for a day: their processes were killed.
+   * Removes up to `limit` of the marks in these pages that no commit has set for a day, but for its own: their processes
+   * were killed.
    * Resolves to whether there may be more.
    */
   async sweep(marks: AsyncIterable<readonly Entry[]>, limit: number): Promise<boolean> {
     const now = this.#clock();
     const abandoned: Entry[] = [];
     for await (const page of marks) {
-      abandoned.push(...page.filter((entry) => now - decodeJson<Mark>(entry).at > ABANDONED_AFTER));
+      const others = page.filter(({ key }) => key[1] !== this.#process);
+      abandoned.push(...others.filter((entry) => now - decodeJson<Mark>(entry).at > ABANDONED_AFTER));
       if (abandoned.length >= limit) break;
     }
     abandoned.splice(limit);

@@ -133,9 +133,11 @@ export class MessageStore {
     }
   }
 
-  /** Forgets an account of which no message waits. */
+  /** Forgets an account, if no message of it waits. */
   async forget(accountId: string): Promise<void> {
-    await this.#store.remove([waitingKey(accountId)]);
+    const count = await this.#store.get(waitingKey(accountId));
+    if (count === null || decodeCount(count) > 0) return;
+    await this.#store.commit((operation) => operation.check(count).delete(count.key));
   }
 
   /** Ids sort by time, those of one process in the order they were made in. */

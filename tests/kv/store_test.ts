@@ -61,6 +61,26 @@ Deno.test("Store.sweep() removes what killed processes left a day ago, as many m
   assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
+Deno.test("Store.sweep() leaves the marks of its own process, which may have slept for a day in a commit", async () => {
+  using rough = await RoughStore.open();
+  await rough.store.commit(() => {});
+  let isFirst = true;
+  rough.disturbance = {
+    async commit({ apply }) {
+      const result = await apply();
+      if (!isFirst) return result;
+      isFirst = false;
+      rough.now += DAY + 1;
+      await rough.store.sweep();
+      // Its reply was lost, and the client repeats it.
+      return await apply();
+    },
+  };
+
+  assertEquals((await rough.store.commit((operation) => operation.sum(["n"], 1n))).ok, true);
+  assertEquals((await rough.kv.get(["n"])).value, new Deno.KvU64(1n));
+});
+
 Deno.test("Store.sweep() leaves a mark that was set again meanwhile", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
@@ -75,23 +95,21 @@ Deno.test("Store.sweep() leaves a mark that was set again meanwhile", async () =
   assertEquals((await kv.get(mark)).value, alive);
 });
 
-Deno.test("Store.commit() goes on when its own marks were swept as if its process were dead", async () => {
+Deno.test("Store.commit() goes on when another process has swept its marks as if it were dead", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
   const other = new Store(new Connection([kv]), { maxChecks: 10, clock: () => fixture.now });
-  for (const sweeper of [other, store]) {
-    await Promise.all([1, 2].map(() => store.commit(() => {})));
-    const before = await fixture.marks();
-    fixture.now += 2 * DAY;
-    await sweeper.sweep();
-    const after = new Set((await fixture.marks()).map(String));
-    assert(before.some((mark) => !after.has(String(mark))));
+  await Promise.all([1, 2].map(() => store.commit(() => {})));
+  const before = await fixture.marks();
+  fixture.now += 2 * DAY;
+  await other.sweep();
+  const after = new Set((await fixture.marks()).map(String));
+  assert(before.some((mark) => !after.has(String(mark))));
 
-    const rows = [1, 2].map((row) => store.commit((operation) => operation.set([row], row)));
-    const results = await Promise.all(rows);
+  const rows = [1, 2].map((row) => store.commit((operation) => operation.set([row], row)));
+  const results = await Promise.all(rows);
 
-    assertEquals(results.map(({ ok }) => ok), [true, true]);
-  }
+  assertEquals(results.map(({ ok }) => ok), [true, true]);
 });
 
 Deno.test("Store.close() leaves what was committed, and none of its own marks", async () => {

@@ -10,6 +10,19 @@ async function create(messages: MessageStore, text: string, now = NOON): Promise
   return message;
 }
 
+Deno.test("forget() leaves the count of an account that has a message after all", async () => {
+  await using service = await Harness.open();
+  const messages = new MessageStore(service.store);
+  const { id } = await create(messages, "late");
+
+  await messages.forget("a");
+  await messages.remove([id]);
+  assertEquals([await messages.countWaiting("a"), await messages.countWaiting()], [0, 0]);
+
+  await messages.forget("a");
+  assertEquals((await service.kv.get(["messages_waiting", "a"])).value, null);
+});
+
 Deno.test("list() gives the oldest messages in the order of creation, whatever the clock did, and remove() those that are left", async () => {
   await using service = await Harness.open();
   const messages = new MessageStore(service.store);
