@@ -15,7 +15,7 @@ import {
   keyHashesOf,
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
-import { DAYS_KEPT, dayTotalKey } from "./day_totals.ts";
+import { DAYS_KEPT, dayTotalKey, pastDay } from "./day_totals.ts";
 import { dayOf, decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** What an account is made of. */
@@ -148,8 +148,11 @@ export class AccountStore {
       const entry = await this.#store.get(usageKey(id));
       if (open === null || entry === null) return null;
       const usage = decodeUsage(entry);
+      const after = change(usage);
+      const past = pastDay(usage, after);
       const { ok } = await this.#commit((operation) => {
-        operation.check(open.check, entry).set(entry.key, encodeUsage(change(usage)));
+        operation.check(open.check, entry).set(entry.key, encodeUsage(after));
+        if (past) operation.set(dayTotalKey(past.day, id), encodeJson(past.total));
       });
       return ok ? { account: open.account, usage, versionstamp: entry.versionstamp } : AGAIN;
     });

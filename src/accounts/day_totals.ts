@@ -11,6 +11,19 @@ export interface DayTotal {
   readonly refused: number;
 }
 
+/** A day that is over. */
+export interface PastDay {
+  readonly day: number;
+  readonly total: DayTotal;
+}
+
+/** What the day before a change of the usage came to, if the change ends it. */
+export function pastDay(before: Usage, after: Usage): PastDay | undefined {
+  const day = dayOf(before.minute);
+  if (before.minute === 0 || day >= dayOf(after.minute)) return undefined;
+  return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
+}
+
 /** Key of the row that tells what an account's day came to. */
 export function dayTotalKey(day: number, accountId: string): Deno.KvKey {
   return ["usage_days", day, accountId];

@@ -93,8 +93,8 @@ export function roll(usage: Usage, now: number): Usage {
 
 /** The usage with nothing used, in windows of `now`, and whatever was leased void. */
 export function reset(usage: Usage, now: number): Usage {
-  const { bannedUntil, bans } = roll(usage, now);
-  return { ...roll(UNUSED, now), epoch: usage.epoch + 1, bannedUntil, bans };
+  const { minute, bannedUntil, bans } = roll(usage, now);
+  return { ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
 }
 
 /** The usage without strikes, and with no ban in force or remembered. */

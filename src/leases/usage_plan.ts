@@ -1,4 +1,4 @@
-import type { DayTotal } from "../accounts/day_totals.ts";
+import { type PastDay, pastDay } from "../accounts/day_totals.ts";
 import type { Limits } from "../accounts/plans.ts";
 import { dayOf, isSame, type Refusal, roll, strike, type Usage } from "../accounts/usage.ts";
 import { type Demand, type Lease, settle, take } from "./places.ts";
@@ -29,7 +29,7 @@ export interface UsagePlan {
   /** Places leased on top. */
   readonly ahead: number;
   /** What a day came to that ends with this commit. */
-  readonly pastDay: { readonly day: number; readonly total: DayTotal } | undefined;
+  readonly pastDay: PastDay | undefined;
   /** By how much the total of a day is too high that had ended before, for leases of it were still out. */
   readonly overcount: { readonly day: number; readonly admitted: number } | undefined;
 }
@@ -66,12 +66,6 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
 function refusalsOf(refusal: Refusal | undefined, strikesLeft: number, count: number): readonly Refusal[] {
   if (refusal === undefined) return [];
   return Array.from({ length: count }, (_, index) => index < strikesLeft ? refusal : "ban");
-}
-
-function pastDay(before: Usage, after: Usage): UsagePlan["pastDay"] {
-  const day = dayOf(before.minute);
-  if (before.minute === 0 || day >= dayOf(after.minute)) return undefined;
-  return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
 }
 
 function overcount(settled: readonly Lease[], { epoch, minute }: Usage): UsagePlan["overcount"] {

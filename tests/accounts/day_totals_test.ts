@@ -1,6 +1,6 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { dayTotalKey, sweepDayTotals } from "../../src/accounts/day_totals.ts";
-import { dayOf, UNUSED } from "../../src/accounts/usage.ts";
+import { dayOf, reset, UNUSED } from "../../src/accounts/usage.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 import type { Lease } from "../../src/leases/places.ts";
 import { planFor } from "../../src/leases/usage_plan.ts";
@@ -38,6 +38,23 @@ Deno.test("createApp() lowers a day's total by what it leased of it and gives ba
   assertEquals(before, [1, 2 + leased]);
   assertEquals(await days(), [2, 3]);
 });
+
+for (const [who, behind] of [["", 0], [" with a clock that is behind", 1_000]] as const) {
+  Deno.test(`createApp() keeps what the day before came to when an operator${who} resets an account`, async () => {
+    await using service = await Harness.open();
+    const { account: { id }, apiKey: key } = await service.createAccount("free");
+    const days = async () => await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
+    service.now = MIDNIGHT - 1;
+    for (let count = 0; count < 7; count++) await call(service, key);
+    await service.app.settle();
+    service.now = MIDNIGHT;
+    if (behind > 0) await days();
+
+    await service.accounts.changeUsage(id, (usage) => reset(usage, service.now - behind));
+
+    assertEquals((await days()).map(({ admitted }: { admitted: number }) => admitted), [1, 7]);
+  });
+}
 
 Deno.test("planFor() tells by how much leases make the total of an ended day too high, and of no others", () => {
   const usage = { ...UNUSED, epoch: 1, minute: MIDNIGHT };
