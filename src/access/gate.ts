@@ -90,10 +90,11 @@ export class Gate {
     const ready = this.#versions.look();
     if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
     const admit = () =>
-      whenReady(
-        early ?? charge(),
-        (charged) => charged === AGAIN ? retried(async () => await charge()) : charged,
-      );
+      whenReady(early ?? charge(), (charged) => {
+        // No commit checks the account of who is refused for a ban: it may have been lifted.
+        const isCertain = charged !== AGAIN && !(early && charged.decision.refusal === "ban");
+        return isCertain ? charged : retried(async () => await charge());
+      });
     return { ready, admit };
   }
 

@@ -1,7 +1,8 @@
 import { dayTotalKey, lowerDayTotal } from "../accounts/day_totals.ts";
 import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage.ts";
 import { seeVersion, type Watched } from "../caching/watched.ts";
-import type { CommitResult } from "../kv/commit.ts";
+import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { RoundTrip } from "../kv/round_trip.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
@@ -69,7 +70,10 @@ export class LeaseCommits {
         return together.length > 0 ? AGAIN : undefined;
       });
     } catch (error) {
-      for (const quota of together) quota.fail(error);
+      // What was certainly not done is done later; unless the process is about to stop.
+      const isLeft = error instanceof StoreUnavailable && !(error instanceof CommitInDoubt) &&
+        !this.isSettling;
+      for (const quota of together) quota.fail(error, isLeft);
     }
   }
 

@@ -138,6 +138,7 @@ export class Leases {
   /** Puts a quota back in the queue, or leaves it alone until it is due. */
   #release(quota: Quota): void {
     this.#busy.delete(quota);
+    if (this.#commits.isSettling) quota.held.endAll();
     if (!quota.isActive) this.#active.delete(quota);
     else if (
       quota.isKnown && !quota.others.isAwaited && quota.isDue(this.#clock(), this.#commits.timesOf(quota))

@@ -12,6 +12,8 @@ export class OtherProcesses {
   #sharedUntil = 0;
   /** When those are refused who wait for places that others hold; 0 when nobody does. */
   #waitsUntil = 0;
+  /** End of the window that they wait for places of. */
+  #awaitedWindow = 0;
   /** Until when (ms since the epoch) what others hold counts as used, for they did not give it back in time. */
   #lostUntil = 0;
 
@@ -49,7 +51,8 @@ export class OtherProcesses {
   /** Waits, or goes on, for what they hold in a window that ends at `windowEnd`; false once that took too long. */
   awaitUntil(windowEnd: number): boolean {
     const time = performance.now();
-    this.#waitsUntil ||= time + PATIENCE;
+    if (!this.isAwaited || windowEnd !== this.#awaitedWindow) this.#waitsUntil = time + PATIENCE;
+    this.#awaitedWindow = windowEnd;
     if (time < this.#waitsUntil) return true;
     this.#lostUntil = windowEnd;
     return false;

@@ -160,11 +160,11 @@ export class Quota {
     this.accountsVersion = accountsVersion;
   }
 
-  /** Fails those who wait. What was being settled may be settled or not: it is not done again. */
-  fail(error: unknown): void {
+  /** Fails those who wait. What may have been written is not written again; what `isLeft` is, by the next commit. */
+  fail(error: unknown, isLeft = false): void {
     this.waiting.fail(error);
-    this.held.replace(this.held.ending, undefined);
-    this.#strikes.forget();
+    if (!isLeft) this.held.replace(this.held.ending, undefined);
+    if (!isLeft) this.#strikes.forget();
     this.others.stopAwaiting();
     this.versionstamp = "";
   }

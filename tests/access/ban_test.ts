@@ -1,5 +1,6 @@
-import { assert, assertEquals, assertGreaterOrEqual } from "@std/assert";
-import { pardon, type Usage } from "../../src/accounts/usage.ts";
+import { assert, assertEquals, assertGreater, assertGreaterOrEqual } from "@std/assert";
+import { pardon, reset, type Usage } from "../../src/accounts/usage.ts";
+import { pause } from "../../src/kv/retried.ts";
 import { BANS } from "../../src/metrics/metrics.ts";
 import { Harness, NOON } from "../harness.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
@@ -20,6 +21,34 @@ async function withBanned(): Promise<{ service: Harness; id: string; apiKey: str
 async function usageOf(service: Harness, id: string): Promise<Usage | undefined> {
   return (await service.accounts.find(id))?.usage;
 }
+
+Deno.test("createApp() admits whoever calls after a ban was lifted, though what began it is still on its way", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await time.until(call(service, apiKey), 1_000);
+  await time.advance(5_000);
+  service.disturbance = {
+    async commit({ apply }) {
+      const result = await apply();
+      // The look takes longer than the rest of this commit.
+      service.disturbance = { read: () => pause(300) };
+      await pause(200);
+      return result;
+    },
+  };
+  const banned = callAtOnce(125, [service], apiKey);
+  await time.advance(50);
+  const lifted = await other.accounts.changeUsage(id, (usage) => reset(pardon(usage), NOON));
+
+  const after = call(service, apiKey);
+
+  assertGreater(lifted?.usage.bannedUntil, NOON);
+  assertEquals((await time.until(after, 5_000)).status, 200);
+  await time.until(banned, 5_000);
+});
 
 Deno.test("createApp() bans from the refusal on that is too many, when they come one after the other", async () => {
   await using service = await Harness.open();

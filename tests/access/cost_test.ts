@@ -92,6 +92,26 @@ Deno.test("Gate gives its leases back in one commit, and takes no other, when it
   assertEquals([usage?.used, usage?.leased], [100, 0]);
 });
 
+Deno.test("Gate keeps no lease that a commit brings while it settles", async () => {
+  using time = new VirtualTime();
+  const service = new NotedService(time);
+  const { apiKey } = await service.createAccount({ minute: 1_000, day: 9_000 });
+  const isRenewed = async () => {
+    const before = service.commits.length;
+    call(service, apiKey, NOWHERE);
+    await time.advance(1);
+    return service.commits.length > before;
+  };
+  for (let count = 0; count < 100; count++) await isRenewed();
+  service.disturbance = { commit: slowly };
+  while (!await isRenewed());
+
+  const stopped = time.now;
+  await time.until(service.app.settle(), 1_000);
+
+  assertEquals(time.now - stopped, 19 + 20);
+});
+
 Deno.test("Gate costs a look and no commit when it refuses for a full window", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);

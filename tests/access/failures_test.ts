@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { UNUSED } from "../../src/accounts/usage.ts";
 import { encodeJson, encodeText } from "../../src/kv/row.ts";
 import { Harness, NOON } from "../harness.ts";
-import { carryOut, disturbed, fail, slowly } from "../kv/disturbed_kv.ts";
+import { carryOut, disturbed, fail, hang, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
@@ -73,6 +73,29 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
     replies.map(({ status }) => status === 200 ? 57 : 58),
   );
 });
+
+const refuse = () => Promise.resolve<Deno.KvCommitError>({ ok: false });
+
+for (
+  const [what, commit, isGivenBack] of [["was refused", refuse, true], ["may be done", hang, false]] as const
+) {
+  Deno.test(`createApp() gives back once more what it could not give back: ${isGivenBack}, where that ${what}`, async () => {
+    using time = new VirtualTime();
+    await using service = new NotedService(time);
+    const { account: { id }, apiKey } = await service.createAccount("business");
+    for (let count = 0; count < 30; count++) {
+      await time.until(call(service, apiKey), 1_000);
+      await time.advance(5);
+    }
+    service.disturbance = { commit };
+    await time.advance(8_000);
+    service.disturbance = {};
+    await time.advance(8_000);
+
+    const { used = 0, leased = 0 } = (await service.accounts.find(id))?.usage ?? {};
+    assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
+  });
+}
 
 Deno.test("createApp() asks a KV that fails a few times a second, and no more, to take back what is leased", async () => {
   using time = new VirtualTime();
