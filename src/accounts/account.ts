@@ -54,6 +54,11 @@ export function keyHashesOf({ keyHash, previousKey }: Account): string[] {
   return previousKey ? [keyHash, previousKey.hash] : [keyHash];
 }
 
+/** Until when the key before opens the account, as ISO 8601; null where it no longer does at `now`. */
+export function previousKeyExpiry({ previousKey }: Account, now: number): string | null {
+  return previousKey && now < previousKey.expiresAt ? new Date(previousKey.expiresAt).toISOString() : null;
+}
+
 /** Key of the row of an account. */
 export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];

@@ -1,4 +1,4 @@
-import type { Account } from "../accounts/account.ts";
+import { type Account, previousKeyExpiry } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
 import { dayEnd, minuteEnd, roll, type Usage } from "../accounts/usage.ts";
 import { type Columns, printable } from "./table.ts";
@@ -24,7 +24,7 @@ export const ACCOUNT_COLUMNS: Columns<Shown> = {
 /** Everything that an operator may know of an account. */
 export function detailsOf(shown: Shown): object {
   const { account, now } = shown;
-  const { id, name, environment, plan, limits, signedUp, createdAt, closedAt, previousKey } = account;
+  const { id, name, environment, plan, limits, signedUp, createdAt, closedAt } = account;
   const usage = roll(shown.usage, now);
   return {
     id,
@@ -44,7 +44,7 @@ export function detailsOf(shown: Shown): object {
     createdAt: iso(createdAt),
     closedAt: closedAt === null ? null : iso(closedAt),
     lastUsed: lastUsed(shown.usage),
-    previousKeyExpiresAt: previousKey && previousKey.expiresAt > now ? iso(previousKey.expiresAt) : null,
+    previousKeyExpiresAt: previousKeyExpiry(account, now),
   };
 }
 

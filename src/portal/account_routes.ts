@@ -1,6 +1,6 @@
 import { bearerToken, invalidApiKey } from "../access/bearer.ts";
 import type { Gate } from "../access/gate.ts";
-import type { Account } from "../accounts/account.ts";
+import { previousKeyExpiry } from "../accounts/account.ts";
 import type { AccountState, AccountStore } from "../accounts/account_store.ts";
 import { hashApiKey } from "../accounts/api_key.ts";
 import { DAYS_KEPT, readDayTotals } from "../accounts/day_totals.ts";
@@ -94,10 +94,6 @@ function describe({ account, usage }: AccountState, now: number): object {
     createdAt: iso(createdAt),
     previousKeyExpiresAt: previousKeyExpiry(account, now),
   };
-}
-
-function previousKeyExpiry({ previousKey }: Account, now: number): string | null {
-  return previousKey && previousKey.expiresAt > now ? iso(previousKey.expiresAt) : null;
 }
 
 function noStore(value: object, status = 200): Response {
