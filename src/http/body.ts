@@ -46,16 +46,19 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
   requireJson(request.headers, rules);
   requireLength(request.headers, rules);
   const bytes = await readBytes(request, rules);
-  if (rules.mayBeEmpty && request.headers.get("content-length") === "0") return { bytes, object: {} };
   const object = parse(decode(bytes));
   if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
   return { bytes, object };
 }
 
-/** Whether a request tells of a body (RFC 9112 section 6.3); `request.body` is there in any case. */
+/**
+ * Whether a request tells of a body (RFC 9112 section 6.3); `request.body` is there in any case. A type alone does over
+ * HTTP/2, which has no Host: there a body has to tell no length.
+ */
 function hasBody({ headers }: Request): boolean {
-  return headers.has("content-type") || headers.has("transfer-encoding") ||
-    Number(headers.get("content-length")) > 0;
+  const length = headers.get("content-length");
+  if (length !== null) return Number(length) > 0;
+  return headers.has("transfer-encoding") || (headers.has("content-type") && !headers.has("host"));
 }
 
 /** Whether a parsed JSON text is an object. */

@@ -76,8 +76,7 @@ export class Marks {
   }
 
   /**
-   * Removes up to `limit` of the marks in these pages that no commit has set for a day, but for its own: their processes
-   * were killed.
+   * Removes up to `limit` of other processes' marks in these pages that no commit has set for a day: they were killed.
    * Resolves to whether there may be more.
    */
   async sweep(marks: AsyncIterable<readonly Entry[]>, limit: number): Promise<boolean> {

@@ -44,6 +44,8 @@ export class HeldLeases {
   #current: HeldLease[] = [];
   /** Leases that hand out nothing any more, until a commit has settled them. */
   #ending: HeldLease[] = [];
+  /** By `performance.now()`. */
+  #postponedUntil = 0;
 
   /** Whether every lease is settled. */
   get isEmpty(): boolean {
@@ -78,6 +80,16 @@ export class HeldLeases {
   /** Stops handing out places. */
   endAll(): void {
     this.#end(() => true);
+  }
+
+  /** Lets a while pass before the next commit: the last one failed. */
+  postpone(): void {
+    this.#postponedUntil = performance.now() + LONGEST_LIFE;
+  }
+
+  /** Whether that has not passed yet. */
+  get isPostponed(): boolean {
+    return performance.now() < this.#postponedUntil;
   }
 
   /** Forgets what is settled, and holds what was taken. */

@@ -51,8 +51,10 @@ export class OtherProcesses {
   /** Waits, or goes on, for what they hold in a window that ends at `windowEnd`; false once that took too long. */
   awaitUntil(windowEnd: number): boolean {
     const time = performance.now();
-    if (!this.isAwaited || windowEnd !== this.#awaitedWindow) this.#waitsUntil = time + PATIENCE;
-    this.#awaitedWindow = windowEnd;
+    if (!this.isAwaited || windowEnd > this.#awaitedWindow) {
+      this.#waitsUntil = time + PATIENCE;
+      this.#awaitedWindow = windowEnd;
+    }
     if (time < this.#waitsUntil) return true;
     this.#lostUntil = windowEnd;
     return false;

@@ -78,8 +78,9 @@ export class Quota {
   /** Whether it is time for a commit. */
   isDue(now: number, { life }: LeaseTimes): boolean {
     const { usage, account: { limits } } = this;
-    return this.waiting.count > 0 || this.isLow ||
-      this.#strikes.areDue(limits.minute - usage.strikes, life) ||
+    if (this.waiting.count > 0) return true;
+    if (this.held.isPostponed) return false;
+    return this.isLow || this.#strikes.areDue(limits.minute - usage.strikes, life) ||
       this.held.isDue(usage, limits, now, life);
   }
 
@@ -160,11 +161,12 @@ export class Quota {
     this.accountsVersion = accountsVersion;
   }
 
-  /** Fails those who wait. What may have been written is not written again; what `isLeft` is, by the next commit. */
+  /** Fails those who wait. What was to be settled is settled later if it `isLeft`; else it may be settled, and is not again. */
   fail(error: unknown, isLeft = false): void {
     this.waiting.fail(error);
-    if (!isLeft) this.held.replace(this.held.ending, undefined);
-    if (!isLeft) this.#strikes.forget();
+    this.#strikes.forget();
+    if (isLeft) this.held.postpone();
+    else this.held.replace(this.held.ending, undefined);
     this.others.stopAwaiting();
     this.versionstamp = "";
   }

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../src/kv/retried.ts";
+import type { Commit } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
@@ -32,4 +33,33 @@ for (
     assertEquals(response.status, 503);
     assertEquals(service.commits.length - before, 0);
   });
+}
+
+Deno.test("createApp() does not try again to create what was refused once it has said 503", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, new FakeKv());
+  const { apiKey: key } = await service.createAccount();
+  await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
+  await time.advance(3_000);
+  const creations = () => service.commits.filter(isCreation).length;
+  service.forget();
+  const looked = time.now + 2_000;
+  service.disturbance = {
+    read: () => time.now < looked ? pause(2_000) : undefined,
+    async commit(commit) {
+      if (!isCreation(commit)) return await commit.apply();
+      await pause(3_500);
+      return { ok: false };
+    },
+  };
+
+  const response = await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 6_000);
+  const before = creations();
+  await time.advance(20_000);
+
+  assertEquals([response.status, before, creations()], [503, 1, 1]);
+});
+
+function isCreation({ keys }: Commit): boolean {
+  return keys.some(([table]) => table === "pets");
 }

@@ -31,7 +31,11 @@ type Step =
   | { readonly kind: "request"; readonly process: number; readonly account: number; readonly count: number }
   | { readonly kind: "advance"; readonly ms: number }
   | { readonly kind: "edge"; readonly process: number }
-  | { readonly kind: "skew" | "pause" | "late reply"; readonly process: number; readonly ms: number }
+  | {
+    readonly kind: "skew" | "pause" | "late reply" | "refuse";
+    readonly process: number;
+    readonly ms: number;
+  }
   | { readonly kind: "crash" | "stop" | "lose reply" | "land late"; readonly process: number }
   | { readonly kind: "plan"; readonly account: number; readonly limits: Limits }
   | { readonly kind: "reset" | "unban" | "rotate"; readonly account: number };
@@ -45,6 +49,8 @@ class Wire implements Network {
   /** By how many ms the reply of the next commit is late. */
   lateness = 0;
   landsLate = false;
+  /** Until when no commit is carried out. */
+  refusesUntil = 0;
 
   constructor(time: VirtualTime) {
     this.#time = time;
@@ -65,7 +71,7 @@ class Wire implements Network {
       apply();
       return await new Promise(() => {});
     }
-    const result = apply();
+    const result = this.#time.now < this.refusesUntil ? { ok: false } as const : apply();
     await sleep(lateness);
     await this.#travel();
     // Deno's client repeats a commit whose reply it has not got.
@@ -147,6 +153,8 @@ class World {
   readonly failures: unknown[] = [];
   /** Whether places may be lost: a process crashed, or was not heard of for long. */
   isFaulty = false;
+  /** Whether commits were refused, so that requests may be, too. */
+  mayRefuse = false;
   #sent = 0;
 
   constructor(time: VirtualTime) {
@@ -205,6 +213,10 @@ class World {
         this.isFaulty = true;
         this.process(step.process).wire.pausedUntil = this.time.now + step.ms;
         return;
+      case "refuse":
+        this.mayRefuse = true;
+        this.process(step.process).wire.refusesUntil = this.time.now + step.ms;
+        return;
       case "late reply":
         this.process(step.process).wire.lateness = step.ms;
         return;
@@ -219,7 +231,8 @@ class World {
         this.isFaulty = true;
         return this.#replace(step.process);
       case "stop": {
-        const { gate } = this.process(step.process);
+        const { gate, wire } = this.process(step.process);
+        wire.refusesUntil = 0;
         await this.time.advance(3 * LATENCY);
         await this.time.until(gate.settle(), 60_000);
         return this.#replace(step.process);
@@ -255,6 +268,7 @@ class World {
     for (const process of this.processes) {
       process.wire.losesReply = process.wire.landsLate = false;
       process.wire.lateness = 0;
+      process.wire.refusesUntil = 0;
       process.skew = 0;
     }
     await this.time.advance(10_000);
@@ -342,7 +356,8 @@ class World {
       },
       (error) => {
         assert(error instanceof StoreUnavailable, String(error));
-        this.isFaulty = true;
+        if (error.name === "CommitInDoubt") this.isFaulty = true;
+        else customer.unanswered--;
       },
     ).catch((failure) => void this.failures.push(failure)).finally(() => this.pending.delete(answered));
     this.pending.add(answered);
@@ -362,7 +377,7 @@ class World {
         customer.admitted.set(name, customer.count(name) + 1);
         const most = Math.max(...inForce.map((limits) => limits[of])) + customer.slack;
         assert(customer.count(name) <= most, `${customer.count(name)} of ${most} in ${name}`);
-      } else if (refusal === of && !this.isFaulty && !customer.wasReset) {
+      } else if (refusal === of && !this.isFaulty && !this.mayRefuse && !customer.wasReset) {
         const least = Math.min(...inForce.map((limits) => limits[of]));
         const known = customer.count(name) + customer.unanswered;
         assert(known >= least, `Refused with ${known} of ${least} in ${name}`);
@@ -388,6 +403,7 @@ const others: fc.Arbitrary<Step>[] = [
   fc.record({ kind: one("lose reply"), process }),
   fc.record({ kind: one("late reply"), process, ms: upTo(300) }),
   fc.record({ kind: one("stop"), process }),
+  fc.record({ kind: one("refuse"), process, ms: upTo(12_000) }),
   fc.record({ kind: one("plan"), account, limits: fc.constantFrom(...LIMITS) }),
   fc.record({ kind: one("reset", "unban", "rotate"), account }),
 ];

@@ -3,6 +3,7 @@ import { ApiError } from "../../src/http/error.ts";
 import type { Message } from "../../src/messages/message.ts";
 import { MAX_WAITING, MessageStore } from "../../src/messages/message_store.ts";
 import { Harness, NOON } from "../harness.ts";
+import { RoughStore } from "../kv/rough_store.ts";
 
 async function create(messages: MessageStore, text: string, now = NOON): Promise<Message> {
   const message = await messages.create({ message: text, accountId: "a" }, now);
@@ -21,6 +22,24 @@ Deno.test("forget() leaves the count of an account that has a message after all"
 
   await messages.forget("a");
   assertEquals((await service.kv.get(["messages_waiting", "a"])).value, null);
+});
+
+Deno.test("forget() leaves the count of an account whose message comes meanwhile", async () => {
+  using rough = await RoughStore.open();
+  const messages = new MessageStore(rough.store);
+  const { id } = await create(messages, "first");
+  await messages.remove([id]);
+  rough.disturbance = {
+    async commit({ apply }) {
+      rough.disturbance = {};
+      await create(messages, "late");
+      return await apply();
+    },
+  };
+
+  await messages.forget("a");
+
+  assertEquals(await messages.countWaiting("a"), 1);
 });
 
 Deno.test("list() gives the oldest messages in the order of creation, whatever the clock did, and remove() those that are left", async () => {

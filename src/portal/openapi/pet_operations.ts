@@ -25,6 +25,12 @@ const IF_MATCH: Parameter = {
     "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen.",
   schema: { type: "string" },
 };
+const IF_OTHER: Parameter = {
+  name: "If-None-Match",
+  in: "header",
+  description: "Changes the animal only if this is not its ETag.",
+  schema: { type: "string" },
+};
 const REPLAYABLE: readonly string[] = ["Idempotency-Replayed"];
 
 /** What clients do with animals and messages. */
@@ -117,7 +123,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     description: "Only the account that added it may. A body without any known member changes nothing.",
     isExtension: true,
     charged: "key",
-    parameters: [PET_ID, IF_MATCH],
+    parameters: [PET_ID, IF_MATCH, IF_OTHER],
     body: "PetPatch",
     bodyType: "application/merge-patch+json",
     successes: [{ status: 200, description: "The animal as it is now", schema: "Pet", headers: ["ETag"] }],
@@ -132,7 +138,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     description: "Only the account that added it may. Its id is never used again.",
     isExtension: true,
     charged: "key",
-    parameters: [PET_ID, IF_MATCH],
+    parameters: [PET_ID, IF_MATCH, IF_OTHER],
     successes: [{ status: 204, description: "The animal is gone" }],
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
   },
