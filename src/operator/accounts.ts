@@ -19,7 +19,7 @@ const HELP = `Usage: deno task accounts COMMAND
   show ID            one account and its usage, as JSON
   rotate ID [--grace 24h]
                      give the account a new key, printed like the first; the one before ends
-                     at once, or after a grace (s, m, h or d)
+                     at once, or after a grace (s, m, h or d); one that had a grace ends at once
   plan ID PLAN [--per-minute N --per-day N]
                      move the account to another plan
   unban ID           end the account's ban and forget its strikes
