@@ -115,6 +115,13 @@ function readKvPath(text: string | undefined): string | undefined {
   if (text !== undefined && /^\w+:\/\//.test(text) && !isUrl(text)) {
     throw new ConfigError("KV_PATH must be a file, :memory: or an http or https URL.");
   }
+  // Deno prints the URL whenever the server does not answer.
+  const { username = "", password = "" } = text !== undefined && isUrl(text) ? new URL(text) : {};
+  if (username !== "" || password !== "") {
+    throw new ConfigError(
+      "KV_PATH must be a URL without user and password; a token goes into DENO_KV_ACCESS_TOKEN.",
+    );
+  }
   return text;
 }
 

@@ -81,6 +81,9 @@ const mistakes: readonly (readonly [name: string, may: string, values: readonly 
   ["KV_PATH", "be a file, :memory: or an http or https URL", [
     ..."ftp://kv.example htps://kv.example file:///srv/animals.kv http://".split(" "),
   ]],
+  ["KV_PATH", "be a URL without user and password; a token goes into DENO_KV_ACCESS_TOKEN", [
+    ..."http://user:secret@kv.example https://user@kv.example http:user:secret@kv.example".split(" "),
+  ]],
   ["ENVIRONMENT", "be one of production, staging", ["Production", "test", " staging", "production,staging"]],
   ["SIGN_UP", "be one of open, closed", ["Open", "yes"]],
   ["SECURITY_CONTACT", "be a mailto:, https: or tel: URI", [

@@ -32,6 +32,8 @@ interface Generation {
 const MAX_HANGING = 16;
 const MAX_LOST = 8;
 const LOST_POLL = 500;
+/** How long lost generations are waited for, in ms: some never end, for nothing but TCP ends what hangs in them. */
+const LOST_PATIENCE = 30_000;
 
 /**
  * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do:
@@ -152,7 +154,8 @@ export class Connection {
   async #replace(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
     const { signal } = this.#closing;
     try {
-      while (this.#lost >= MAX_LOST && !signal.aborted) await pause(LOST_POLL);
+      const end = performance.now() + LOST_PATIENCE;
+      while (this.#lost >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(LOST_POLL);
       const kvs = await reopen(signal);
       close(this.#generation);
       if (this.#generation.hanging > 0) this.#lost++;

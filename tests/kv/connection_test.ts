@@ -145,7 +145,7 @@ async function lose(
   return lost;
 }
 
-Deno.test("Connection to a server opens no more handles while eight generations of them hang", async () => {
+Deno.test("Connection to a server opens no more handles for half a minute while eight generations of them hang", async () => {
   using time = new VirtualTime();
   const fixture = Fixture.onServer();
   const first = fixture.start("read");
@@ -169,6 +169,11 @@ Deno.test("Connection to a server opens no more handles while eight generations 
     fixture.reopened.resolve(fixture.open("ab"));
     await time.advance(0);
   }
+  fixture.start("read");
+  await time.advance(DEADLINE + 29_000);
+  assertEquals(fixture.signals.length, 10);
+  await time.advance(1_500);
+  assertEquals(fixture.signals.length, 11);
 });
 
 Deno.test("Connection.close() closes the handles, and looks for no others", async () => {
