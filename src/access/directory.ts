@@ -72,7 +72,7 @@ export class Directory {
 
   /** Whether an Authorization value may open an account at all: a typo is known without a read. */
   mayOpen(authorization: string): boolean {
-    return this.#claims.get(authorization) !== undefined || this.#keyIn(authorization) !== undefined;
+    return this.#keyIn(authorization) !== undefined;
   }
 
   #keyIn(authorization: string): string | undefined {

@@ -74,16 +74,16 @@ export class Gate {
     now: number,
     mayBeProvisional: boolean,
   ): PendingAdmission {
-    if (authorization === null || !this.#directory.mayOpen(authorization)) {
-      return { ready: undefined, admit: () => this.#admitAddress(address(), now) };
-    }
+    const byAddress = () => this.#admitAddress(address(), now);
+    if (authorization === null) return { ready: undefined, admit: byAddress };
     const recalled = this.#directory.recall(authorization, now);
+    if (!recalled && !this.#directory.mayOpen(authorization)) return { ready: undefined, admit: byAddress };
     const admission = mayBeProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
     const charge = () =>
       whenReady(
         this.#directory.find(authorization, now),
-        (quota) => quota === null ? this.#admitAddress(address(), now) : this.#charge(quota),
+        (quota) => quota === null ? byAddress() : this.#charge(quota),
       );
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
     const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;

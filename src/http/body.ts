@@ -38,14 +38,12 @@ export interface JsonBody {
  * `length_required`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
-  if (rules.mayBeEmpty && !hasBody(request)) {
-    // Over HTTP/2 one may come that no header tells of (RFC 9113 section 8.1).
-    const bytes = await readBytes(request, rules);
-    if (bytes.length === 0) return { bytes, object: {} };
-  }
+  // Over HTTP/2 one may come that no header tells of (RFC 9113 section 8.1).
+  const untold = rules.mayBeEmpty && !hasBody(request) ? await readBytes(request, rules) : undefined;
+  if (untold?.length === 0) return { bytes: untold, object: {} };
   requireJson(request.headers, rules);
   requireLength(request.headers, rules);
-  const bytes = await readBytes(request, rules);
+  const bytes = untold ?? await readBytes(request, rules);
   const object = parse(decode(bytes));
   if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
   return { bytes, object };

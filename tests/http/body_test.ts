@@ -176,6 +176,12 @@ Deno.test.each([
   },
 );
 
+Deno.test("readJsonObject() takes an object of no told length where there may be none, too", async () => {
+  const body = await read('{"a":1}', { host: "localhost" }, { ...BODY_RULES, mayBeEmpty: true });
+
+  assertEquals(body.object, { a: 1 });
+});
+
 Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
   const pull = async (controller: ReadableStreamDefaultController) => {
     // By then the timer that was to be armed is.
