@@ -2,7 +2,7 @@ import { StoreUnavailable } from "../kv/deadline.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeJson, encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { dayOf, type Usage } from "./usage.ts";
+import { dayOf, hasCalled, type Usage } from "./usage.ts";
 
 /** What an account's requests of a day came to. */
 export interface DayTotal {
@@ -20,7 +20,7 @@ export interface PastDay {
 /** What the day before a change of the usage came to, if the change ends it. */
 export function pastDay(before: Usage, after: Usage): PastDay | undefined {
   const day = dayOf(before.minute);
-  if (before.minute === 0 || day >= dayOf(after.minute)) return undefined;
+  if (!hasCalled(before) || day >= dayOf(after.minute)) return undefined;
   return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
 }
 

@@ -93,8 +93,13 @@ export function roll(usage: Usage, now: number): Usage {
 
 /** The usage with nothing used, in windows of `now`, and whatever was leased void. */
 export function reset(usage: Usage, now: number): Usage {
-  const { minute, bannedUntil, bans } = roll(usage, now);
+  const { minute, bannedUntil, bans } = hasCalled(usage) ? roll(usage, now) : usage;
   return { ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
+}
+
+/** Whether the account has ever called. */
+export function hasCalled({ minute }: Usage): boolean {
+  return minute > 0;
 }
 
 /** The usage without strikes, and with no ban in force or remembered. */

@@ -1,6 +1,6 @@
 import { type Account, previousKeyExpiry } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
-import { dayEnd, minuteEnd, roll, type Usage } from "../accounts/usage.ts";
+import { dayEnd, hasCalled, minuteEnd, roll, type Usage } from "../accounts/usage.ts";
 import { type Columns, printable } from "./table.ts";
 
 /** An account as it is shown at `now` (ms since the epoch). */
@@ -60,8 +60,8 @@ function stateOf({ account, usage, now }: Shown): string {
 }
 
 /** The day of the last request that was admitted; null before the first. */
-function lastUsed({ minute }: Usage): string | null {
-  return minute === 0 ? null : iso(minute).slice(0, 10);
+function lastUsed(usage: Usage): string | null {
+  return hasCalled(usage) ? iso(usage.minute).slice(0, 10) : null;
 }
 
 function iso(time: number): string {

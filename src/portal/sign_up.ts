@@ -1,6 +1,7 @@
 import type { Issued } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { PLAN_LIMITS } from "../accounts/plans.ts";
+import { hasCalled } from "../accounts/usage.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -92,7 +93,7 @@ export async function sweepSignUps(store: Store, accounts: AccountStore, now: nu
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
   const entries = await store.list(range, SWEEP_PAGE);
   for (const { key } of entries) {
-    await accounts.remove(String(key.at(-1)), ({ usage }) => usage.minute === 0);
+    await accounts.remove(String(key.at(-1)), ({ usage }) => !hasCalled(usage));
     await store.remove([key]);
   }
   return entries.length === SWEEP_PAGE;

@@ -2,6 +2,7 @@ import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import {
   decodeUsage,
   encodeUsage,
+  hasCalled,
   isSame,
   pardon,
   type Refusal,
@@ -223,6 +224,12 @@ Deno.test("reset() forgets what was used and voids what is leased, and keeps a b
 
   const kept = { bans: 2, bannedUntil: MIDNIGHT };
   assertEquals(after, { ...UNUSED, minute: NOON + MINUTE, epoch: 8, ...kept });
+});
+
+Deno.test("reset() leaves an account that has never called one that has not", () => {
+  const after = reset(UNUSED, NOON);
+
+  assertEquals([after, hasCalled(after), hasCalled(used)], [{ ...UNUSED, epoch: 1 }, false, true]);
 });
 
 Deno.test("pardon() ends a ban and forgets bans and strikes, not what was used", () => {
