@@ -49,6 +49,8 @@ export class Counter implements Metric {
     this.#name = name;
     this.#help = help;
     this.#values = new Labelled(labels, () => ({ value: 0 }));
+    // A number that is there from the start shows its first growth, too.
+    if (labels.length === 0) this.add(0);
   }
 
   /** Adds to the number with these labels. */

@@ -19,11 +19,13 @@ Deno.test("Counter.text() tells what was added, by labels, whatever they hold", 
   ]);
 });
 
-Deno.test("Counter.text() tells nothing of what never was, and needs no labels", () => {
+Deno.test("Counter.text() tells nothing of labels that never were, and of 0 where there are none", () => {
   const counter = new Counter("bans_total", "Bans.");
+  const labelled = new Counter("calls_total", "Calls.", ["status"]);
   const help = "# HELP bans_total Bans.\n# TYPE bans_total counter\n";
 
-  assertEquals(counter.text(), help);
+  assertEquals(labelled.text(), "# HELP calls_total Calls.\n# TYPE calls_total counter\n");
+  assertEquals(counter.text(), `${help}bans_total 0\n`);
   counter.add(1);
   assertEquals(counter.text(), `${help}bans_total 1\n`);
 });
