@@ -22,11 +22,12 @@ const HELP = `Usage: deno task accounts COMMAND
                      at once, or after a grace (s, m, h or d); one that had a grace ends at once
   plan ID PLAN [--per-minute N --per-day N]
                      move the account to another plan
-  unban ID           end the account's ban and forget its strikes
-  reset ID           forget what the account has used of its minute and its day; a ban stays
+  unban ID           end the account's ban, and forget its strikes and the bans before
+  reset ID           forget what the account has used of its minute and its day, and show it no
+                     more; a ban stays
   close ID           close the account for good; its key ends
-  delete ID          remove a closed account with all that is stored of it; its animals stay,
-                     and for 24 hours the replies to its Idempotency-Keys
+  delete ID          remove a closed account with all that is stored of it, once its messages are
+                     taken; its animals stay, and for 24 hours the replies to its Idempotency-Keys
 
 ID is the acct_... that create and list print, not the key.`;
 
@@ -153,6 +154,7 @@ async function createMany(
     }
   };
   let made = 0;
+  if (names.length === 0) err("Made 0 of 0 accounts.");
   for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
     if (isStopping()) throw new CommandError("The service is stopping; try the others again");
     const some = names.slice(start, start + CREATIONS_AT_ONCE);

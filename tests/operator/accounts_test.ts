@@ -53,7 +53,8 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
   assertEquals(operator.out.filter((line) => line.endsWith("\tpro\t300\t10000\tactive\t0\t-")).length, 501);
   assertEquals(await statusesOf(operator, made.at(-1)?.[1] ?? "", 1), [200]);
   operator.input = [""];
-  assertEquals([await operator.run("accounts create -"), operator.out, operator.err], [0, [], []]);
+  const none = await operator.run("accounts create -");
+  assertEquals([none, operator.out, operator.err], [0, [], ["Made 0 of 0 accounts."]]);
 });
 
 Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d"])(
