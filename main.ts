@@ -4,7 +4,7 @@ import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
 import { InFlight } from "./src/http/in_flight.ts";
 import { createLog, errorRecord } from "./src/http/log.ts";
-import { Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
+import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { createService } from "./src/service.ts";
@@ -86,9 +86,9 @@ async function main(): Promise<void> {
     sweeper.sweepIfDue();
     return service.fetch(request, info);
   });
-  print(`Listening on http://localhost:${server.port}/`);
+  print(`Listening on ${originOf(server.address)}/`);
   // The store may not answer; that is no reason to end.
-  await printFirstSteps(store, config, server.port).catch(() => {});
+  await printFirstSteps(store, config, originOf(server.address)).catch(() => {});
 
   await stopped;
   await Promise.all([sweeper.stop(), inFlight.stop()]);

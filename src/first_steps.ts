@@ -5,27 +5,26 @@ import type { Store } from "./kv/store.ts";
 import { print } from "./stdio.ts";
 
 /**
- * Prints what is missing where nobody can get a key; on a store without any account, the commands that make one and
- * use it.
+ * Prints what is missing where nobody can get a key; outside production, on a store without any account, the commands
+ * that make one and use it at `origin`.
  */
 export async function printFirstSteps(
   store: Store,
   { kvPath, environment, onDeploy, signUpIsOpen, operatorToken }: Config,
-  port: number,
+  origin: string,
 ): Promise<void> {
   if (onDeploy && !signUpIsOpen && operatorToken === undefined) {
     print("Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.");
   }
-  if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;
+  if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath) || environment === "production") return;
   const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
   if (account) return;
-  const variables = (kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `) +
-    (environment === "production" ? "ENVIRONMENT=production " : "");
+  const variables = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
   print(`
 There is no account yet. In another terminal, make one and list the animals:
 
   KEY=$(${variables}deno task accounts create me)
-  curl -H "Authorization: Bearer $KEY" http://localhost:${port}/v1/pets
+  curl -H "Authorization: Bearer $KEY" ${origin}/v1/pets
 `);
 }
 

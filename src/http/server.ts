@@ -22,7 +22,7 @@ const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
  * @throws when it cannot listen.
  */
 export class Server {
-  readonly port: number;
+  readonly address: Deno.NetAddr;
   readonly #options: ServerOptions;
   readonly #handler: ServerHandler;
   readonly #servers: Deno.HttpServer<Deno.NetAddr>[] = [];
@@ -32,7 +32,7 @@ export class Server {
   constructor(options: ServerOptions, handler: ServerHandler) {
     this.#options = options;
     this.#handler = COMPRESSES ? uncompressed(handler) : handler;
-    this.port = this.#listen(options.port);
+    this.address = this.#listen(options.port);
   }
 
   /** Stops accepting connections; resolves when the last one has ended. */
@@ -41,12 +41,12 @@ export class Server {
     await Promise.allSettled(this.#servers.map((server) => server.shutdown()));
   }
 
-  #listen(port: number): number {
+  #listen(port: number): Deno.NetAddr {
     const { hostname } = this.#options;
     const server = Deno.serve({ port, hostname, automaticCompression: false, onListen() {} }, this.#handler);
     this.#servers.push(server);
     server.finished.catch((error) => this.#failed(error));
-    return server.addr.port;
+    return server.addr;
   }
 
   #failed(error: unknown): void {
@@ -59,11 +59,29 @@ export class Server {
   #listenAgain(): void {
     if (this.#stopping) return;
     try {
-      this.#listen(this.port);
+      this.#listen(this.address.port);
     } catch (error) {
       this.#failed(error);
     }
   }
+}
+
+const LOCALHOST: readonly string[] = ["0.0.0.0", "::", "127.0.0.1"];
+
+/**
+ * What URLs begin with of a server that listens there, on this machine.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(originOf({ hostname: "0.0.0.0", port: 8000 }), "http://localhost:8000");
+ * assertEquals(originOf({ hostname: "::1", port: 8000 }), "http://[::1]:8000");
+ * ```
+ */
+export function originOf({ hostname, port }: Pick<Deno.NetAddr, "hostname" | "port">): string {
+  if (LOCALHOST.includes(hostname)) return `http://localhost:${port}`;
+  return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
 }
 
 /** Forbids every transformation of a response (RFC 9111 section 5.2.2.6), which also Deno takes to heart. */

@@ -213,7 +213,7 @@ Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has
     const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
     using client = Deno.createHttpClient({ http1: chunkedBodies, http2: !chunkedBodies });
 
-    const response = await fetch(`http://127.0.0.1:${server.port}/v1/messages`, {
+    const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/messages`, {
       client,
       method: "POST",
       headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },

@@ -44,7 +44,7 @@ function handler(): Response {
 Deno.test("Server serves again on its port after a second without, goes on trying, and tells once while that lasts", async () => {
   using fake = new FakeServe();
   const failures: unknown[] = [];
-  const { port } = fake.start(failures);
+  const { port } = fake.start(failures).address;
 
   fake.servers[0]?.exhaust();
   await fake.time.advance(999);

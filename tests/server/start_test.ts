@@ -27,6 +27,7 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
       [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: .+\.$/],
       [{ PORT: `${port}` }, new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\.$`)],
       [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
+      [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
     ] as const
   ) {
     const { code, stdout, errorLines } = await runServer({ KV_PATH: ":memory:", ...variables });
@@ -42,12 +43,12 @@ Deno.test("server refuses to start on Deno Deploy when no KV is attached, as eac
   assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
 });
 
-Deno.test("server prints where it listens, and the first steps while there is no account and a command could make one", async () => {
+Deno.test("server prints where it listens, and outside production the first steps while there is no account and a command could make one", async () => {
   await using store = await TemporaryStore.create();
 
   const first = await linesOfOneRun(store);
-  const quoted = { KV_PATH: `${store.kvPath}'s`, ENVIRONMENT: "production" };
-  const inProduction = await linesOfOneRun(store, quoted);
+  const quoted = await linesOfOneRun(store, { KV_PATH: `${store.kvPath}'s` });
+  const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" });
   const inMemory = await linesOfOneRun(store, { KV_PATH: ":memory:" });
   await store.createAccount();
   const later = await linesOfOneRun(store);
@@ -57,12 +58,9 @@ Deno.test("server prints where it listens, and the first steps while there is no
     `  KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
     `  curl -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
   ]);
-  const [, , command] = inProduction.lines;
-  assertEquals(
-    command,
-    `  KEY=$(KV_PATH='${store.kvPath}'\\''s' ENVIRONMENT=production deno task accounts create me)`,
-  );
-  for (const { lines, port } of [inMemory, later]) {
+  const [, , command] = quoted.lines;
+  assertEquals(command, `  KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`);
+  for (const { lines, port } of [inProduction, inMemory, later]) {
     assertEquals(lines, [`Listening on http://localhost:${port}/`]);
   }
 });
