@@ -29,14 +29,15 @@ export async function requireFile(path: string): Promise<void> {
 }
 
 /**
- * Makes sure that a file, if it is there, is not the SQLite database of another program: opened as a KV, it would be
- * changed.
+ * Makes sure that what is at a path, if there is something, is no folder and not the SQLite database of another
+ * program: opened as a KV, it would be changed.
  *
  * @throws {Error} saying that it is, or why that cannot be found out: it is no database, or stays locked.
  */
 export async function requireOwn(path: string): Promise<void> {
-  const isThere = await Deno.stat(path).then(() => true, () => false);
-  const tables = isThere ? await tablesIn(path) : [];
+  const found = await Deno.stat(path).catch(() => undefined);
+  if (found?.isDirectory) throw new Error("it is a folder");
+  const tables = found ? await tablesIn(path) : [];
   // The first that Deno makes in a KV.
   if (tables.length > 0 && !tables.includes("migration_state")) {
     throw new Error("it is the database of another program");
