@@ -90,7 +90,10 @@ export async function load(
   const { success, stdout } = await new Deno.Command("wrk", {
     args,
     signal: interrupted,
-  }).output();
+  }).output().catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new Failure("wrk is missing: apt-get install wrk, or brew install wrk");
+  });
   const output = new TextDecoder().decode(stdout);
   if (!success) throw new Failure(`wrk failed: ${output}`);
   const lastLine = output.trimEnd().split("\n").at(-1) ?? "";

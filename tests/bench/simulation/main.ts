@@ -43,7 +43,7 @@ try {
 } catch (error) {
   if (!(error instanceof Error)) throw error;
   if (interrupted.aborted) note("Interrupted");
-  else if (exitCode === 2) note(`${error.message} (see --help)`);
+  else if (exitCode === 2) note(`${error.message.split("\n")[0]} (see --help)`);
   else if (error instanceof Failure) note(error.message);
   else throw error;
 }
@@ -71,18 +71,25 @@ function parse(args: string[]) {
     },
   });
   const { create, kill, help, ...texts } = values;
-  const number = (name: keyof typeof texts) => {
+  const number = (name: keyof typeof texts, most: number = Infinity) => {
     const value = Number(texts[name]);
-    if (!(value >= 0)) throw new Error(`--${name} takes a number from 0`);
+    if (!(value >= 0 && value <= most)) {
+      throw new Error(`--${name} takes a number from 0${most < Infinity ? ` to ${most}` : ""}`);
+    }
+    return value;
+  };
+  const count = (name: keyof typeof texts) => {
+    const value = number(name);
+    if (!(Number.isSafeInteger(value) && value > 0)) throw new Error(`--${name} takes a whole number from 1`);
     return value;
   };
   return {
-    processes: number("processes"),
-    accounts: number("accounts"),
-    network: { latency: number("latency"), jitter: number("jitter"), loss: number("loss") },
+    processes: count("processes"),
+    accounts: count("accounts"),
+    network: { latency: number("latency"), jitter: number("jitter"), loss: number("loss", 1) },
     staleness: number("staleness"),
-    seconds: number("seconds"),
-    connections: number("connections"),
+    seconds: count("seconds"),
+    connections: count("connections"),
     limit: number("limit"),
     demand: number("demand"),
     isCreate: create,
