@@ -38,6 +38,11 @@ Deno.test("page marks in its contents where the reader is, and takes what is tri
   await page.getByRole("link", { name: "Reference", exact: true }).click();
   await page.locator("#contents [aria-current]", { hasText: "Reference" }).waitFor();
   assertEquals(await current.count(), 1);
+  for (const name of ["Health", "Deprecation", "Call"]) {
+    await page.locator("#contents").getByRole("link", { name }).click();
+    await page.locator("#contents [aria-current]", { hasText: name }).waitFor();
+  }
+  await page.getByRole("link", { name: "Reference", exact: true }).click();
 
   const before = await page.evaluate(() => scrollY);
   await page.locator("#reference").getByRole("link", { name: "Try it: List animals" }).click();

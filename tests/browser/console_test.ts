@@ -109,9 +109,85 @@ Deno.test("page keeps the key to itself, and warns once of leaving before it is 
     dialogs.push(dialog.type());
     await dialog.dismiss();
   });
+  await page.locator("#key-input").evaluate((input: HTMLInputElement) => input.setSelectionRange(0, 8));
+  await page.keyboard.press("Control+C");
   await page.reload({ timeout: 1_000 }).catch(() => {});
   await page.reload();
   assertEquals(dialogs, ["beforeunload"]);
+});
+
+Deno.test("page asks before it gives up a key that is not copied, or closes the account", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await signUp(page);
+  const key = await page.locator("#key-input").inputValue();
+  const asked: string[] = [];
+  page.on("dialog", async (dialog) => {
+    asked.push(dialog.message());
+    await dialog.dismiss();
+  });
+  let sent = 0;
+  page.on("request", () => sent++);
+
+  await page.getByRole("button", { name: "Make a key" }).click();
+  for (const operation of ["createAccount", "closeAccount"]) {
+    await choose(page, operation);
+    await page.locator("#send").click();
+  }
+  assertEquals(asked.map((question) => question.split(",")[0]), [
+    "Your key is not copied",
+    "Your key is not copied",
+    "This closes your account for good. Go on?",
+  ]);
+  assertEquals([await page.locator("#key-input").inputValue(), sent], [key, 0]);
+
+  await page.locator("#key-copy").click();
+  await page.locator("#key-copy", { hasText: "Copied" }).waitFor();
+  await choose(page, "createAccount");
+  assertMatch(await call(page), /^201/);
+  assertEquals(asked.length, 3);
+  assert(await page.locator("#key-input").inputValue() !== key);
+});
+
+Deno.test("page shows the limits of the key that calls, not of the address or of a key before", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  const left = page.locator("#meter-minute-left");
+  await signUp(page);
+  await call(page);
+  const known = await left.textContent() ?? "";
+  assertMatch(known, /^(?:59|60) of 60 left$/);
+  await choose(page, "createAccount");
+  await page.locator("#createAccount-name").fill("");
+  page.once("dialog", (dialog) => dialog.accept());
+  assertMatch(await call(page), /^400/);
+  assertEquals(await left.textContent(), known);
+
+  await choose(page, "rotateKey");
+  assertMatch(await call(page), /^201/);
+  assertMatch(await page.locator("#answer-advice").textContent() ?? "", /^This is your new key/);
+  assertMatch(await left.textContent() ?? "", /^5[89] of 60 left$/);
+
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => goOn = resolve);
+  await page.route("**/v1/pets", async (route) => (await held, await route.continue()));
+  await choose(page, "listPets");
+  await page.locator("#send").click();
+  await page.locator("#key-input").fill("as_test_another");
+  goOn();
+  await page.locator("#answer-time", { hasText: "GET /v1/pets" }).waitFor();
+  assertEquals(await left.textContent(), "known after a call");
+});
+
+Deno.test("page says so when no key comes of a sign-up", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.route("**/v1/accounts", (route) => route.fulfill({ status: 502, body: "<h1>Bad Gateway</h1>" }));
+  await page.getByLabel("Your name").fill("Zoë");
+  await page.getByRole("button", { name: "Make a key" }).click();
+
+  await page.getByText("No key came (502 Bad Gateway): try again later.").waitFor();
 });
 
 Deno.test("page copies the call with the key in it, and says so", async () => {
@@ -141,9 +217,11 @@ Deno.test("page follows the link to the next page", async () => {
   await choose(page, "listPets");
   await page.locator("#listPets-limit").fill("1");
   await call(page);
+  await choose(page, "getAccount");
 
   await page.getByRole("button", { name: "Next page" }).click();
 
   await page.locator("#answer-body", { hasText: "Tom" }).waitFor();
   assertEquals(await page.locator("#next-page").isVisible(), false);
+  assertEquals(await page.locator(":focus").getAttribute("id"), "answer");
 });

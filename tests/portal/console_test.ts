@@ -41,13 +41,13 @@ Deno.test("buildRequest() encodes what goes into the URL", () => {
   const target = { ...CREATE, method: "GET", path: "/v1/pets/{petId}", bodyType: "", key: "" };
   const request = buildRequest(target, [
     { name: "petId", place: "path", type: "integer", value: "a/b?" },
-    { name: "status", place: "query", type: "string", value: "a&b" },
+    { name: "status", place: "query", type: "string", value: "a&b\ud800" },
     { name: "limit", place: "query", type: "integer", value: "" },
   ]);
 
   assertEquals(request, {
     method: "GET",
-    url: "http://localhost:8000/v1/pets/a%2Fb%3F?status=a%26b",
+    url: "http://localhost:8000/v1/pets/a%2Fb%3F?status=a%26b%EF%BF%BD",
     headers: [],
     body: undefined,
   });
@@ -123,6 +123,7 @@ Deno.test("sample() gives the request as it is sent, without any language", () =
 Deno.test("maskKey() hides all but the beginning of the key", () => {
   assertEquals(maskKey("Bearer as_test_abcdef", "as_test_abcdef"), "Bearer as_test_abc…");
   assertEquals(maskKey("Bearer API_KEY", ""), "Bearer API_KEY");
+  assertEquals(maskKey("Bearer a", "a"), "Bearer a");
 });
 
 Deno.test("jsonPieces() indents as JSON.stringify() does, whatever the JSON", () => {
@@ -161,10 +162,10 @@ Deno.test("readLimits() reads every window of the headers", () => {
 
 Deno.test("sortHeaders() puts first what a client acts on, and leaves out none", () => {
   const { first, rest } = sortHeaders(
-    new Headers({ "Date": "now", "Retry-After": "5", "ETag": '"a"', "Vary": "b" }),
+    new Headers({ "Date": "now", "Retry-After": "5", "ETag": '"a"', "X-RateLimit-Limit": "1", "Vary": "b" }),
   );
 
-  assertEquals(first.map(([name]) => name), ["etag", "retry-after"]);
+  assertEquals(first.map(([name]) => name), ["retry-after", "etag", "x-ratelimit-limit"]);
   assertEquals(rest.map(([name]) => name), ["date", "vary"]);
 });
 

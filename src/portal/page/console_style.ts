@@ -6,7 +6,7 @@ export const CONSOLE_STYLE: string = `
 #console fieldset { margin: 0; padding: 0; border: 0; min-width: 0; }
 #console input, #console select { height: 2rem; padding: 0 0.5rem; border-color: transparent; border-radius: 0.375rem;
   background: var(--well); font: var(--small) var(--mono); min-width: 0; }
-#console .row { margin: 0 -0.25rem; padding: 0.75rem 0.25rem 0.5rem;
+#console .row { position: sticky; top: var(--bar); z-index: 1; margin: 0 -0.25rem; padding: 0.75rem 0.25rem 0.5rem;
   background: var(--paper); }
 #console .row > * { height: 2.5rem; }
 #operation { text-overflow: ellipsis; }
@@ -33,8 +33,7 @@ details[open]::details-content { display: contents; }
   font-variant-numeric: tabular-nums; }
 #send[aria-disabled] { background: var(--well); color: var(--wait); cursor: not-allowed; opacity: 1; }
 #send[aria-disabled]::before { content: ""; position: absolute; inset: 0; z-index: -1; background: var(--wait);
-  opacity: 0.2; transform: scaleX(var(--waited, 0)); transform-origin: left; transition: transform 250ms linear; }
-[aria-busy] #send { opacity: 0.6; }
+  opacity: 0.2; transform: scaleX(var(--waited, 0)); transform-origin: left; transition: transform 150ms; }
 .meters { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; margin-top: 1rem; }
 .meter { display: grid; grid-template-columns: auto 1fr; gap: 0.25rem 0.5rem; font: var(--small) var(--sans);
   font-variant-numeric: tabular-nums; align-items: end; }
@@ -44,7 +43,7 @@ details[open]::details-content { display: contents; }
 .meter-name + span { text-align: right; }
 .meter span:last-child { grid-column: 1 / -1; min-height: 1.25rem; }
 .meter-track { grid-column: 1 / -1; height: 4px; border-radius: 2px; overflow: hidden;
-  background: oklch(33% 0.02 225); }
+  background: oklch(33% 0.02 225); forced-color-adjust: none; }
 .meter-track span { display: block; height: 100%; background: var(--accent); transform: scaleX(0);
   transform-origin: left; transition: transform 150ms; }
 [data-state="empty"] span { color: var(--wait); }
@@ -62,10 +61,13 @@ details[open]::details-content { display: contents; }
   font: var(--small) var(--mono); margin: 0.25rem 0; }
 .headers dt { margin: 0; line-height: inherit; color: var(--soft); }
 .headers dd { color: var(--ink); overflow-wrap: anywhere; }
-#answer pre { margin-top: 0.75rem; max-height: 24rem; overflow: auto; }
+#answer pre { margin-top: 0.75rem; }
+#console pre { max-height: 24rem; overflow: auto; }
+#answer:focus { outline: none; }
 .name { color: var(--accent); }
 #answer :is(.number, .literal) { color: oklch(90% 0.06 180); }
 #answer .plain { color: var(--soft); }
+@media (pointer: coarse) { #console :is(input, select) { font-size: 1rem; } }
 @media (max-width: 30rem) {
   #console { margin: 0 -0.5rem; padding: 0 1rem 1rem; }
   .meters { grid-template-columns: 1fr; gap: 0.75rem; }
@@ -76,6 +78,6 @@ details[open]::details-content { display: contents; }
   #console { position: sticky; top: calc(var(--bar) + 1.5rem); margin-top: 1.5rem;
     max-height: calc(100vh - var(--bar) - 3rem); overflow-y: auto; scrollbar-width: thin;
     scroll-padding: 4rem 0 1.5rem; }
-  #console .row { position: sticky; top: 0; z-index: 1; }
+  #console .row { top: 0; }
 }
 `;

@@ -38,6 +38,7 @@ a { color: var(--accent); text-underline-offset: 0.2em; text-decoration-thicknes
 a:not(:hover) { text-decoration-color: color-mix(in oklab, currentColor 35%, transparent); }
 code, .mono { font-family: var(--mono); font-size: 0.875em; overflow-wrap: anywhere; }
 input.mono { font: var(--small) var(--mono); }
+@media (pointer: coarse) { input.mono { font-size: 1rem; } }
 pre { margin: 0; padding: 0.75rem 1rem; border-radius: 0.5rem; background: var(--well);
   font: var(--small) var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; }
 pre code { font-size: inherit; }
@@ -78,7 +79,7 @@ nav a { display: flex; align-items: center; padding: 0 0.625rem; font: var(--sma
 nav a:hover { color: var(--ink); }
 nav a[aria-current] { color: var(--accent); font-weight: 650; box-shadow: inset 0 -2px var(--accent); }
 main { padding: 0 1rem 6rem; }
-main > section { max-width: 40rem; margin: 0 auto; padding: 2.5rem 0 0.5rem; }
+main > section { max-width: 36rem; margin: 0 auto; padding: 2.5rem 0 0.5rem; }
 #introduction { padding-top: 3.5rem; }
 #introduction .lead { margin: 1rem 0 1.5rem; }
 article { padding-top: 0.5rem; }
@@ -116,6 +117,7 @@ button:not(.primary) { height: 1.75rem; padding: 0 0.625rem; border-color: trans
   color: var(--accent); }
 .row button:not(.primary) { height: 2.5rem; }
 button:hover { opacity: 0.8; }
+[aria-busy] .primary { opacity: 0.6; }
 .primary { padding: 0 1.25rem; border-color: transparent; background: var(--accent); color: var(--on-accent); }
 .notice { margin: 0.75rem 0 0.5rem; padding-left: 0.75rem; border-left: 3px solid var(--accent); }
 .problem { margin: 0.5rem 0 0; color: var(--bad); }

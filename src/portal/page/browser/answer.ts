@@ -65,14 +65,25 @@ export function readLimits(headers: Headers): LimitWindow[] {
     }));
 }
 
-/** The headers of a response, those first that a client acts on. */
+/** The headers of a response: those that a client acts on, in the order in which they matter, and the rest. */
 export function sortHeaders(headers: Headers): { first: [string, string][]; rest: [string, string][] } {
-  const telling =
-    /^(?:retry-after|(?:x-)?ratelimit|location|link|etag|idempotency|www-auth|allow|deprec|sunset)/;
+  const telling = [
+    "retry-after",
+    "www-auth",
+    "allow",
+    "location",
+    "link",
+    "etag",
+    "idempotency",
+    "deprec",
+    "sunset",
+  ];
+  const place = (name: string) =>
+    [...telling, "ratelimit", "x-ratelimit"].findIndex((it) => name.startsWith(it));
   const all = [...headers];
   return {
-    first: all.filter(([name]) => telling.test(name)),
-    rest: all.filter(([name]) => !telling.test(name)),
+    first: all.filter(([name]) => place(name) >= 0).sort(([one], [other]) => place(one) - place(other)),
+    rest: all.filter(([name]) => place(name) < 0),
   };
 }
 

@@ -4,14 +4,14 @@ import { jsonPieces, sortHeaders } from "./answer.ts";
 import { byId, element } from "./dom.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** Shows what came of a request. */
-export function showAnswer(answer: Exchange): void {
+/** Shows what came of a request to this operation. */
+export function showAnswer(answer: Exchange, operation: string): void {
   const { status, headers, body, time, code, message } = answer;
   const kind = status === undefined ? "none" : status.startsWith("429") ? "429" : `${status.charAt(0)}xx`;
   byId("answer", HTMLElement).dataset.kind = kind;
   byId("answer-status", HTMLElement).textContent = status ?? "No answer";
-  byId("answer-time", HTMLElement).textContent = `${Math.max(1, Math.round(time))} ms`;
-  byId("answer-advice", HTMLElement).textContent = adviceOn(code) || (status === undefined ? message : "");
+  byId("answer-time", HTMLElement).textContent = `${Math.max(1, Math.round(time))} ms, ${operation}`;
+  byId("answer-advice", HTMLElement).textContent = adviceOn(code) || message;
   const { first, rest } = sortHeaders(headers);
   byId("answer-headers", HTMLElement).replaceChildren(...headerRows(first));
   byId("answer-rest", HTMLElement).replaceChildren(...headerRows(rest));

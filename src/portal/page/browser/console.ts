@@ -18,21 +18,31 @@ export function startConsole(base: string): void {
   const showLimits = startMeters();
   const pause = startPause(send);
   const key: Key = startKey(base, () => {
-    waits.delete("key");
     showLimits([]);
     draw();
   });
   /** How long to wait, by who is charged. */
   const waits = new Map<string, Wait>();
 
-  function charged(): string {
-    return fieldsetOf(select.value).dataset.charged ?? "";
+  function takesKey(): boolean {
+    return fieldsetOf(select.value).dataset.charged === "key";
+  }
+
+  /** Who is charged: a key, or the address. */
+  function payer(): string {
+    return takesKey() && key.current() || "address";
   }
 
   function compose(placeholder: string): ConsoleRequest {
     const { method = "", path = "", bodyType = "" } = fieldsetOf(select.value).dataset;
-    const bearer = charged() === "key" ? key.current() || placeholder : "";
+    const bearer = takesKey() ? key.current() || placeholder : "";
     return buildRequest({ base, method, path, bodyType, key: bearer }, readFields(select.value));
+  }
+
+  /** Asks before what nobody can undo. */
+  function mayGo(): boolean {
+    if (select.value === "createAccount") return key.mayGo();
+    return select.value !== "closeAccount" || confirm("This closes your account for good. Go on?");
   }
 
   function language(): string {
@@ -45,39 +55,46 @@ export function startConsole(base: string): void {
   }
 
   function draw(): void {
-    pause.show(waits.get(charged()));
+    pause.show(waits.get(payer()));
     for (const { value } of select.options) {
       fieldsetOf(value).hidden = fieldsetOf(value).disabled = value !== select.value;
     }
     byId("sample", HTMLElement).textContent = maskKey(shown(), key.current());
-    byId("no-key", HTMLElement).hidden = key.current() !== "" || charged() !== "key";
+    byId("no-key", HTMLElement).hidden = key.current() !== "" || !takesKey();
   }
 
   async function call(): Promise<void> {
     if (!pause.isOver()) return say(`${send.textContent} before sending again.`);
-    const who = charged();
-    show(await exchange(compose("")), who);
+    if (!mayGo()) return;
+    const [paidBy, operation] = [payer(), select.selectedOptions[0]?.text ?? ""];
+    const answer = await exchange(compose(""));
+    // A new key of the same account goes on with its limits.
+    const isOfThisKey = paidBy === key.current();
+    if (answer.made !== "") key.adopt(answer.made);
+    show(answer, operation);
+    const limits = readLimits(answer.headers);
+    if (isOfThisKey && limits.some(({ name }) => name === "day")) showLimits(limits);
+    const { wait } = answer;
+    if (wait > 0) waits.set(paidBy, { begun: Date.now(), until: Date.now() + wait * 1_000 });
+    draw();
   }
 
-  function show(answer: Exchange, who: string): void {
-    const { status = "No answer", headers, body, time, message, wait } = answer;
-    showAnswer(answer);
-    byId("answer", HTMLElement).hidden = false;
-    byId("answer", HTMLElement).scrollIntoView({ block: "nearest" });
-    const limits = readLimits(headers);
-    if (limits.some(({ name }) => name === "minute")) showLimits(limits);
-    if (wait > 0) waits.set(who, { begun: Date.now(), until: Date.now() + wait * 1_000 });
-    draw();
+  function show(answer: Exchange, operation: string): void {
+    const { status = "No answer", headers, time, message } = answer;
+    showAnswer(answer, operation);
+    const region = byId("answer", HTMLElement);
+    region.hidden = false;
+    region.scrollIntoView({ block: "nearest" });
     say(`${status}, in ${Math.round(time)} milliseconds. ${message}`);
-    next.hidden = nextCursor(headers.get("link")) === "";
     next.value = nextCursor(headers.get("link"));
-    const made = /"apiKey":"(\w+)"/.exec(body)?.[1];
-    if (made !== undefined) key.adopt(made);
+    if (next.value === "" && document.activeElement === next) region.focus();
+    next.hidden = next.value === "";
   }
 
   form.addEventListener("input", draw);
   startForm(form, call);
   next.addEventListener("click", () => {
+    select.value = "listPets";
     byId("listPets-cursor", HTMLInputElement).value = next.value;
     draw();
     form.requestSubmit();

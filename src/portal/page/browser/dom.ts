@@ -38,17 +38,18 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Lets the button copy what `read` gives, and say so in its place. */
+/** Lets the button copy what `read` gives, and say so in its place; `onCopied` is told what was copied. */
 export function startCopyButton(
   button: HTMLElement,
   read: () => string,
-  onCopied: () => void = () => {},
+  onCopied: (text: string) => void = () => {},
 ): void {
   const label = button.textContent;
   let timer: ReturnType<typeof setTimeout> | undefined;
   button.addEventListener("click", async () => {
-    const isCopied = await copyText(read());
-    if (isCopied) onCopied();
+    const text = read();
+    const isCopied = await copyText(text);
+    if (isCopied) onCopied(text);
     button.focus();
     button.textContent = isCopied ? "Copied" : "Select it by hand";
     say(isCopied ? "Copied" : "Copying is not allowed here: select the text by hand");
@@ -63,7 +64,7 @@ export function startForm(form: HTMLFormElement, act: () => Promise<void>): void
     event.preventDefault();
     if (form.hasAttribute("aria-busy")) return;
     form.setAttribute("aria-busy", "true");
-    await act();
-    form.removeAttribute("aria-busy");
+    say("Sending");
+    await act().finally(() => form.removeAttribute("aria-busy"));
   });
 }

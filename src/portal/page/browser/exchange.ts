@@ -13,8 +13,10 @@ export interface Exchange {
   readonly time: number;
   /** The `code` of an error; empty where there is none. */
   readonly code: string;
-  /** What to tell the visitor where it failed. */
+  /** What to tell the visitor where it failed, or made a key. */
   readonly message: string;
+  /** The key that it made; empty where it made none. */
+  readonly made: string;
   /** For how many seconds nothing more should be sent. */
   readonly wait: number;
 }
@@ -35,17 +37,24 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
     });
     const text = await response.text();
     const isRefused = response.status === 429 || response.status === 503;
+    const made = /"apiKey":"(\w+)"/.exec(text)?.[1] ?? "";
+    const { code, message } = readProblem(response.ok ? "" : text);
     return {
       status: `${response.status} ${response.statusText}`.trim(),
       headers: response.headers,
       body: text,
       time: performance.now() - begun,
-      ...readProblem(response.ok ? "" : text),
+      code,
+      message: made === "" ? message : "This is your new key. It is shown only this once: copy it now.",
+      made,
       wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
     };
   } catch {
     // Such a header is refused before anything is sent.
     const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
+    const again = method === "GET"
+      ? "then send it again."
+      : "and whether it has happened all the same, before you send it again.";
     return {
       status: undefined,
       headers: new Headers(),
@@ -54,7 +63,8 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
       code: "",
       message: isUnsendable
         ? "It was not sent: a header, such as that of the key, has a character that none may have."
-        : "No answer came. See whether you are online and the service runs, then send it again.",
+        : `No answer came. See whether you are online and the service runs, ${again}`,
+      made: "",
       wait: 0,
     };
   }

@@ -10,6 +10,8 @@ export interface Key {
   readonly current: () => string;
   /** Takes over a key that was just made. */
   readonly adopt: (key: string) => void;
+  /** Whether the key may give way to another: nobody could bring back one that was made and not copied. */
+  readonly mayGo: () => boolean;
 }
 
 /** Lets the visitor paste a key, or sign up for one; `onChange` hears of every other key. */
@@ -36,14 +38,23 @@ export function startKey(base: string, onChange: () => void): Key {
     note.hidden = true;
     changed();
   });
-  input.addEventListener("copy", () => uncopied = "");
-  startCopyButton(copy, () => input.value, () => uncopied = "");
+  const copied = (text: string) => void (text.trim() === uncopied && (uncopied = ""));
+  input.addEventListener(
+    "copy",
+    () => copied(input.value.slice(input.selectionStart ?? 0, input.selectionEnd ?? 0)),
+  );
+  startCopyButton(copy, () => input.value, copied);
   addEventListener("beforeunload", (event) => {
     if (uncopied === "") return;
     uncopied = "";
     event.preventDefault();
   });
-  const key = { current: () => input.value.trim(), adopt };
+  const key = {
+    current: () => input.value.trim(),
+    adopt,
+    mayGo: () =>
+      uncopied === "" || confirm("Your key is not copied, and is not shown again. Go on without it?"),
+  };
   startSignUp(base, key);
   return key;
 }
@@ -55,15 +66,15 @@ export function startSignUp(base: string, key: Key): void {
   const name = byId("sign-up-name", HTMLInputElement);
   const problem = byId("sign-up-problem", HTMLElement);
   startForm(form, async () => {
-    const { body, message } = await exchange(buildRequest(
+    if (!key.mayGo()) return;
+    const { status = "", made, message } = await exchange(buildRequest(
       { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" },
       [{ name: "name", place: "body", type: "string", value: name.value }],
     ));
-    const made = /"apiKey":"(\w+)"/.exec(body)?.[1];
-    problem.textContent = made === undefined ? message : "";
-    if (made === undefined) return;
+    problem.textContent = made === "" ? message || `No key came (${status}): try again later.` : "";
+    if (made === "") return;
     key.adopt(made);
     byId("key-input", HTMLInputElement).select();
-    say("Your key is made. Copy it now: it is shown only this once.");
+    say(message);
   });
 }

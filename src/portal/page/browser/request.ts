@@ -35,10 +35,11 @@ export function buildRequest(
   const filled = fields.filter(({ value, place }) => value !== "" || place === "path");
   const at = (place: string) => filled.filter((field) => field.place === place);
   const pathname = at("path").reduce(
-    (text, { name, value }) => text.replace(`{${name}}`, encodeURIComponent(value)),
+    (text, { name, value }) => text.replace(`{${name}}`, encodeURIComponent(value.toWellFormed())),
     path,
   );
-  const query = at("query").map(({ name, value }) => `${name}=${encodeURIComponent(value)}`).join("&");
+  const query = at("query").map(({ name, value }) => `${name}=${encodeURIComponent(value.toWellFormed())}`)
+    .join("&");
   const members = at("body").map(({ name, type, value }) =>
     `${JSON.stringify(name)}:${jsonValue(type, value)}`
   );

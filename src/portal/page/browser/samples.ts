@@ -76,7 +76,7 @@ export function quoteText(text: string): string {
   return text.includes('"') && !/['\\]/.test(text) ? `'${text}'` : JSON.stringify(text);
 }
 
-/** The text with all but the beginning of the key hidden from onlookers. */
+/** The text with all but the beginning of the key hidden from onlookers; what is shorter is no key yet. */
 export function maskKey(text: string, key: string): string {
-  return key === "" ? text : text.replaceAll(key, `${key.slice(0, 11)}…`);
+  return key.length <= 11 ? text : text.replaceAll(key, `${key.slice(0, 11)}…`);
 }

@@ -16,13 +16,22 @@ export function start(): void {
 /** Marks in the table of contents where the reader is. */
 export function startContents(): void {
   const nav = byId("contents", HTMLElement);
-  const visible = new Set<string>();
+  const sections = [...document.querySelectorAll("main > section[id]")];
+  /** Where a link has led to; near its end the page cannot scroll as far. */
+  let target = { id: "", scrollY: 0 };
+
+  function current(): string {
+    if (target.id !== "" && Math.abs(scrollY - target.scrollY) < innerHeight / 10) return target.id;
+    const top = (section: Element) => section.getBoundingClientRect().top;
+    const begun = sections.filter((section, index) => index === 0 || top(section) < innerHeight / 4);
+    // Beside the text, the console begins with the page: what is read counts first.
+    return begun.reduce((last, section) => top(section) > top(last) ? section : last).id;
+  }
 
   function mark(): void {
-    // Beside the text, the console is always in view: what is read counts first.
-    const ids = [...visible].sort((a, b) => Number(a === "call") - Number(b === "call"));
+    const id = current();
     for (const link of nav.querySelectorAll("a")) {
-      const isCurrent = link.hash === `#${ids[0]}`;
+      const isCurrent = link.hash === `#${id}`;
       if (!isCurrent) {
         link.removeAttribute("aria-current");
       } else if (!link.hasAttribute("aria-current")) {
@@ -32,12 +41,10 @@ export function startContents(): void {
     }
   }
 
-  const observer = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) {
-      if (isIntersecting) visible.add(target.id);
-      else visible.delete(target.id);
-    }
+  addEventListener("scroll", mark, { passive: true });
+  addEventListener("hashchange", () => {
+    target = { id: location.hash.slice(1), scrollY };
     mark();
-  }, { rootMargin: "-30% 0px -70% 0px" });
-  for (const section of document.querySelectorAll("main > section[id]")) observer.observe(section);
+  });
+  mark();
 }

@@ -72,7 +72,7 @@ function meter(name: string): Html {
 
 function answer(): Html {
   return html`
-    <div id="answer" role="region" aria-label="Answer" hidden>
+    <div id="answer" role="region" aria-label="Answer" tabindex="-1" hidden>
       <p class="answer-line"><strong id="answer-status"></strong> <span id="answer-time"></span>
         <button type="button" id="next-page" hidden>Next page</button></p>
       <p id="answer-advice"></p>

@@ -34,14 +34,16 @@ function describeError(code: ErrorCode): Html {
 }
 
 const RETRY = `async function send(url, init) {
-  for (let attempt = 0; attempt < 5; attempt++) {
+  for (let attempt = 1;; attempt++) {
     const response = await fetch(url, init);
-    if (response.status !== 429 && response.status !== 503) return response;
-    const seconds = Number(response.headers.get("Retry-After") ?? 1);
-    const wait = seconds * 2 ** attempt * (1 + Math.random() / 4);
-    await new Promise((done) => setTimeout(done, wait * 1_000));
+    const { headers, status } = response;
+    const isRefused = status === 429 || status === 503;
+    if (!isRefused || attempt === 5) return response;
+    const seconds = Number(headers.get("Retry-After")) || 1;
+    const chance = 1 + Math.random() / 4;
+    const wait = seconds * 2 ** (attempt - 1) * chance;
+    await new Promise((go) => setTimeout(go, wait * 1_000));
   }
-  throw new Error("The service did not take the request.");
 }`;
 
 /** What a client does when a call fails. */
@@ -81,7 +83,7 @@ export function integersSection(): Html {
         <code>id</code> and <code>categoryId</code> are int64, exact to the digit: 9223372036854775807 comes back as
         it was sent. Most languages read that as it is. JavaScript rounds integers beyond
         2<sup>53</sup>&nbsp;−&nbsp;1 to the nearest that it can hold; give <code>JSON.parse</code> a reviver that
-        looks at the digits. The ids that this service assigns stay below that.
+        looks at the digits (Node 21, browsers of 2025, or later). The ids that this service assigns stay below that.
       </p>
       ${copyable("integer-code", REVIVER)}
     </section>

@@ -29,7 +29,7 @@ export function keySection({ base, environment, signUpIsOpen }: KeyOptions): Htm
         <div class="row">
           <input id="key-input" class="mono" type="text" placeholder="${prefix}…" autocomplete="off"
             autocapitalize="off" spellcheck="false">
-          <button type="button" id="key-copy" hidden>Copy</button>
+          <button type="button" id="key-copy" class="primary" hidden>Copy</button>
         </div>
         <p id="key-note" class="notice" hidden>
           This is your key. It is shown only this once: copy it now and keep it somewhere safe.

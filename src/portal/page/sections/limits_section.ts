@@ -20,7 +20,7 @@ export function limitsSection(): Html {
         <thead>
           <tr>
             <th>Plan</th>
-            <th class="number">a minute</th>
+            <th class="number">requests a minute</th>
             <th class="number">a day</th>
           </tr>
         </thead>
