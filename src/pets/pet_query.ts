@@ -11,6 +11,9 @@ export interface PetQuery {
   readonly after: number;
 }
 
+/** The names of its parameters. */
+export const PET_PARAMETERS: readonly string[] = ["limit", "status", "cursor"];
+
 const LIMIT = { min: 1, max: 100, otherwise: 20 };
 
 /**
@@ -31,7 +34,7 @@ const LIMIT = { min: 1, max: 100, otherwise: 20 };
  * ```
  */
 export function parsePetQuery(query: string): PetQuery {
-  const parameters = readQuery(query, ["limit", "status", "cursor"]);
+  const parameters = readQuery(query, PET_PARAMETERS);
   const limit = integerParameter("limit", parameters.get("limit"), LIMIT);
   const status = parameters.get("status");
   if (status !== undefined && !isPetStatus(status)) throw invalidParameter("status", EXPECTED_STATUS);
@@ -39,7 +42,7 @@ export function parsePetQuery(query: string): PetQuery {
 }
 
 /** The query string of the page that begins after the animal with this id. */
-export function queryAfter({ limit, status }: Pick<PetQuery, "limit" | "status">, id: number): string {
+export function queryAfter({ limit, status }: Omit<PetQuery, "after">, id: number): string {
   const filter = status === undefined ? "" : `&status=${status}`;
   return `?limit=${limit}${filter}&cursor=${encodeCursor(id)}`;
 }

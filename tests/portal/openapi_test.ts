@@ -1,9 +1,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { ERROR_CODES, type ErrorCode, STATUS } from "../../src/http/error.ts";
+import { PET_PARAMETERS } from "../../src/pets/pet_query.ts";
 import { ERROR_HELP } from "../../src/portal/error_help.ts";
 import { errorsOf, OPERATIONS } from "../../src/portal/openapi/document.ts";
 import type { Operation } from "../../src/portal/openapi/operation.ts";
-import { type Schema, SCHEMAS } from "../../src/portal/openapi/schemas.ts";
+import type { Schema } from "../../src/portal/openapi/schema.ts";
+import { SCHEMAS } from "../../src/portal/openapi/schemas.ts";
 import { inputsOf } from "../../src/portal/page/sections/parts.ts";
 import { Harness } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
@@ -78,6 +80,7 @@ function edgesOf({ type, enum: values, minimum, maximum, minLength, maxLength }:
   bad: readonly unknown[];
 } {
   if (values) return { good: values, bad: ["x"] };
+  assert(type === "string" || type === "integer", `No edges are known of ${type}`);
   const [low, high] = type === "string" ? [minLength, maxLength] : [minimum, maximum];
   if (low === undefined || high === undefined) return { good: [], bad: [] };
   const valueOf = (edge: number) => type === "string" ? "x".repeat(edge) : edge;
@@ -115,6 +118,9 @@ Deno.test("openApiDocument() has the parameters of queries and the members of bo
     }
   }
 
+  const listPets = OPERATIONS.find(({ id }) => id === "listPets");
+  const inQuery = listPets?.parameters?.filter(({ in: place }) => place === "query");
+  assertEquals(inQuery?.map(({ name }) => name), PET_PARAMETERS);
   assertEquals(found, [
     "listPets limit",
     "listPets status",
@@ -223,6 +229,10 @@ Deno.test("checkResponse() notices a status, a header, a type and a body that th
   await assertRejects(() => check(new Response('[{"id":0}]', { headers })), Error, "/0/id must be >= 1");
   await assertRejects(() => check(new Response("[", { headers })), Error, "SyntaxError");
   await assertRejects(() => check(good, "/v1/other"), Error, "not in the document");
+  const refusal = await service.fetch("GET /v1/pets?limit=0", { key });
+  await check(refusal);
+  const other = { ...await refusal.clone().json(), code: "pet_not_found" };
+  await assertRejects(() => check(Response.json(other, refusal)), Error, "The code pet_not_found is not");
 });
 
 /** Every example below a part of the document, with the schema that it stands beside. */

@@ -31,7 +31,7 @@ export interface OperationObject {
 /** A response of the document. */
 export interface ResponseObject {
   readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
-  readonly content?: Readonly<Record<string, { readonly schema: object }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: object; readonly examples?: object }>>;
 }
 
 interface HeaderObject {
@@ -123,6 +123,7 @@ async function responseProblems(method: string, path: string, response: Response
       ? []
       : [`Content-Type is ${sent || "missing"}, not ${type || "left out"}.`]),
     ...(content && type === "application/json" ? bodyProblems(content.schema, body) : []),
+    ...(content?.examples && body ? codeProblems(Object.keys(content.examples), body) : []),
     ...(!content && body ? ["It has a body."] : []),
   ];
 }
@@ -161,6 +162,12 @@ function unknownHeaders(described: ResponseObject, { status, headers }: Response
     // Without a valid Host there is no telling whether the path has limits.
     .filter((name) => status !== 400 || !name.includes("ratelimit"))
     .map((name) => `${name} is not in the document.`);
+}
+
+/** An error response has one of the codes that there is an example for. */
+function codeProblems(codes: readonly string[], body: string): string[] {
+  const { code } = JSON.parse(body);
+  return codes.includes(code) ? [] : [`The code ${code} is not in the document.`];
 }
 
 function bodyProblems(schema: object, body: string | undefined): string[] {

@@ -106,7 +106,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     isExtension: true,
     isOutsideBase: true,
     charged: "nobody",
-    successes: [{ status: 200, description: "It is", schema: "Status" }],
+    successes: [{ status: 200, description: "It is", schema: "ServiceStatus" }],
   },
   {
     id: "getReadiness",
@@ -117,7 +117,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     isExtension: true,
     isOutsideBase: true,
     charged: "nobody",
-    successes: [{ status: 200, description: "Its store works", schema: "Status" }],
+    successes: [{ status: 200, description: "Its store works", schema: "ServiceStatus" }],
   },
   {
     id: "getDeprecations",

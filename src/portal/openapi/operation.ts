@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../../http/error.ts";
 import type { Success } from "./responses.ts";
-import type { Schema } from "./schemas.ts";
+import type { Schema } from "./schema.ts";
 
 /** What an operation is told in its URL or in a header. */
 export interface Parameter {

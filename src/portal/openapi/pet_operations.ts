@@ -1,13 +1,13 @@
-import { PET_STATUSES } from "../../pets/pet.ts";
 import { IF_NONE_MATCH, NOT_MODIFIED, type Operation, type Parameter } from "./operation.ts";
 import { DEPRECATED } from "./responses.ts";
+import { INT64 } from "./schema.ts";
 
 const PET_ID: Parameter = {
   name: "petId",
   in: "path",
   required: true,
   description: "Identifier of the animal",
-  schema: { type: "integer", format: "int64" },
+  schema: INT64,
   example: 1,
 };
 const IDEMPOTENCY_KEY: Parameter = {
@@ -55,7 +55,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
         name: "status",
         in: "query",
         description: "Filter by availability status",
-        schema: { type: "string", enum: PET_STATUSES },
+        schema: { $ref: "#/components/schemas/PetStatus" },
       },
       {
         name: "cursor",

@@ -1,35 +1,44 @@
 import { type ErrorCode, STATUS } from "../../http/error.ts";
 import { ERROR_HELP } from "../error_help.ts";
-
-const INTEGER = { type: "integer" };
-const TEXT = { type: "string" };
+import { COUNT } from "./schema.ts";
 
 /** Headers of responses. Those that are required come wherever a response names them. */
 export const HEADERS: Readonly<Record<string, object>> = {
-  "X-RateLimit-Limit": required("The limit currently applying to the caller", INTEGER),
-  "X-RateLimit-Remaining": required("Requests remaining", INTEGER),
-  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", INTEGER),
-  "RateLimit-Policy": required("Each limit: q requests in w seconds"),
-  "RateLimit": required("What is left of each limit: r requests, for t seconds"),
-  "X-Request-Id": required("The client's own, if it is 1 to 64 visible characters"),
-  "Retry-After": required("Seconds to wait", { ...INTEGER, minimum: 1 }),
-  "WWW-Authenticate": required("The challenge (RFC 6750)"),
-  "Cache-Control": required("Whether the response may be kept (RFC 9111)"),
-  "ETag": required("A hash of the content (RFC 9110)"),
-  "Link": optional("Related URLs (RFC 8288)"),
-  "Location": required("URL of what was made", { ...TEXT, format: "uri" }),
-  "Content-Location": optional("The same: the body is what was made"),
-  "Idempotency-Replayed": optional("`true`: this is the first reply again"),
-  "Deprecation": optional("Since when the operation is deprecated, if it is (RFC 9745)"),
-  "Sunset": optional("When the operation ends, if it does (RFC 8594)"),
+  "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
+  "X-RateLimit-Remaining": required("Requests remaining", 59),
+  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", 1_795_294_080),
+  "RateLimit-Policy": required(
+    "Each limit: q requests in w seconds",
+    '"minute";q=60;w=60, "day";q=1000;w=86400',
+  ),
+  "RateLimit": required(
+    "What is left of each limit: r requests, for t seconds",
+    '"minute";r=59;t=21, "day";r=999;t=11541',
+  ),
+  "X-Request-Id": required("The client's own, if it is 1 to 64 visible characters", "5e5dd3e6-2b1c-7"),
+  "Retry-After": required("Seconds to wait", 21),
+  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
+  "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
+  "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
+  "Link": optional("Related URLs (RFC 8288)", '</v1/openapi.json>; rel="service-desc"'),
+  "Location": required("URL of what was made", "https://pets.example/v1/pets/1", "uri"),
+  "Content-Location": optional("The same: the body is what was made", "https://pets.example/v1/pets/1"),
+  "Idempotency-Replayed": optional("That this is the first reply again", "true"),
+  "Deprecation": optional("Since when the operation is deprecated, if it is (RFC 9745)", "@1764892800"),
+  "Sunset": optional("When the operation ends, if it does (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
 
-function required(description: string, schema: object = TEXT): object {
-  return { description, required: true, schema };
+function required(description: string, example: string | number, format?: string): object {
+  return { ...header(description, example, format), required: true };
 }
 
-function optional(description: string): object {
-  return { description, schema: TEXT };
+function optional(description: string, example: string): object {
+  return header(description, example);
+}
+
+function header(description: string, example: string | number, format?: string): object {
+  const schema = typeof example === "number" ? COUNT : { type: "string", ...(format && { format }) };
+  return { description, schema, example };
 }
 
 const ALWAYS: readonly string[] = ["X-Request-Id"];
@@ -102,12 +111,7 @@ export function errorResponse({ codes, isLimited }: ErrorResponse): object {
     headers: headers(isLimited, OF_STATUS.get(status)),
     content: {
       "application/json": {
-        schema: {
-          allOf: [{ $ref: "#/components/schemas/Error" }, {
-            type: "object",
-            properties: { code: { enum: codes } },
-          }],
-        },
+        schema: { $ref: "#/components/schemas/Error" },
         examples: Object.fromEntries(examples),
       },
     },
@@ -119,7 +123,7 @@ function successResponse(
   isLimited: boolean,
 ): object {
   const json = schema && { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
-  const content = json || (text && { [text]: { schema: TEXT } });
+  const content = json || (text && { [text]: { schema: { type: "string" } } });
   return { description, headers: headers(isLimited, special), ...(content && { content }) };
 }
 

@@ -1,5 +1,6 @@
 import type { Operation } from "../../openapi/operation.ts";
-import { type Schema, SCHEMAS } from "../../openapi/schemas.ts";
+import type { Schema } from "../../openapi/schema.ts";
+import { SCHEMAS } from "../../openapi/schemas.ts";
 import { buildRequest } from "../browser/request.ts";
 import { curlSample } from "../browser/samples.ts";
 import { type Html, html } from "../html.ts";
