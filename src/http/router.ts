@@ -72,8 +72,8 @@ const ASTERISK = "/*";
 const NONE: Match = { kind: "none" };
 
 /**
- * Makes a route table into a matcher of method and raw (still percent-encoded) path; the first path of the table
- * that fits is taken.
+ * Makes a route table into a matcher of method and raw (still percent-encoded) path. Where several paths fit, the
+ * one with the fewest parameters is taken.
  *
  * A path that is in the table under other methods gives `allow` (RFC 9110 section 15.5.6). HEAD is
  * answered by GET's route. Paths are compared exactly: case and trailing slashes count.
@@ -99,7 +99,8 @@ const NONE: Match = { kind: "none" };
 export function createMatcher(routes: readonly Route[]): (method: string, path: string) => Match {
   const paths: Path[] = [];
   const literal = new Map<string, Found>();
-  for (const [pattern, own] of Map.groupBy(routes, ({ path }) => path)) {
+  const table = [...Map.groupBy(routes, ({ path }) => path)];
+  for (const [pattern, own] of table.sort(([one], [other]) => parametersIn(one) - parametersIn(other))) {
     const byMethod = own.flatMap((route) => methodsOf(route).map((method) => [method, route] as const));
     const path = { segments: pattern.split("/"), routes: new Map(byMethod), allow: allowValue(own) };
     paths.push(path);
@@ -120,6 +121,10 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     const [other] = routes.values();
     return other ? { kind: "allow", path: other.path, access: other.access, allow } : NONE;
   };
+}
+
+function parametersIn(pattern: string): number {
+  return pattern.split(":").length - 1;
 }
 
 function methodsOf({ method }: Route): string[] {

@@ -12,7 +12,8 @@ const CREATE = route("POST", "/v1/pets");
 const GET = route("GET", "/v1/pets/:petId", "address");
 const DELETE = route("DELETE", "/v1/pets/:petId", "address");
 const TAG = route("GET", "/v1/pets/:petId/tags/:tag");
-const match = createMatcher([CREATE, LIST, DELETE, GET, TAG]);
+const COUNT = route("GET", "/v1/pets/count");
+const match = createMatcher([CREATE, LIST, DELETE, GET, TAG, COUNT]);
 
 Deno.test.each([
   ["GET", "/v1/pets", LIST, {}],
@@ -21,6 +22,7 @@ Deno.test.each([
   ["GET", "/v1/p%65ts", LIST, {}],
   ["GET", "/v1/pets/1", GET, { petId: "1" }],
   ["HEAD", "/v1/pets/1", GET, { petId: "1" }],
+  ["GET", "/v1/pets/c%6funt", COUNT, {}],
   ["DELETE", "/v1/pets/1", DELETE, { petId: "1" }],
   ["GET", "/v1/pets/1/tags/2", TAG, { petId: "1", tag: "2" }],
   ["GET", "/v1/pets/a%2Fb%20%C3%A9", GET, { petId: "a/b é" }],
