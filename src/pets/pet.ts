@@ -69,7 +69,8 @@ function parseStatus({ status }: JsonObject): PetStatus {
 }
 
 /**
- * The animal as JSON text, its int64 digit for digit.
+ * The animal as JSON text, its int64 digit for digit. Rows hold it, too: what an earlier version stored has to come
+ * out as it was, for its ETag to hold.
  *
  * @example
  * ```ts

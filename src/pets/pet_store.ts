@@ -4,6 +4,7 @@ import { GroupCommit } from "../batching/group_commit.ts";
 import { Sequence } from "../batching/sequence.ts";
 import type { Watched } from "../caching/watched.ts";
 import { isJsonObject } from "../http/body.ts";
+import { ApiError } from "../http/error.ts";
 import { parseJson } from "../http/json.ts";
 import type { Checks } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
@@ -123,7 +124,16 @@ function jsonIn(entry: Entry): string {
 
 function ownedPetIn(entry: Entry): OwnedPet {
   const [json = "", ownerId = ""] = decodeText(entry).split("\n");
-  const object = parseJson(json);
-  if (!isJsonObject(object)) throw new CorruptRow("A row of pets holds no animal");
-  return { pet: { id: Number(entry.key.at(-1)), ...parseNewPet(object) }, ownerId };
+  return { pet: { id: Number(entry.key.at(-1)), ...newPetIn(json) }, ownerId };
+}
+
+/** What a client once sent; if it is wrong now, that is not the fault of who asks. */
+function newPetIn(json: string): NewPet {
+  try {
+    const object = parseJson(json);
+    if (isJsonObject(object)) return parseNewPet(object);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+  }
+  throw new CorruptRow("A row of pets holds no animal");
 }

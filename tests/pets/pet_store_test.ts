@@ -130,16 +130,19 @@ Deno.test("listOwned() gives every animal, also beyond what is read at a time", 
   assertEquals(listed, upTo(1_000).map((id) => ({ pet: { id, ...named(id) }, ownerId: `${id}` })));
 });
 
-Deno.test("change() makes nothing of a row that holds no animal", async () => {
-  using kv = await Deno.openKv(":memory:");
-  await kv.set(["pets", 1], new TextEncoder().encode("[]\na"));
+Deno.test.each(["[]", '{"id":1,"name":"","categoryId":1,"status":"sold"}'])(
+  "change() makes nothing of a row that holds no animal: %s",
+  async (json) => {
+    using kv = await Deno.openKv(":memory:");
+    await kv.set(["pets", 1], new TextEncoder().encode(`${json}\na`));
 
-  await assertRejects(
-    () => catalogueOn(kv).change(1, () => null),
-    CorruptRow,
-    "A row of pets holds no animal",
-  );
-});
+    await assertRejects(
+      () => catalogueOn(kv).change(1, () => null),
+      CorruptRow,
+      "A row of pets holds no animal",
+    );
+  },
+);
 
 Deno.test("assertConsistent() notices every row that is missing or says something else", async () => {
   using kv = await Deno.openKv(":memory:");

@@ -43,7 +43,7 @@ Deno.test.each<[string, JsonObject]>([
   ["no members", {}],
 ])("parseNewPet() and parsePetPatch() take %s, and leave out what they do not know", (_, members) => {
   const object = {
-    ...JSON.parse('{"id":99,"tags":["a"],"__proto__":{"name":"x"},"constructor":null}'),
+    ...JSON.parse('{"id":99,"unknown":["a"],"__proto__":{"name":"x"},"constructor":null}'),
     ...members,
   };
   const newPet = { ...REX, categoryId: 7n, status: "available", ...members };

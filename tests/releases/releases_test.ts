@@ -40,6 +40,12 @@ Deno.test.each(RELEASES)("service goes on with a store that a release wrote: %s"
     const messages = new MessageStore(store);
     assertEquals((await Array.fromAsync(messages.list(9))).map(({ message }) => message), ["Hello"]);
     assertEquals(await messages.countWaiting(accountId), 1);
+    for (const [id] of states) {
+      const read = await service.fetch(`GET /v1/pets/${id}`, { key });
+      const match = { "if-match": read.headers.get("etag") ?? "" };
+      const kept = await service.fetch(`PATCH /v1/pets/${id}`, { key, json: {}, headers: match });
+      assertEquals([kept.status, await kept.text()], [200, await read.text()]);
+    }
     assertEquals((await service.fetch("DELETE /v1/pets/2", { key })).status, 204);
     const added = await service.fetch("POST /v1/pets", { key, json: REX });
     assertEquals([added.status, (await added.json()).id > 5], [201, true]);
