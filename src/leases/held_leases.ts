@@ -1,5 +1,5 @@
 import type { Limits } from "../accounts/plans.ts";
-import { dayOf, roll, type Usage } from "../accounts/usage.ts";
+import { roll, type Usage } from "../accounts/usage.ts";
 import { type Lease, settle } from "./places.ts";
 
 /** How leases are sized and kept, in ms. */
@@ -114,14 +114,6 @@ export class HeldLeases {
   /** The usage as it would be if every lease were given back. */
   usageWithoutLeases(usage: Usage): Usage {
     return [...this.#current, ...this.#ending].reduce(settle, usage);
-  }
-
-  /** How many places the usage counts as leased by this process in a window, once what ends is settled. */
-  countedIn({ epoch, minute }: Usage, window: "minute" | "day"): number {
-    const isCounted = (lease: Lease) =>
-      window === "day" ? dayOf(lease.minute) === dayOf(minute) : lease.minute === minute;
-    const own = this.#current.filter((lease) => lease.epoch === epoch && isCounted(lease));
-    return own.reduce((sum, { size }) => sum + size, 0);
   }
 
   #end(isToEnd: (lease: HeldLease) => boolean): void {

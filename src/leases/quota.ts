@@ -183,16 +183,15 @@ export class Quota {
     const { usage, held, account: { limits } } = this;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
-    if (current !== usage || held.ending.length > 0 || held.left > 0) return undefined;
+    if (current !== usage || !held.isEmpty) return undefined;
     if (freePlaces(usage, limits) > 0) return undefined;
     const refusal = usage.usedToday >= limits.day ? "day" : "minute";
     return this.#mayComeBack(usage, refusal, now) ? undefined : refusal;
   }
 
-  /** Whether other processes hold places of a full window. */
-  #mayComeBack(usage: Usage, window: "minute" | "day", now: number): boolean {
-    const leased = window === "day" ? usage.leasedToday : usage.leased;
-    return this.others.mayGiveBack(now) && leased > this.held.countedIn(usage, window);
+  /** Whether other processes hold places of a full window, of which this one holds none. */
+  #mayComeBack({ leased, leasedToday }: Usage, window: "minute" | "day", now: number): boolean {
+    return this.others.mayGiveBack(now) && (window === "day" ? leasedToday : leased) > 0;
   }
 
   /** Gathers a strike; false when it is one for which the caller has to be banned. */

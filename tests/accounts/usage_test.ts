@@ -13,7 +13,6 @@ import {
   type Usage,
 } from "../../src/accounts/usage.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
-import { HeldLeases } from "../../src/leases/held_leases.ts";
 import { type Lease, settle, take } from "../../src/leases/places.ts";
 import { NOON } from "../harness.ts";
 
@@ -93,16 +92,6 @@ for (
 ) {
   Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
 }
-
-Deno.test("HeldLeases.countedIn() counts those of the minute, or of the day", () => {
-  const leases = new HeldLeases();
-  for (const [minute, size] of [[NOON, 1], [NOON - MINUTE, 2], [NOON - DAY, 4]] as const) {
-    leases.replace([], { epoch: 0, minute, size, left: size, limits: LIMITS, takenAt: 0 });
-  }
-
-  assertEquals([leases.countedIn(NOW, "minute"), leases.countedIn(NOW, "day")], [1, 3]);
-  assertEquals(leases.countedIn({ ...NOW, epoch: 1 }, "day"), 0);
-});
 
 Deno.test("strike() bans a caller refused more often within a minute than the minute allows", () => {
   const { told, usage } = visits(Array(6).fill(NOON));
