@@ -51,29 +51,26 @@ export class LeaseCommits {
   }
 
   /**
-   * Carries out what these quotas plan, in one commit; never rejects, but fails those who wait. Quotas whose rows
-   * other processes have changed meanwhile are told to `leaveAside`, unless they are alone: they do not hold up the
-   * others.
+   * Carries out what these quotas plan, in one commit; never rejects, but fails those who wait. Resolves to those that
+   * are to go on alone, for other processes have changed their rows meanwhile; then nothing was done. A quota that
+   * is alone is tried again.
    */
-  async commit(quotas: readonly Quota[], leaveAside: (quota: Quota) => void): Promise<void> {
+  async commit(quotas: readonly Quota[]): Promise<readonly Quota[]> {
     // There are two of an account that the directory forgot while it was active: one would overwrite the other.
-    let together: readonly Quota[] = [...new Map(quotas.map((quota) => [quota.account.id, quota])).values()];
-    quotas.filter((quota) => !together.includes(quota)).forEach(leaveAside);
+    const byId = new Map(quotas.map((quota) => [quota.account.id, quota]));
+    if (byId.size < quotas.length) return quotas.filter((quota) => byId.get(quota.account.id) !== quota);
     try {
-      await retried(async () => {
-        const conflicting = await this.#attempt(together);
-        if (conflicting === undefined) return;
-        if (together.length > 1) {
-          together = together.filter((quota) => !conflicting.includes(quota));
-          conflicting.forEach(leaveAside);
-        }
-        return together.length > 0 ? AGAIN : undefined;
+      return await retried(async () => {
+        const conflicting = await this.#attempt(quotas);
+        if (conflicting === undefined) return [];
+        return quotas.length > 1 && conflicting.length > 0 ? conflicting : AGAIN;
       });
     } catch (error) {
       // What was certainly not done is done later; unless the process is about to stop.
       const isLeft = error instanceof StoreUnavailable && !(error instanceof CommitInDoubt) &&
         !this.isSettling;
-      for (const quota of together) quota.fail(error, isLeft);
+      for (const quota of quotas) quota.fail(error, isLeft);
+      return [];
     }
   }
 

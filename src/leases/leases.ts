@@ -125,14 +125,13 @@ export class Leases {
     this.#commitSoon(quota);
   }
 
-  /** Commits quotas together; those that get into a conflict go on alone. */
+  /** Commits quotas together; those that get into a conflict go on alone, and do not hold up the others. */
   async #commit(quotas: readonly Quota[]): Promise<void> {
-    const aside = new Set<Quota>();
-    await this.#commits.commit(quotas, (quota) => {
-      aside.add(quota);
-      this.#commit([quota]);
-    });
-    for (const quota of quotas) if (!aside.has(quota)) this.#release(quota);
+    const aside = await this.#commits.commit(quotas);
+    for (const quota of aside) this.#commit([quota]);
+    const others = quotas.filter((quota) => !aside.includes(quota));
+    if (aside.length > 0 && others.length > 0) await this.#commit(others);
+    else for (const quota of others) this.#release(quota);
   }
 
   /** Puts a quota back in the queue, or leaves it alone until it is due. */

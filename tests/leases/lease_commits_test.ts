@@ -21,9 +21,9 @@ Deno.test("LeaseCommits.commit() counts for every quota of an account that was f
 
   for (let round = 0; round < 8; round++) {
     const decisions = quotas.map(({ waiting }) => waiting.wait(accounts.version));
-    const aside: Promise<void>[] = [];
-    await commits.commit(quotas, (quota) => aside.push(commits.commit([quota], () => {})));
-    await Promise.all(aside);
+    const aside = await commits.commit(quotas);
+    assertEquals(aside.length, 1);
+    await Promise.all(quotas.map((quota) => commits.commit([quota])));
     for (const decision of await Promise.all(decisions)) {
       admitted.push(decision !== AGAIN && decision.refusal === undefined);
     }
@@ -42,14 +42,13 @@ Deno.test("LeaseCommits.commit() is done at once where every quota is in a confl
   await versions.look();
   const commits = new LeaseCommits({ store: service.store, accounts, clock: () => service.now });
   const quotas = issued.map(({ account }) => new Quota(account, accounts.version));
-  await commits.commit(quotas, () => {});
+  await commits.commit(quotas);
   for (const { account } of issued) {
     await service.accounts.changeUsage(account.id, (usage) => ({ ...usage, used: 1, usedToday: 1 }));
   }
-  const aside: Quota[] = [];
   const decisions = quotas.map(({ waiting }) => waiting.wait(accounts.version));
 
-  await time.until(commits.commit(quotas, (quota) => aside.push(quota)), 100);
+  const aside = await time.until(commits.commit(quotas), 100);
 
   assertEquals(aside, quotas);
   assertEquals(time.now, 0);
