@@ -27,7 +27,7 @@ const BUSY = 5_000;
 
 /**
  * Ascending numbers from 1 that several processes draw from one row. A process takes a range of them in the
- * commit that uses the first: many for each request that had to wait for the last, so one alone where they are
+ * commit that uses one: many for each request that had to wait for the last, so one alone where they are
  * wanted one by one. From a KV that is far away it takes the next range while numbers of the last are left.
  * What it does not use is lost with it.
  */
@@ -36,12 +36,11 @@ export class Sequence {
   readonly #key: Deno.KvKey;
   readonly #roundTrip: RoundTrip;
   #range: Range = EMPTY;
+  /** The range that comes next. */
+  #spare: Range = EMPTY;
+  /** Of the range that was taken last: its size, and when that was, by `performance.now()`. */
   #size = 1;
   #takenAt = 0;
-  /** The range that comes next, taken ahead of need. */
-  #spare: Range | undefined;
-  /** Settles when that is there, or is not. */
-  #refilling: Promise<void> | undefined;
   /** What the row holds, as long as nobody else has drawn. */
   #head: Head | undefined;
   /** Settles when the range that is being taken is there, or is not. */
@@ -60,80 +59,58 @@ export class Sequence {
    *
    * @throws {StoreUnavailable}
    */
-  draw(use: UseNumber): Promise<number | null> {
-    const number = this.#nextAtHand();
-    if (number === undefined) return this.#drawLater(use);
-    this.#refill();
-    return use(number, NO_CHANGE).then(({ ok }) => ok ? number : null);
-  }
-
-  async #drawLater(use: UseNumber): Promise<number | null> {
-    const coming = this.#taking ?? this.#refilling;
-    if (coming) {
+  async draw(use: UseNumber): Promise<number | null> {
+    while (!this.#isLow || this.#taking) {
+      const number = this.#nextAtHand();
+      if (number !== undefined) return (await use(number, NO_CHANGE)).ok ? number : null;
       this.#waited++;
-      await coming;
-      return await this.draw(use);
+      await this.#taking;
     }
-    const taken = this.#takeRange(use);
-    this.#taking = taken.then(() => {}, () => {}).finally(() => this.#taking = undefined);
+    const taken = this.#take(use).finally(() => this.#taking = undefined);
+    this.#taking = taken.then(() => {}, () => {});
     return await taken;
   }
 
-  /** Undefined where this range and the spare one are used up. */
-  #nextAtHand(): number | undefined {
-    if (this.#range.next === this.#range.end) {
-      this.#range = this.#spare ?? EMPTY;
-      this.#spare = undefined;
-    }
-    return this.#range.next < this.#range.end ? this.#range.next++ : undefined;
+  /** How many numbers are at hand. */
+  get #left(): number {
+    return this.#range.end - this.#range.next + this.#spare.end - this.#spare.next;
   }
 
-  async #takeRange(use: UseNumber): Promise<number | null> {
-    const size = Math.min(1 + AHEAD * this.#waited, MAX_RANGE);
-    this.#waited = 0;
-    const head = this.#head ?? await this.#readHead();
-    this.#head = undefined;
-    const started = performance.now();
-    const result = await use(head.next, this.#changeTo(head, size));
-    this.#roundTrip.measure(started);
-    if (!result.ok) return null;
-    this.#range = this.#rangeAt(head, size, result.versionstamp);
+  /** Whether none is at hand; far away, also whether half of a range is gone before long. */
+  get #isLow(): boolean {
+    if (this.#left === 0 || !this.#roundTrip.isFar) return this.#left === 0;
+    return this.#left < this.#size / 2 && performance.now() - this.#takenAt < BUSY;
+  }
+
+  #nextAtHand(): number | undefined {
+    if (this.#left === 0) return undefined;
+    if (this.#range.next === this.#range.end) {
+      this.#range = this.#spare;
+      this.#spare = EMPTY;
+    }
     return this.#range.next++;
   }
 
-  /** Takes the next range in the background, where the one in use is half gone before long. */
-  #refill(): void {
-    const { next, end } = this.#range;
-    const isLow = end - next < this.#size / 2;
-    if (!this.#roundTrip.isFar || !isLow || this.#spare || this.#refilling) return;
-    if (this.#size === 1 || performance.now() - this.#takenAt >= BUSY) return;
-    this.#refilling = this.#takeSpare(this.#size).catch(() => {}).finally(() => this.#refilling = undefined);
-  }
-
-  async #takeSpare(size: number): Promise<void> {
-    const head = await this.#readHead();
-    const { checks, sets } = this.#changeTo(head, size);
-    const result = await this.#store.commit((operation) => {
-      operation.check(...checks);
-      for (const [key, value] of sets) operation.set(key, value);
+  /** Takes the next range along with the use of a number: of the last range or, if that is used up, of its own. */
+  async #take(use: UseNumber): Promise<number | null> {
+    const size = this.#left > 0 ? this.#size : Math.min(1 + AHEAD * this.#waited, MAX_RANGE);
+    this.#waited = 0;
+    const head = this.#head ?? await this.#readHead();
+    this.#head = undefined;
+    const number = this.#nextAtHand() ?? head.next;
+    const end = head.next + size;
+    const started = performance.now();
+    const result = await use(number, {
+      checks: [{ key: this.#key, versionstamp: head.versionstamp }],
+      sets: [[this.#key, encodeJson({ next: end })]],
     });
-    if (result.ok) this.#spare = this.#rangeAt(head, size, result.versionstamp);
-  }
-
-  /** The change that takes a range. */
-  #changeTo({ next, versionstamp }: Head, size: number): Change {
-    return {
-      checks: [{ key: this.#key, versionstamp }],
-      sets: [[this.#key, encodeJson({ next: next + size })]],
-    };
-  }
-
-  #rangeAt({ next }: Head, size: number, versionstamp: string): Range {
-    const end = next + size;
+    this.#roundTrip.measure(started);
+    if (!result.ok) return null;
+    this.#spare = { next: number === head.next ? number + 1 : head.next, end };
+    this.#head = { next: end, versionstamp: result.versionstamp };
     this.#size = size;
-    this.#head = { next: end, versionstamp };
     this.#takenAt = performance.now();
-    return { next, end };
+    return number;
   }
 
   async #readHead(): Promise<Head> {
