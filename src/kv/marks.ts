@@ -14,7 +14,8 @@ interface Mark {
 /** The row of a mark, as the last commit left it. At most one commit at a time is on its way with it. */
 interface Slot {
   readonly key: Deno.KvKey;
-  versionstamp: string;
+  /** Null before it is opened. */
+  versionstamp: string | null;
 }
 
 /** A commit that may have applied, or may still, and what a fence found out. */
@@ -44,9 +45,7 @@ export class Marks {
   readonly #clock: () => number;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
   readonly #free: Slot[] = [];
-  readonly #doubts: Doubt[] = [];
-  /** Keys of slots that could not be opened; their marks may be set all the same. */
-  readonly #unopened: Deno.KvKey[] = [];
+  readonly #doubts: Set<Doubt> = new Set();
   #slots = 0;
   #commits = 0;
 
@@ -97,21 +96,22 @@ export class Marks {
 
   /** A slot that no commit is on its way with. */
   async #acquire(): Promise<Slot> {
-    const doubt = this.#free.length === 0 ? this.#doubts.at(-1) : undefined;
+    const [doubt] = this.#free.length === 0 ? this.#doubts : [];
     if (doubt !== undefined) await this.#findOut(doubt);
-    return this.#free.pop() ?? await this.#open();
+    const slot = this.#free.pop() ?? { key: [COMMITS, this.#process, ++this.#slots], versionstamp: null };
+    if (slot.versionstamp === null) await this.#open(slot);
+    return slot;
   }
 
-  /** A new slot. Its mark is all that is set, so no commit with effects ever checks that there is none. */
-  async #open(): Promise<Slot> {
-    const key = this.#unopened.pop() ?? [COMMITS, this.#process, ++this.#slots];
+  /** Sets a slot's mark, and nothing else, so no commit with effects ever checks that there is none. */
+  async #open(slot: Slot): Promise<void> {
     try {
-      await this.#send({ key, versionstamp: null }, ++this.#commits, () => {});
-      const entry = await this.#connection.read((kv) => kv.get(key));
-      if (entry.versionstamp === null) throw new StoreUnavailable("A mark is missing");
-      return { key, versionstamp: entry.versionstamp };
+      await this.#send(slot, ++this.#commits, () => {});
+      const { versionstamp } = await this.#connection.read((kv) => kv.get(slot.key));
+      if (versionstamp === null) throw new StoreUnavailable("A mark is missing");
+      slot.versionstamp = versionstamp;
     } catch (error) {
-      this.#unopened.push(key);
+      this.#free.push(slot); // It may be set all the same.
       throw error;
     }
   }
@@ -143,7 +143,7 @@ export class Marks {
         throw error;
       }
       const doubt = { slot, commit };
-      this.#doubts.push(doubt);
+      this.#doubts.add(doubt);
       throw new CommitInDoubt(() => this.#findOut(doubt), error);
     }
   }
@@ -161,8 +161,7 @@ export class Marks {
     const { slot, commit } = doubt;
     const fence = await this.#send(slot, ++this.#commits, () => {});
     const [mark] = fence.ok ? [] : await this.#connection.read((kv) => getRows(kv, [slot.key]));
-    const index = this.#doubts.indexOf(doubt);
-    if (index !== -1) this.#doubts.splice(index, 1);
+    this.#doubts.delete(doubt);
     if (fence.ok) return this.#freed(slot, fence.versionstamp, { ok: false, rows: [] });
     if (!mark) throw new StoreUnavailable("A mark is missing");
     const { versionstamp } = mark;
