@@ -1,6 +1,5 @@
 import { Outdated, seeVersion, touch, VersionCheck, type Watched } from "../caching/watched.ts";
 import type { CommitResult } from "../kv/commit.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
@@ -27,15 +26,13 @@ export class GroupCommit {
   readonly commit: (change: Change) => Promise<CommitResult>;
   readonly #store: Store;
   readonly #watched: Watched | undefined;
-  readonly #roundTrip: RoundTrip;
 
   /** Each commit also sets the row that is `watched`. */
   constructor(store: Store, watched?: Watched) {
     this.#store = store;
-    this.#roundTrip = new RoundTrip(store);
     this.#watched = watched;
     this.commit = batched((round) => this.#commitRound(round), {
-      gather: (count) => this.#roundTrip.gather(count),
+      gather: (count) => store.commits.gather(count),
       lanes: () => LANES,
     });
   }
@@ -67,7 +64,6 @@ export class GroupCommit {
     let result: CommitResult;
     try {
       result = await this.#commitAll(group, checks);
-      this.#roundTrip.measure(started);
     } catch (error) {
       for (const { reject } of group) reject(error);
       return;

@@ -1,5 +1,4 @@
 import type { CommitResult } from "../kv/commit.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
 import { decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { type Change, NO_CHANGE } from "./change.ts";
@@ -34,7 +33,6 @@ const BUSY = 5_000;
 export class Sequence {
   readonly #store: Store;
   readonly #key: Deno.KvKey;
-  readonly #roundTrip: RoundTrip;
   #range: Range = EMPTY;
   /** The range that comes next. */
   #spare: Range = EMPTY;
@@ -49,7 +47,6 @@ export class Sequence {
 
   constructor(store: Store, key: Deno.KvKey) {
     this.#store = store;
-    this.#roundTrip = new RoundTrip(store);
     this.#key = key;
   }
 
@@ -78,7 +75,7 @@ export class Sequence {
 
   /** Whether none is at hand; far away, also whether half of a range is gone before long. */
   get #isLow(): boolean {
-    if (this.#left === 0 || !this.#roundTrip.isFar) return this.#left === 0;
+    if (this.#left === 0 || !this.#store.commits.isFar) return this.#left === 0;
     return this.#left < this.#size / 2 && performance.now() - this.#takenAt < BUSY;
   }
 
@@ -99,12 +96,10 @@ export class Sequence {
     this.#head = undefined;
     const number = this.#nextAtHand() ?? head.next;
     const end = head.next + size;
-    const started = performance.now();
     const result = await use(number, {
       checks: [{ key: this.#key, versionstamp: head.versionstamp }],
       sets: [[this.#key, encodeJson({ next: end })]],
     });
-    this.#roundTrip.measure(started);
     if (!result.ok) return null;
     this.#spare = { next: number === head.next ? number + 1 : head.next, end };
     this.#head = { next: end, versionstamp: result.versionstamp };

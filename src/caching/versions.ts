@@ -1,4 +1,3 @@
-import { RoundTrip } from "../kv/round_trip.ts";
 import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { seeVersion, type Watched } from "./watched.ts";
@@ -40,14 +39,12 @@ export class Versions {
   #lookedAt = -Infinity;
   /** The store's data version before the rows were read last. */
   #dataVersion: number | undefined;
-  readonly #roundTrip: RoundTrip;
   /** How often a look was asked for. */
   #asked = 0;
 
   /** A look may be `maxStaleness` ms old; unless told otherwise, it starts after it is asked for. */
   constructor(store: Store, maxStaleness: number = 0) {
     this.#store = store;
-    this.#roundTrip = new RoundTrip(store);
     this.#maxStaleness = maxStaleness;
   }
 
@@ -77,8 +74,8 @@ export class Versions {
 
   async #startNext(): Promise<void> {
     const before = this.#asked - 1;
-    await this.#roundTrip.gather(() => this.#asked - before, ENOUGH);
-    while (this.#reads.length >= (this.#roundTrip.isFar ? MAX_READS : 1)) await this.#reads[0];
+    await this.#store.reads.gather(() => this.#asked - before, ENOUGH);
+    while (this.#reads.length >= (this.#store.reads.isFar ? MAX_READS : 1)) await this.#reads[0];
     this.#next = undefined;
     ROUND_SIZE.observe(this.#asked - before, "look");
     const read = this.#read();
@@ -97,7 +94,6 @@ export class Versions {
       const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
       this.#rows.forEach((row, index) => seeVersion(row, entries[index]?.versionstamp ?? ""));
       this.#dataVersion = dataVersion;
-      this.#roundTrip.measure(started);
     }
     this.#lookedAt = Math.max(this.#lookedAt, started);
   }

@@ -25,9 +25,12 @@ export class RoundTrip {
     return !this.#isLocal && this.#ms > FAR;
   }
 
-  /** Takes note of an operation that started at `started`, by `performance.now()`. */
-  measure(started: number): void {
+  /** Takes note of how long an operation takes that has just begun. */
+  async measured<Result>(operation: Promise<Result>): Promise<Result> {
+    const started = performance.now();
+    const result = await operation;
     this.#ms += (performance.now() - started - this.#ms) / 8;
+    return result;
   }
 
   /** Resolves when what comes along at the same time has come, as `count` tells, or `enough` of it. */

@@ -2,6 +2,7 @@ import type { Build, CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { Marks, MARKS_END, MARKS_START } from "./marks.ts";
+import { RoundTrip } from "./round_trip.ts";
 import { type Entry, getRows } from "./row.ts";
 
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
@@ -29,6 +30,9 @@ export class Store {
   readonly maxChecks: number;
   /** Whether KV is on this machine, so that an operation waits for the disk at most. */
   readonly isLocal: boolean;
+  /** How long reads of rows take, and commits. */
+  readonly reads: RoundTrip;
+  readonly commits: RoundTrip;
   readonly #connection: Connection;
   readonly #marks: Marks;
 
@@ -37,6 +41,8 @@ export class Store {
     this.#marks = new Marks(connection, clock);
     this.maxChecks = maxChecks - 1; // One is the mark's.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
+    this.reads = new RoundTrip(this);
+    this.commits = new RoundTrip(this);
   }
 
   /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
@@ -52,7 +58,7 @@ export class Store {
 
   /** Rows in the order of their keys, null where there is none. Not one snapshot beyond ten keys. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
-    return this.#connection.read((kv) => getRows(kv, keys));
+    return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
   }
 
   /** The first `limit` rows that the selector selects. */
@@ -77,7 +83,7 @@ export class Store {
    * @throws {CommitInDoubt} when it is not known whether it applied.
    */
   commit(build: Build, keys: readonly Deno.KvKey[] = []): Promise<CommitResult> {
-    return this.#marks.commit(build, keys);
+    return this.commits.measured(this.#marks.commit(build, keys));
   }
 
   /** Removes rows that nobody makes anew. */

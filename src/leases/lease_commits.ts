@@ -4,7 +4,6 @@ import { seeVersion, type Watched } from "../caching/watched.ts";
 import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import { RoundTrip } from "../kv/round_trip.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
@@ -30,8 +29,6 @@ interface Planned {
 
 /** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
 export class LeaseCommits {
-  /** How long a commit takes. */
-  readonly roundTrip: RoundTrip;
   /** Whether nothing is leased for now: everything is being given back, as before a stop. */
   isSettling = false;
   readonly #store: Store;
@@ -40,14 +37,13 @@ export class LeaseCommits {
 
   constructor({ store, accounts, clock }: LeasesOptions) {
     this.#store = store;
-    this.roundTrip = new RoundTrip(store);
     this.#accounts = accounts;
     this.#clock = clock;
   }
 
   /** How leases of a quota are sized and kept. */
   timesOf(quota: Quota): LeaseTimes {
-    return leaseTimes(this.roundTrip.ms, quota.others.areActive);
+    return leaseTimes(this.#store.commits.ms, quota.others.areActive);
   }
 
   /**
@@ -98,18 +94,15 @@ export class LeaseCommits {
   }
 
   /** Makes all of the changes; none where a row, or the version of the accounts, is not as it was planned for. */
-  async #change(changes: readonly Planned[], accountsVersion: string): Promise<CommitResult> {
+  #change(changes: readonly Planned[], accountsVersion: string): Promise<CommitResult> {
     ROUND_SIZE.observe(changes.length, "leases");
-    const started = performance.now();
-    const result = await this.#store.commit((operation) => {
+    return this.#store.commit((operation) => {
       operation.check({ key: this.#accounts.key, versionstamp: accountsVersion || null });
       for (const { quota, basis, plan: { usage, pastDay } } of changes) {
         operation.check({ key: keyOf(quota), versionstamp: basis }).set(keyOf(quota), encodeUsage(usage));
         if (pastDay) operation.set(dayTotalKey(pastDay.day, quota.account.id), encodeJson(pastDay.total));
       }
     }, this.#keysOf(changes.map(({ quota }) => quota)));
-    this.roundTrip.measure(started);
-    return result;
   }
 
   #keysOf(quotas: readonly Quota[]): Deno.KvKey[] {

@@ -39,13 +39,13 @@ export class Leases {
     this.#commits = new LeaseCommits(options);
     this.#clock = options.clock;
     this.#store = options.store;
-    const { roundTrip } = this.#commits;
+    const { commits } = options.store;
     this.#commitSoon = batched((round) => this.#commit(round.map(({ item }) => item)), {
       gather: () => {
         const before = this.#asked - 1;
-        return roundTrip.gather(() => this.#asked - before);
+        return commits.gather(() => this.#asked - before);
       },
-      lanes: () => roundTrip.isFar ? LANES : 1,
+      lanes: () => commits.isFar ? LANES : 1,
       size: () => this.#perCommit,
     });
   }
@@ -108,7 +108,7 @@ export class Leases {
   /** How many quotas share a commit. */
   get #perCommit(): number {
     if (this.#store.isLocal) return this.#store.maxChecks - 1;
-    return this.#commits.roundTrip.isFar ? FAR_COMMIT : SMALL_COMMIT;
+    return this.#store.commits.isFar ? FAR_COMMIT : SMALL_COMMIT;
   }
 
   /** Leases more before nothing is left, and sees to it that what is left goes back. */
