@@ -52,8 +52,9 @@ export const UNUSED: Usage = {
   movedFrom: 0,
 };
 
-/** What a request was refused for. */
-export type Refusal = "minute" | "day" | "ban";
+/** What a request was refused for: a window that is full, or a ban. */
+export type Refusal = FullWindow | "ban";
+export type FullWindow = "minute" | "day";
 
 /**
  * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
@@ -120,6 +121,11 @@ export function minuteEnd({ minute }: Pick<Usage, "minute">): number {
 /** When the day that is counted ends, ms since the epoch. */
 export function dayEnd({ minute }: Pick<Usage, "minute">): number {
   return (dayOf(minute) + 1) * DAY;
+}
+
+/** When a window ends, ms since the epoch. */
+export function windowEnd(usage: Usage, window: FullWindow): number {
+  return window === "day" ? dayEnd(usage) : minuteEnd(usage);
 }
 
 /** The number of the UTC day that a time (ms) is in, from the epoch on. */

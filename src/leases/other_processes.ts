@@ -1,3 +1,4 @@
+import type { FullWindow, Usage } from "../accounts/usage.ts";
 import { LONGEST_LIFE } from "./held_leases.ts";
 
 /** After so long, in ms, others have given back what they held, or never will. */
@@ -43,9 +44,9 @@ export class OtherProcesses {
     return (this.isAwaited || this.areActive) && performance.now() - this.#seenAt > ms;
   }
 
-  /** Whether at `now` (ms since the epoch) they still may give back what they hold. */
-  mayGiveBack(now: number): boolean {
-    return now >= this.#lostUntil;
+  /** Whether at `now` (ms since the epoch) they still may give back places of a window, where this process holds none. */
+  mayGiveBack({ leased, leasedToday }: Usage, window: FullWindow, now: number): boolean {
+    return now >= this.#lostUntil && (window === "day" ? leasedToday : leased) > 0;
   }
 
   /** Waits, or goes on, for what they hold in a window that ends at `windowEnd`; false once that took too long. */

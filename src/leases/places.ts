@@ -1,5 +1,5 @@
 import type { Limits } from "../accounts/plans.ts";
-import { dayEnd, dayOf, minuteEnd, type Refusal, roll, type Usage } from "../accounts/usage.ts";
+import { dayOf, type FullWindow, type Refusal, roll, type Usage, windowEnd } from "../accounts/usage.ts";
 
 /** Places of both windows that a process took ahead of need, and hands out from memory. */
 export interface Lease {
@@ -50,7 +50,7 @@ export interface Taken {
 export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, now: number): Taken {
   const current = roll(usage, now);
   if (current.bannedUntil > now) return { usage: current, granted: 0, ahead: 0, refusal: "ban" };
-  const free = freePlaces(current, limits);
+  const free = Math.max(0, Math.min(limits.minute - current.used, limits.day - current.usedToday));
   const granted = Math.min(waiting, free);
   const spare = current.noLeasesUntil > now ? 0 : Math.min(ahead, Math.floor((free - granted) / 4));
   const taken = granted + spare;
@@ -61,15 +61,15 @@ export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, n
     leased: current.leased + spare,
     leasedToday: current.leasedToday + spare,
   };
-  if (waiting < free) return { usage: after, granted, ahead: spare, refusal: undefined };
-  const refusal = after.usedToday >= limits.day ? "day" : "minute";
-  const noLeasesUntil = refusal === "day" ? dayEnd(after) : minuteEnd(after);
-  return { usage: { ...after, noLeasesUntil }, granted, ahead: 0, refusal };
+  const refusal = fullWindow(after, limits);
+  const noLeasesUntil = refusal ? windowEnd(after, refusal) : after.noLeasesUntil;
+  return { usage: { ...after, noLeasesUntil }, granted, ahead: spare, refusal };
 }
 
-/** How many requests both windows have room for. */
-export function freePlaces({ used, usedToday }: Usage, limits: Limits): number {
-  return Math.max(0, Math.min(limits.minute - used, limits.day - usedToday));
+/** The window that has room for no request; the day, where both are full. */
+export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWindow | undefined {
+  if (usedToday >= limits.day) return "day";
+  return used >= limits.minute ? "minute" : undefined;
 }
 
 /**

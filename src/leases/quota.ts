@@ -1,12 +1,12 @@
 import type { Account } from "../accounts/account.ts";
 import { decide, type Decision } from "../accounts/decision.ts";
 import type { Limits } from "../accounts/plans.ts";
-import { dayEnd, minuteEnd, type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
+import { type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
 import { BANS } from "../metrics/metrics.ts";
 import { type HeldLease, HeldLeases, type LeaseTimes } from "./held_leases.ts";
 import { OtherProcesses } from "./other_processes.ts";
 import { Pace } from "./pace.ts";
-import { freePlaces } from "./places.ts";
+import { fullWindow } from "./places.ts";
 import { Strikes } from "./strikes.ts";
 import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
@@ -109,7 +109,7 @@ export class Quota {
       strikes: this.#strikes.plan(),
       waiting,
       ahead: isStale ? 0 : Math.max(0, Math.floor(this.#pace.within(span)) - held.left),
-      awaitOthers: (usage, window) => this.#awaitOthers(usage, window, now),
+      others: this.others,
     }, now);
   }
 
@@ -184,14 +184,8 @@ export class Quota {
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
     if (current !== usage || !held.isEmpty) return undefined;
-    if (freePlaces(usage, limits) > 0) return undefined;
-    const refusal = usage.usedToday >= limits.day ? "day" : "minute";
-    return this.#mayComeBack(usage, refusal, now) ? undefined : refusal;
-  }
-
-  /** Whether other processes hold places of a full window, of which this one holds none. */
-  #mayComeBack({ leased, leasedToday }: Usage, window: "minute" | "day", now: number): boolean {
-    return this.others.mayGiveBack(now) && (window === "day" ? leasedToday : leased) > 0;
+    const window = fullWindow(usage, limits);
+    return window && this.others.mayGiveBack(usage, window, now) ? undefined : window;
   }
 
   /** Gathers a strike; false when it is one for which the caller has to be banned. */
@@ -199,12 +193,6 @@ export class Quota {
     if (this.usage.strikes + this.#strikes.count >= this.account.limits.minute) return false;
     this.#strikes.add();
     return true;
-  }
-
-  /** Whether those who wait go on waiting: other processes may give back before long what they hold. */
-  #awaitOthers(usage: Usage, window: "minute" | "day", now: number): boolean {
-    const windowEnd = window === "day" ? dayEnd(usage) : minuteEnd(usage);
-    return this.#mayComeBack(usage, window, now) && this.others.awaitUntil(windowEnd);
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {

@@ -1,6 +1,7 @@
 import { type PastDay, pastDay } from "../accounts/day_totals.ts";
 import type { Limits } from "../accounts/plans.ts";
-import { dayOf, isSame, type Refusal, roll, strike, type Usage } from "../accounts/usage.ts";
+import { dayOf, isSame, type Refusal, roll, strike, type Usage, windowEnd } from "../accounts/usage.ts";
+import type { OtherProcesses } from "./other_processes.ts";
 import { type Demand, type Lease, settle, take } from "./places.ts";
 
 /** What a process has to say and to ask when its next commit comes to an account. */
@@ -9,8 +10,8 @@ export interface Wish extends Demand {
   readonly settled: readonly Lease[];
   /** Refusals that are not written yet. */
   readonly strikes: number;
-  /** Whether those without a place wait for what other processes hold of a full window. */
-  readonly awaitOthers: (usage: Usage, window: "minute" | "day") => boolean;
+  /** Those without a place wait for what they hold of a full window. */
+  readonly others: OtherProcesses;
 }
 
 /** What a commit makes of an account's usage, and of those who wait. */
@@ -36,17 +37,18 @@ export interface UsagePlan {
 
 /** Plans what a commit at `now` (ms since the epoch) makes of the usage. */
 export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): UsagePlan {
-  const { settled, strikes, waiting, awaitOthers } = wish;
+  const { settled, strikes, waiting, others } = wish;
   const given = settled.reduce(settle, usage);
   const before = strikes > 0 ? strike(given, limits, strikes, now) : given;
   const taken = take(before, limits, wish, now);
+  const { refusal } = taken;
   const rest = waiting - taken.granted;
-  const isAwaiting = (taken.refusal === "minute" || taken.refusal === "day") && rest > 0 &&
-    awaitOthers(taken.usage, taken.refusal);
+  const isAwaiting = rest > 0 && refusal !== undefined && refusal !== "ban" &&
+    others.mayGiveBack(taken.usage, refusal, now) && others.awaitUntil(windowEnd(taken.usage, refusal));
   const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
-  const refusals = isAwaiting ? [] : refusalsOf(taken.refusal, strikesLeft, rest);
+  const refusals = isAwaiting ? [] : refusalsOf(refusal, strikesLeft, rest);
   // During a ban requests are no strikes, but the one that brings it about is.
-  const struck = taken.refusal === "ban" ? 0 : Math.min(refusals.length, strikesLeft + 1);
+  const struck = refusal === "ban" ? 0 : Math.min(refusals.length, strikesLeft + 1);
   const after = struck > 0 ? strike(taken.usage, limits, struck, now) : taken.usage;
   return {
     settled,

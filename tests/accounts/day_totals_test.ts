@@ -3,6 +3,7 @@ import { dayTotalKey, sweepDayTotals } from "../../src/accounts/day_totals.ts";
 import { dayOf, reset, UNUSED } from "../../src/accounts/usage.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 import type { Lease } from "../../src/leases/places.ts";
+import { OtherProcesses } from "../../src/leases/other_processes.ts";
 import { planFor } from "../../src/leases/usage_plan.ts";
 import { NotedService } from "../access/noted_service.ts";
 import { call } from "../access/replies.ts";
@@ -61,7 +62,7 @@ Deno.test("planFor() tells by how much leases make the total of an ended day too
   const late = { epoch: 1, minute: MIDNIGHT - 60_000, size: 5, left: 3 };
   const others = [{ ...late, left: 0 }, { ...late, epoch: 0 }, { ...late, minute: MIDNIGHT }];
   const overcountOf = (...settled: Lease[]) => {
-    const wish = { settled, strikes: 0, waiting: 0, ahead: 0, awaitOthers: () => false };
+    const wish = { settled, strikes: 0, waiting: 0, ahead: 0, others: new OtherProcesses() };
     return planFor(usage, { minute: 60, day: 1_000 }, wish, MIDNIGHT).overcount;
   };
 
