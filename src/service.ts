@@ -5,7 +5,7 @@ import { AccountStore } from "./accounts/account_store.ts";
 import type { Environment } from "./accounts/api_key.ts";
 import { sweepDayTotals } from "./accounts/day_totals.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
-import { Versions } from "./caching/versions.ts";
+import { Versions } from "./batching/versions.ts";
 import { healthRoutes } from "./health.ts";
 import type { Route } from "./http/router.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";

@@ -2,7 +2,7 @@ import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
 import type { Decision } from "../accounts/decision.ts";
 import type { Usage } from "../accounts/usage.ts";
-import type { Versions } from "../caching/versions.ts";
+import type { Versions } from "../batching/versions.ts";
 import { VersionCheck, type Watched } from "../caching/watched.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";

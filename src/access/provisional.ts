@@ -1,4 +1,4 @@
-import type { Versions } from "../caching/versions.ts";
+import type { Versions } from "../batching/versions.ts";
 import { Outdated, type VersionCheck } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";
 

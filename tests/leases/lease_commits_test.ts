@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Versions } from "../../src/caching/versions.ts";
+import { Versions } from "../../src/batching/versions.ts";
 import { AGAIN } from "../../src/kv/retried.ts";
 import { LeaseCommits } from "../../src/leases/lease_commits.ts";
 import { Quota } from "../../src/leases/quota.ts";

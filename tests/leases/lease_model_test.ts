@@ -6,7 +6,7 @@ import { AccountStore } from "../../src/accounts/account_store.ts";
 import { dayTotalKey } from "../../src/accounts/day_totals.ts";
 import type { Limits } from "../../src/accounts/plans.ts";
 import { dayOf, decodeUsage, pardon, reset, usageKey } from "../../src/accounts/usage.ts";
-import { Versions } from "../../src/caching/versions.ts";
+import { Versions } from "../../src/batching/versions.ts";
 import { Outdated } from "../../src/caching/watched.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
-import { Versions } from "../../src/caching/versions.ts";
+import { Versions } from "../../src/batching/versions.ts";
 import { seeVersion, type Watched } from "../../src/caching/watched.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";

@@ -1,6 +1,7 @@
+import { seeVersion, type Watched } from "../caching/watched.ts";
 import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
-import { seeVersion, type Watched } from "./watched.ts";
+import { batched } from "./batcher.ts";
 
 const MAX_READS = 10;
 /** Requests that are worth a look: many more at a time wait longer than they save. */
@@ -33,19 +34,28 @@ export class Versions {
   readonly #rows: Watched[] = [];
   /** The look that starts next. */
   #next: Promise<void> | undefined;
-  /** Reads on their way, oldest first; they never reject. */
-  #reads: Promise<void>[] = [];
+  readonly #startNext: (look: void) => Promise<void>;
   /** When the newest look that ended had started, by `performance.now()`. */
   #lookedAt = -Infinity;
   /** The store's data version before the rows were read last. */
   #dataVersion: number | undefined;
-  /** How often a look was asked for. */
+  /** How often it was asked for. */
   #asked = 0;
 
   /** A look may be `maxStaleness` ms old; unless told otherwise, it starts after it is asked for. */
   constructor(store: Store, maxStaleness: number = 0) {
     this.#store = store;
     this.#maxStaleness = maxStaleness;
+    this.#startNext = batched<void, void>(async (round) => {
+      this.#next = undefined;
+      ROUND_SIZE.observe(this.#asked, "look");
+      this.#asked = 0;
+      await this.#read();
+      for (const { resolve } of round) resolve();
+    }, {
+      gather: () => store.reads.gather(() => this.#asked, ENOUGH),
+      lanes: () => store.reads.isFar ? MAX_READS : 1,
+    });
   }
 
   /** Has the row looked at from now on. */
@@ -70,20 +80,6 @@ export class Versions {
     if (age > this.#maxStaleness) return this.#next;
     this.#next?.catch(() => {}); // Nobody waits for it.
     return undefined;
-  }
-
-  async #startNext(): Promise<void> {
-    const before = this.#asked - 1;
-    await this.#store.reads.gather(() => this.#asked - before, ENOUGH);
-    while (this.#reads.length >= (this.#store.reads.isFar ? MAX_READS : 1)) await this.#reads[0];
-    this.#next = undefined;
-    ROUND_SIZE.observe(this.#asked - before, "look");
-    const read = this.#read();
-    const ended: Promise<void> = read.catch(() => {}).then(() => {
-      this.#reads = this.#reads.filter((other) => other !== ended);
-    });
-    this.#reads.push(ended);
-    await read;
   }
 
   /** Reads the rows, unless it is certain that nothing has changed since they were read. */
