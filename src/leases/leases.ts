@@ -27,7 +27,7 @@ export class Leases {
   readonly #commitSoon: (quota: Quota) => void;
   /** Quotas that wait for a commit, or are in one. */
   readonly #busy: Set<Quota> = new Set();
-  /** How often a commit was asked for. */
+  /** How often a commit was asked for since the last. */
   #asked = 0;
   /** Quotas of which something is not in their row. */
   readonly #active: Set<Quota> = new Set();
@@ -41,10 +41,7 @@ export class Leases {
     this.#store = options.store;
     const { commits } = options.store;
     this.#commitSoon = batched((round) => this.#commit(round.map(({ item }) => item)), {
-      gather: () => {
-        const before = this.#asked - 1;
-        return commits.gather(() => this.#asked - before);
-      },
+      gather: () => commits.gather(() => this.#asked),
       lanes: () => commits.isFar ? LANES : 1,
       size: () => this.#perCommit,
     });
@@ -127,6 +124,7 @@ export class Leases {
 
   /** Commits quotas together; those that get into a conflict go on alone, and do not hold up the others. */
   async #commit(quotas: readonly Quota[]): Promise<void> {
+    this.#asked = 0;
     const aside = await this.#commits.commit(quotas);
     for (const quota of aside) this.#commit([quota]);
     const others = quotas.filter((quota) => !aside.includes(quota));
