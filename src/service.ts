@@ -10,6 +10,7 @@ import { healthRoutes } from "./health.ts";
 import type { Route } from "./http/router.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";
 import type { Store } from "./kv/store.ts";
+import { Leases } from "./leases/leases.ts";
 import { messageRoutes } from "./messages/message_routes.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { metricsRoute } from "./operator/metrics_route.ts";
@@ -55,7 +56,8 @@ export function createService(options: ServiceOptions): Service {
   const versions = new Versions(store, options.maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
-  const gate = new Gate({ ...options, versions, accounts: accountsRow });
+  const leases = new Leases({ ...options, accounts: accountsRow });
+  const gate = new Gate({ ...options, versions, accounts: accountsRow, leases });
   const replies = new ReplyStore(store);
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, catalogue);
@@ -64,7 +66,7 @@ export function createService(options: ServiceOptions): Service {
   const metrics = metricsRoute({
     version: VERSION,
     requestsInFlight: () => options.inFlight.size,
-    leases: () => gate.countLeases(),
+    leases: () => leases.count(),
     messages,
   });
   const routes = [
@@ -87,7 +89,7 @@ export function createService(options: ServiceOptions): Service {
       gate,
       isOperator: operatorToken === undefined ? () => false : operatorTokenCheck(operatorToken),
     }),
-    settle: () => gate.settle(),
+    settle: () => leases.settle(),
     sweeps: [
       (now) => replies.sweep(now),
       (now) => sweepSignUps(store, accounts, now),

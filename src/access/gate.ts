@@ -6,8 +6,7 @@ import type { Versions } from "../batching/versions.ts";
 import { VersionCheck, type Watched } from "../caching/watched.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import type { LeasesOptions } from "../leases/lease_commits.ts";
-import { Leases } from "../leases/leases.ts";
+import type { Leases } from "../leases/leases.ts";
 import type { Quota } from "../leases/quota.ts";
 import { AnonymousLimiter } from "./anonymous.ts";
 import { Directory, type DirectoryOptions } from "./directory.ts";
@@ -39,8 +38,9 @@ export interface PendingAdmission {
 }
 
 /** What a gate stands on. */
-export interface GateOptions extends DirectoryOptions, LeasesOptions {
+export interface GateOptions extends DirectoryOptions {
   readonly versions: Versions;
+  readonly leases: Leases;
 }
 
 /** AGAIN where the account has changed meanwhile: for as long as it does, a request is charged again. */
@@ -61,7 +61,7 @@ export class Gate {
     this.#accounts = options.accounts;
     this.#unchanged = new VersionCheck(options.accounts);
     this.#directory = new Directory(options);
-    this.#leases = new Leases(options);
+    this.#leases = options.leases;
   }
 
   /**
@@ -110,16 +110,6 @@ export class Gate {
     // While a commit is on its way the row may tell of leases that are not held yet.
     const isNews = versionstamp > quota.versionstamp && !this.#leases.isBusy(quota);
     return quota.held.usageWithoutLeases(isNews ? usage : quota.usage);
-  }
-
-  /** How many leases are held, and how many places are left in them. */
-  countLeases(): { count: number; places: number } {
-    return this.#leases.count();
-  }
-
-  /** Gives back what is leased. */
-  settle(): Promise<void> {
-    return this.#leases.settle();
   }
 
   /** Admits a request without a look, where its account has a lease. */

@@ -12,6 +12,7 @@ import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
+import { Leases } from "../../src/leases/leases.ts";
 import { type CommitResult, FakeKv, type Network } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
@@ -87,6 +88,7 @@ class Wire implements Network {
 /** One process of the service. */
 class Process {
   readonly wire: Wire;
+  readonly leases: Leases;
   readonly gate: Gate;
   skew: number;
 
@@ -96,13 +98,9 @@ class Process {
     const clock = () => START + Math.floor(time.now) + this.skew;
     const store = new Store(new Connection([kv.connect(this.wire)]), { maxChecks: 10, clock });
     const versions = new Versions(store);
-    this.gate = new Gate({
-      store,
-      versions,
-      accounts: versions.watch(ACCOUNTS_VERSION),
-      environment: "staging",
-      clock,
-    });
+    const accounts = versions.watch(ACCOUNTS_VERSION);
+    this.leases = new Leases({ store, accounts, clock });
+    this.gate = new Gate({ store, versions, accounts, environment: "staging", leases: this.leases });
     this.clock = clock;
   }
 
@@ -231,10 +229,10 @@ class World {
         this.isFaulty = true;
         return this.#replace(step.process);
       case "stop": {
-        const { gate, wire } = this.process(step.process);
+        const { leases, wire } = this.process(step.process);
         wire.refusesUntil = 0;
         await this.time.advance(3 * LATENCY);
-        await this.time.until(gate.settle(), 60_000);
+        await this.time.until(leases.settle(), 60_000);
         return this.#replace(step.process);
       }
       case "plan":
@@ -272,7 +270,7 @@ class World {
       process.skew = 0;
     }
     await this.time.advance(10_000);
-    await Promise.all(this.processes.map(({ gate }) => this.time.until(gate.settle(), 60_000)));
+    await Promise.all(this.processes.map(({ leases }) => this.time.until(leases.settle(), 60_000)));
     await this.time.advance(100);
     if (!this.isFaulty) {
       for (const customer of this.customers) this.#assertRows(customer);
