@@ -4,7 +4,7 @@ import { Sequence } from "../../src/batching/sequence.ts";
 import type { CommitResult } from "../../src/kv/commit.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { AGAIN, retried } from "../../src/kv/retried.ts";
+import { AGAIN, pause, retried } from "../../src/kv/retried.ts";
 import { decodeJson, encodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
 import { hang } from "../kv/disturbed_kv.ts";
@@ -122,4 +122,29 @@ Deno.test("Sequence.draw() goes on after a failure that may have taken a range, 
 
   await failure;
   assertEquals(await waiting, 3);
+});
+
+Deno.test("Sequence.draw() takes the next range ahead of need where KV is far away, and nobody waits for it", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const [process, other] = [new Process(kv), new Process(kv)];
+  process.network.read = () => pause(100);
+  process.network.commit = (apply) => pause(100).then(apply);
+  for (let round = 0; round < 2; round++) await time.until(process.drawMany(20), 1_000);
+  const drawn: number[] = [];
+  const times: number[] = [];
+
+  for (let round = 0; round < 30; round++) {
+    if (round === 20) await other.draw();
+    const started = time.now;
+    drawn.push(...await time.until(process.drawMany(20), 1_000));
+    times.push(time.now - started);
+  }
+
+  assertEquals([drawn.length, new Set(drawn).size], [600, 600]);
+  // One number is the other's, and one was refused.
+  assertEquals([drawn[0], drawn.at(-1)], [41, 642]);
+  assertEquals(process.took.length, 5);
+  // But for whoever would take what the other has taken: he reads the row, and draws again.
+  assertEquals(times.filter((ms) => ms > 101).length, 1);
 });
