@@ -5,16 +5,11 @@ import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
 const KEY = ["schema"];
 const VERSION = 1;
 
-/** This version of the service cannot read the rows of a KV; the message says why. */
-export class SchemaError extends Error {
-  override readonly name = "SchemaError";
-}
-
 /**
  * Makes sure that the rows are of the form that this version of the service reads and writes. A KV without any
  * rows takes that form, if `create` allows it.
  *
- * @throws {SchemaError}
+ * @throws {Error} saying why this version of the service cannot read the rows.
  * @throws {StoreUnavailable}
  */
 export async function requireSchema(connection: Connection, create: boolean): Promise<void> {
@@ -25,16 +20,16 @@ export async function requireSchema(connection: Connection, create: boolean): Pr
     if (entry.versionstamp !== null) return versionIn(entry);
     if (row !== undefined) return 0;
     if (!create) {
-      throw new SchemaError("it is empty, and only the service makes its first rows when it starts");
+      throw new Error("it is empty, and only the service makes its first rows when it starts");
     }
     await connection.write((kv) =>
       kv.atomic().check(entry).set(KEY, encodeJson({ version: VERSION })).commit().catch(againIfLocked)
     );
     return AGAIN;
   });
-  if (version === 0) throw new SchemaError("it holds rows of something else, or of an unreleased version");
+  if (version === 0) throw new Error("it holds rows of something else, or of an unreleased version");
   if (version !== VERSION) {
-    throw new SchemaError(`its rows are of version ${version}, and this service knows version ${VERSION}`);
+    throw new Error(`its rows are of version ${version}, and this service knows version ${VERSION}`);
   }
 }
 
