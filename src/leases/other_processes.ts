@@ -23,15 +23,10 @@ export class OtherProcesses {
     return this.#waitsUntil > 0;
   }
 
-  /** Takes note of the row as it is. */
-  seeRow(): void {
+  /** Takes note of the row, and whether another has written it. */
+  seeRow(isTheirs: boolean): void {
     this.#seenAt = performance.now();
-  }
-
-  /** Takes note of the row, which another has written. */
-  seeWrite(): void {
-    this.seeRow();
-    this.#sharedUntil = this.#seenAt + SHARED;
+    if (isTheirs) this.#sharedUntil = this.#seenAt + SHARED;
   }
 
   /** Whether they have written the row of late. */

@@ -121,7 +121,7 @@ export class Quota {
       if (usage.bannedUntil > this.usage.bannedUntil) BANS.add(1);
       this.usage = usage;
       this.versionstamp = versionstamp;
-      this.others.seeRow();
+      this.others.seeRow(false);
     }
     const { epoch, minute } = usage;
     const takenAt = performance.now();
@@ -146,8 +146,7 @@ export class Quota {
   /** Takes note of the row, which another process has written if its version is a later one. */
   see(usage: Usage, versionstamp: string): void {
     if (versionstamp <= this.versionstamp) return;
-    if (this.isKnown) this.others.seeWrite();
-    else this.others.seeRow();
+    this.others.seeRow(this.isKnown);
     if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes.forget();
     this.usage = usage;
     this.versionstamp = versionstamp;
