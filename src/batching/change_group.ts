@@ -24,8 +24,7 @@ interface Use {
 /** Changes that one atomic operation carries out, in their order, as if each had an operation of its own. */
 export class ChangeGroup {
   readonly #maxChecks: number;
-  /** By name. */
-  readonly #rows: Map<string, Use> = new Map();
+  readonly #rows: KeyMap<Use> = new KeyMap();
   #checks = 0;
   readonly #size: Size = { keyBytes: 0, valueBytes: 0, mutations: 0 };
 
@@ -38,7 +37,7 @@ export class ChangeGroup {
   take(change: Change): boolean {
     const size = sizeOf(change);
     const { checks, sets, deletes = [], increments = [] } = change;
-    const used = checks.map(({ key }) => this.#rows.get(nameOf(key)));
+    const used = checks.map(({ key }) => this.#rows.get(key));
     const more = used.filter((use) => use?.check === undefined).length;
     const isFirst = this.#size.mutations === 0 && this.#checks === 0;
     if (!isFirst && !(this.#hasRoom(more, size) && seesWhatItChecks(change, used))) return false;
@@ -56,7 +55,7 @@ export class ChangeGroup {
   /** Whether a change decided on a row that this group changes. */
   outdates({ checks }: Change): boolean {
     return checks.some(({ key }) => {
-      const use = this.#rows.get(nameOf(key));
+      const use = this.#rows.get(key);
       return use?.isWritten || use?.grows;
     });
   }
@@ -69,9 +68,10 @@ export class ChangeGroup {
   }
 
   #use(key: Deno.KvKey): Use {
-    const name = nameOf(key);
-    const use = this.#rows.get(name) ?? { check: undefined, isWritten: false, grows: false };
-    this.#rows.set(name, use);
+    const known = this.#rows.get(key);
+    if (known) return known;
+    const use = { check: undefined, isWritten: false, grows: false };
+    this.#rows.add(key, use);
     return use;
   }
 }
@@ -84,7 +84,7 @@ function seesWhatItChecks({ checks, increments = [] }: Change, used: readonly (U
   return checks.every((check, index) => {
     const use = used[index];
     if (use === undefined) return true;
-    const isUnchanged = !use.isWritten && (!use.grows || increments.map(nameOf).includes(nameOf(check.key)));
+    const isUnchanged = !use.isWritten && (!use.grows || increments.some((key) => isSameKey(key, check.key)));
     return isUnchanged && (use.check ?? check) === check;
   });
 }
@@ -107,7 +107,38 @@ function bytesOf(key: Deno.KvKey): number {
   return bytes;
 }
 
-/** What a key, whose parts are strings and numbers, is called: each by another name. */
-function nameOf(key: Deno.KvKey): string {
-  return JSON.stringify(key);
+/**
+ * A map by key of KV, whose parts are strings and numbers.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const names = new KeyMap<string>();
+ * names.add(["pets", 7], "Rex");
+ * assertEquals(names.get(["pets", 7]), "Rex");
+ * assertEquals(names.get(["pets", "7"]), undefined);
+ * ```
+ */
+export class KeyMap<Value> {
+  /** By last part, in which most keys differ: to make a string of each key takes longer. */
+  readonly #byLast: Map<Deno.KvKeyPart | undefined, [key: Deno.KvKey, value: Value][]> = new Map();
+
+  /** The value of a key; undefined where there is none. */
+  get(key: Deno.KvKey): Value | undefined {
+    return this.#byLast.get(key.at(-1))?.find(([other]) => isSameKey(key, other))?.[1];
+  }
+
+  /** Adds a key that is not there yet. */
+  add(key: Deno.KvKey, value: Value): void {
+    const last = key.at(-1);
+    const entries = this.#byLast.get(last);
+    if (entries) entries.push([key, value]);
+    else this.#byLast.set(last, [[key, value]]);
+  }
+}
+
+/** Whether two keys, whose parts are strings and numbers, are the same. */
+export function isSameKey(one: Deno.KvKey, other: Deno.KvKey): boolean {
+  return one.length === other.length && one.every((part, index) => part === other[index]);
 }
