@@ -86,9 +86,9 @@ export class Gate {
         (quota) => quota === null ? byAddress() : this.#charge(quota),
       );
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
-    const early = recalled?.needsCommit(now) ? this.#charge(recalled) : undefined;
+    const early = recalled && this.#chargeInCommit(recalled);
     const ready = this.#versions.look();
-    if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it where the look fails.
+    early?.catch(() => {}); // Nobody asks for it where the look fails.
     const admit = () =>
       whenReady(early ?? charge(), (charged) => {
         // No commit checks the account of who is refused for a ban: it may have been lifted.
@@ -131,9 +131,16 @@ export class Gate {
 
   #charge(quota: Quota): Charged | Promise<Charged> {
     const { account } = quota;
-    return whenReady(
-      this.#leases.admit(quota),
-      (decision) => decision === AGAIN ? AGAIN : { account, decision },
-    );
+    return whenReady(this.#leases.admit(quota), (decision) => chargedTo(account, decision));
   }
+
+  /** Charges an account where that takes a commit; undefined where it does not. */
+  #chargeInCommit(quota: Quota): Promise<Charged> | undefined {
+    const { account } = quota;
+    return this.#leases.admitInCommit(quota)?.then((decision) => chargedTo(account, decision));
+  }
+}
+
+function chargedTo(account: Account, decision: Decision | typeof AGAIN): Charged {
+  return decision === AGAIN ? AGAIN : { account, decision };
 }

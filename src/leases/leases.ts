@@ -54,13 +54,14 @@ export class Leases {
    */
   admit(quota: Quota): Decision | Promise<Decision | typeof AGAIN> {
     const decision = quota.admit(this.#clock());
-    if (decision !== undefined) {
-      this.#renew(quota);
-      return decision;
-    }
-    const decided = quota.waiting.wait(quota.accountsVersion);
-    if (!quota.others.isAwaited) this.#enqueue(quota);
-    return decided;
+    if (decision === undefined) return this.#decideInCommit(quota);
+    this.#renew(quota);
+    return decision;
+  }
+
+  /** The same, if that takes a commit; undefined if memory can decide. */
+  admitInCommit(quota: Quota): Promise<Decision | typeof AGAIN> | undefined {
+    return quota.needsCommit(this.#clock()) ? this.#decideInCommit(quota) : undefined;
   }
 
   /** Admits a request from a lease, if one has a place for it; that can be taken back. */
@@ -106,6 +107,12 @@ export class Leases {
   get #perCommit(): number {
     if (this.#store.isLocal) return this.#store.maxChecks - 1;
     return this.#store.commits.isFar ? FAR_COMMIT : SMALL_COMMIT;
+  }
+
+  #decideInCommit(quota: Quota): Promise<Decision | typeof AGAIN> {
+    const decided = quota.waiting.wait(quota.accountsVersion);
+    if (!quota.others.isAwaited) this.#enqueue(quota);
+    return decided;
   }
 
   /** Leases more before nothing is left, and sees to it that what is left goes back. */
