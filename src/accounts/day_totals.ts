@@ -1,11 +1,10 @@
-import { StoreUnavailable } from "../kv/deadline.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
-import { CorruptRow, decodeJson, encodeJson } from "../kv/row.ts";
+import { decodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { dayOf, hasCalled, type Usage } from "./usage.ts";
 
 /** What an account's requests of a day came to. */
 export interface DayTotal {
+  /** Never too low; too high by what other processes had leased and not handed out when the day ended. */
   readonly admitted: number;
   /** At least. */
   readonly refused: number;
@@ -46,28 +45,6 @@ export async function readDayTotals(
     const entry = entries[index];
     return entry ? decodeJson<DayTotal>(entry) : { admitted: 0, refused: 0 };
   });
-}
-
-/** Lowers a day's total by what was given back when it was over. Too high a total is better than a failure. */
-export async function lowerDayTotal(
-  store: Store,
-  accountId: string,
-  { day, admitted: tooMany }: { readonly day: number; readonly admitted: number },
-): Promise<void> {
-  const key = dayTotalKey(day, accountId);
-  try {
-    await retried(async () => {
-      const entry = await store.get(key);
-      if (entry === null) return;
-      const { admitted, refused } = decodeJson<DayTotal>(entry);
-      const { ok } = await store.commit((operation) => {
-        operation.check(entry).set(key, encodeJson({ admitted: admitted - tooMany, refused }));
-      });
-      return ok ? undefined : AGAIN;
-    });
-  } catch (error) {
-    if (!(error instanceof StoreUnavailable || error instanceof CorruptRow)) throw error;
-  }
 }
 
 /** Removes some totals of days that are long past; resolves to whether there may be more. */

@@ -1,4 +1,4 @@
-import { dayTotalKey, lowerDayTotal } from "../accounts/day_totals.ts";
+import { dayTotalKey } from "../accounts/day_totals.ts";
 import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage.ts";
 import { seeVersion, type Watched } from "../caching/watched.ts";
 import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
@@ -86,9 +86,6 @@ export class LeaseCommits {
     if (result?.ok === false) return this.#see(changes.map(({ quota }) => quota), result.rows);
     for (const { quota, plan } of plans) {
       quota.apply(plan, plan.isChange ? result?.versionstamp : undefined, now, this.timesOf(quota));
-    }
-    for (const { quota, plan: { overcount } } of plans) {
-      if (overcount) await lowerDayTotal(this.#store, quota.account.id, overcount);
     }
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { type PastDay, pastDay } from "../accounts/day_totals.ts";
 import type { Limits } from "../accounts/plans.ts";
-import { dayOf, isSame, type Refusal, roll, strike, type Usage, windowEnd } from "../accounts/usage.ts";
+import { isSame, type Refusal, roll, strike, type Usage, windowEnd } from "../accounts/usage.ts";
 import type { OtherProcesses } from "./other_processes.ts";
 import { type Demand, type Lease, settle, take } from "./places.ts";
 
@@ -31,8 +31,6 @@ export interface UsagePlan {
   readonly ahead: number;
   /** What a day came to that ends with this commit. */
   readonly pastDay: PastDay | undefined;
-  /** By how much the total of a day is too high that had ended before, for leases of it were still out. */
-  readonly overcount: { readonly day: number; readonly admitted: number } | undefined;
 }
 
 /** Plans what a commit at `now` (ms since the epoch) makes of the usage. */
@@ -60,7 +58,6 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
     refusals,
     ahead: taken.ahead,
     pastDay: pastDay(before, after),
-    overcount: overcount(settled, usage),
   };
 }
 
@@ -68,12 +65,4 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
 function refusalsOf(refusal: Refusal | undefined, strikesLeft: number, count: number): readonly Refusal[] {
   if (refusal === undefined) return [];
   return Array.from({ length: count }, (_, index) => index < strikesLeft ? refusal : "ban");
-}
-
-function overcount(settled: readonly Lease[], { epoch, minute }: Usage): UsagePlan["overcount"] {
-  const late = settled.filter((lease) =>
-    lease.left > 0 && lease.epoch === epoch && dayOf(lease.minute) < dayOf(minute)
-  );
-  const [first] = late;
-  return first && { day: dayOf(first.minute), admitted: late.reduce((sum, { left }) => sum + left, 0) };
 }
