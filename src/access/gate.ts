@@ -65,8 +65,8 @@ export class Gate {
   }
 
   /**
-   * Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. A
-   * provisional one is charged at once where its account has a lease.
+   * Starts what it takes to charge a request that arrived at `now`, with this Authorization value if any. One that
+   * may be provisional is charged at once, without a look, where its account has a lease.
    */
   enter(
     authorization: string | null,

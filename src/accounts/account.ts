@@ -3,8 +3,8 @@ import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
 
 /**
- * Who calls: a name, a plan, and one API key, which can be rotated. So what has been used, strikes and bans
- * are the key's, and yet no rotation gives a second allowance.
+ * Who calls: a name, a plan, and one API key, which can be rotated. What has been used, strikes and bans are the
+ * account's, so no rotation gives a second allowance.
  */
 export interface Account {
   readonly id: string;

@@ -37,8 +37,8 @@ const ABANDONED_AFTER = 24 * 3_600_000;
  * The client of a KV Connect server repeats a commit whose reply was lost, and a commit that was given up may
  * land later. So each has a slot to itself: it checks the mark that the last commit left there, and sets its
  * own. Repeated, it fails its own check; if it is refused, the mark tells whether that was by itself. A commit
- * in doubt is fenced before its slot is used again: a commit that only overwrites the old mark succeeds, and
- * the one in doubt never will, or it shows that the one in doubt has applied.
+ * in doubt is fenced before its slot is used again: another commit overwrites the old mark, and nothing else. If
+ * that succeeds, the one in doubt never will; if not, it has applied.
  */
 export class Marks {
   readonly #connection: Connection;

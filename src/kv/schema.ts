@@ -3,6 +3,7 @@ import { AGAIN, againIfLocked, retried } from "./retried.ts";
 import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
 
 const KEY = ["schema"];
+/** Rises when a service of before could not read the rows any more; whoever raises it makes those of before anew. */
 const VERSION = 1;
 
 /**

@@ -111,7 +111,7 @@ export class Leases {
 
   #decideInCommit(quota: Quota): Promise<Decision | typeof AGAIN> {
     const decided = quota.waiting.wait(quota.accountsVersion);
-    if (!quota.others.isAwaited) this.#enqueue(quota);
+    if (!quota.others.areAwaited) this.#enqueue(quota);
     return decided;
   }
 
@@ -145,7 +145,7 @@ export class Leases {
     if (this.#commits.isSettling) quota.held.endAll();
     if (!quota.isActive) this.#active.delete(quota);
     else if (
-      quota.isKnown && !quota.others.isAwaited && quota.isDue(this.#clock(), this.#commits.timesOf(quota))
+      quota.isKnown && !quota.others.areAwaited && quota.isDue(this.#clock(), this.#commits.timesOf(quota))
     ) {
       this.#enqueue(quota);
     } else this.#keepActive(quota);

@@ -19,7 +19,7 @@ export class OtherProcesses {
   #lostUntil = 0;
 
   /** Whether requests wait for places that others hold. */
-  get isAwaited(): boolean {
+  get areAwaited(): boolean {
     return this.#waitsUntil > 0;
   }
 
@@ -36,7 +36,7 @@ export class OtherProcesses {
 
   /** Whether one of them is likely to have written the row since it was seen, `ms` or more ago. */
   mayHaveWritten(ms: number): boolean {
-    return (this.isAwaited || this.areActive) && performance.now() - this.#seenAt > ms;
+    return (this.areAwaited || this.areActive) && performance.now() - this.#seenAt > ms;
   }
 
   /** Whether at `now` (ms since the epoch) they still may give back places of a window, where this process holds none. */
@@ -45,9 +45,9 @@ export class OtherProcesses {
   }
 
   /** Waits, or goes on, for what they hold in a window that ends at `windowEnd`; false once that took too long. */
-  awaitUntil(windowEnd: number): boolean {
+  awaitPlacesUntil(windowEnd: number): boolean {
     const time = performance.now();
-    if (!this.isAwaited || windowEnd > this.#awaitedWindow) {
+    if (!this.areAwaited || windowEnd > this.#awaitedWindow) {
       this.#waitsUntil = time + PATIENCE;
       this.#awaitedWindow = windowEnd;
     }

@@ -42,7 +42,7 @@ export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): 
   const { refusal } = taken;
   const rest = waiting - taken.granted;
   const isAwaiting = rest > 0 && refusal !== undefined && refusal !== "ban" &&
-    others.mayGiveBack(taken.usage, refusal, now) && others.awaitUntil(windowEnd(taken.usage, refusal));
+    others.mayGiveBack(taken.usage, refusal, now) && others.awaitPlacesUntil(windowEnd(taken.usage, refusal));
   const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
   const refusals = isAwaiting ? [] : refusalsOf(refusal, strikesLeft, rest);
   // During a ban requests are no strikes, but the one that brings it about is.

@@ -76,7 +76,7 @@ export const DESCRIBED: readonly Described[] = Object.entries(DOCUMENT.paths).fl
     const prefix = item.servers ? "" : "/v1";
     return operation ? [{ method: method.toUpperCase(), path: prefix + path, operation }] : [];
   })
-);
+).sort((one, other) => one.path.split("{").length - other.path.split("{").length);
 
 /** What is wrong with a value, in words; empty where it is as the schema wants it. */
 export function schemaProblems(schema: object, value: unknown): string[] {
