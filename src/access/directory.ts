@@ -62,8 +62,12 @@ export class Directory {
    * @throws {CorruptRow}
    */
   find(authorization: string, now: number): Quota | null | Promise<Quota | null> {
-    const known = this.recall(authorization, now);
-    return known?.accountsVersion === this.#accounts.version ? known : this.#lookUp(authorization, now);
+    const claim = this.#claims.get(authorization);
+    const quota = claim && this.#quotas.get(claim.accountId);
+    if (claim === undefined || quota?.accountsVersion !== this.#accounts.version) {
+      return this.#lookUp(authorization, now);
+    }
+    return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
   }
 
   /** Whether an Authorization value may open an account at all: a typo is known without a read. */

@@ -4,7 +4,7 @@ import { dayOf, hasCalled, type Usage } from "./usage.ts";
 
 /** What an account's requests of a day came to. */
 export interface DayTotal {
-  /** Never too low; too high by what other processes had leased and not handed out when the day ended. */
+  /** Never too low; too high by what was leased and not handed out when the day ended. */
   readonly admitted: number;
   /** At least. */
   readonly refused: number;

@@ -76,6 +76,7 @@ const LOCALHOST: readonly string[] = ["0.0.0.0", "::", "127.0.0.1"];
  * import { assertEquals } from "@std/assert";
  *
  * assertEquals(originOf({ hostname: "0.0.0.0", port: 8000 }), "http://localhost:8000");
+ * assertEquals(originOf({ hostname: "::", port: 8000 }), "http://localhost:8000");
  * assertEquals(originOf({ hostname: "::1", port: 8000 }), "http://[::1]:8000");
  * ```
  */

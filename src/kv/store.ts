@@ -30,7 +30,7 @@ export class Store {
   readonly maxChecks: number;
   /** Whether KV is on this machine, so that an operation waits for the disk at most. */
   readonly isLocal: boolean;
-  /** How long reads of rows take, and commits. */
+  /** How long reads of rows take, and commits of every kind, with what they wait for. */
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
   readonly #connection: Connection;

@@ -39,7 +39,7 @@ export class OtherProcesses {
     return (this.areAwaited || this.areActive) && performance.now() - this.#seenAt > ms;
   }
 
-  /** Whether at `now` (ms since the epoch) they still may give back places of a window, where this process holds none. */
+  /** Whether at `now` (ms since the epoch) they still may give back places of a window. This process may hold none. */
   mayGiveBack({ leased, leasedToday }: Usage, window: FullWindow, now: number): boolean {
     return now >= this.#lostUntil && (window === "day" ? leasedToday : leased) > 0;
   }

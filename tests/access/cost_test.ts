@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { accountKey, ACCOUNTS_VERSION, apiKeyKey } from "../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../src/accounts/api_key.ts";
 import { usageKey } from "../../src/accounts/usage.ts";
+import { pause } from "../../src/kv/retried.ts";
 import { type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
@@ -27,6 +28,35 @@ Deno.test("Gate costs one look and one commit a request at walking pace", async 
     assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
     assertEquals([service.reads, service.commits.length], [[LOOK], 1]);
   }
+});
+
+Deno.test("Gate lets the commit that a charge takes travel beside the look", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { apiKey } = await service.createAccount("free");
+  await call(service, apiKey, NOWHERE);
+  await time.advance(1_000);
+  service.disturbance = { read: () => pause(20), commit: slowly };
+  const before = time.now;
+
+  await time.until(call(service, apiKey, NOWHERE), 1_000);
+
+  assertEquals(time.now - before, 20);
+});
+
+Deno.test("Gate reads nothing of an account for requests with a key of it that has ended", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount();
+  const issued = await service.accounts.rotate(id, 1_000, service.now);
+  for (const key of [apiKey, issued?.apiKey ?? ""]) await call(service, key, NOWHERE);
+  await time.advance(1_000);
+  service.now += 2_000;
+  service.forget();
+
+  const reply = await call(service, apiKey, NOWHERE);
+
+  assertEquals([reply.limit, service.reads, service.commits.length], [60, [LOOK], 0]);
 });
 
 for (const requests of [1, 500]) {

@@ -8,6 +8,18 @@ import { Harness, NOON } from "../harness.ts";
 const DAY = 86_400_000;
 const MIDNIGHT = NOON + DAY / 2;
 
+Deno.test("createApp() tells what a day came to once it is over, without what it had leased ahead of need", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  service.now = MIDNIGHT - 1;
+  for (let count = 0; count < 30; count++) await call(service, key);
+  service.now = MIDNIGHT;
+
+  const days = await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
+
+  assertEquals(days.map(({ admitted }: { admitted: number }) => admitted), [1, 30]);
+});
+
 for (const [who, behind] of [["", 0], [" with a clock that is behind", 1_000]] as const) {
   Deno.test(`createApp() keeps what the day before came to when an operator${who} resets an account`, async () => {
     await using service = await Harness.open();

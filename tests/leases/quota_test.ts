@@ -41,6 +41,18 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
 });
 
+Deno.test("Quota.admit() refuses from memory what both windows refuse for the day, and nothing while a place is on its way back", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 2, day: 2 });
+  const { limits } = account;
+  const quota = new Quota(account, "1");
+  quota.update(account, "1", { ...UNUSED, minute: NOON, used: 2, usedToday: 2 }, "1");
+
+  assertEquals(quota.admit(NOON)?.refusal, "day");
+  quota.held.giveBack({ epoch: 0, minute: NOON, size: 3, left: 0, limits, takenAt: 0 });
+  assertEquals(quota.admit(NOON), undefined);
+});
+
 Deno.test("Quota.apply() leaves strikes alone that came after an account had changed", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 9, day: 99 });
