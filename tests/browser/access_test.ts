@@ -42,6 +42,11 @@ Deno.test("page marks in its contents where the reader is, and takes what is tri
     await page.locator("#contents").getByRole("link", { name }).click();
     await page.locator("#contents [aria-current]", { hasText: name }).waitFor();
   }
+  await page.goto(`${visitor.origin}/#error-gone`);
+  await page.locator("#contents [aria-current]", { hasText: "Errors" }).waitFor();
+  await page.goto("about:blank");
+  await page.goto(`${visitor.origin}/#health`);
+  await page.locator("#contents [aria-current]", { hasText: "Health" }).waitFor();
   await page.getByRole("link", { name: "Reference", exact: true }).click();
 
   const before = await page.evaluate(() => scrollY);

@@ -81,6 +81,8 @@ Deno.test("page keeps an address waiting whatever key is typed", async () => {
   await page.locator("#key-input").fill("as_test_");
 
   assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
+  await choose(page, "getHealth");
+  assertEquals(await page.locator("#send").textContent(), "Send");
 });
 
 Deno.test("page says that a key cannot be sent when it has a character that no header may have", async () => {
@@ -141,13 +143,18 @@ Deno.test("page asks before it gives up a key that is not copied, or closes the 
     "This closes your account for good. Go on?",
   ]);
   assertEquals([await page.locator("#key-input").inputValue(), sent], [key, 0]);
+  assert(!(await page.locator("#announcement").textContent())?.includes("Sending"));
 
   await page.locator("#key-copy").click();
   await page.locator("#key-copy", { hasText: "Copied" }).waitFor();
   await choose(page, "createAccount");
   assertMatch(await call(page), /^201/);
-  assertEquals(asked.length, 3);
   assert(await page.locator("#key-input").inputValue() !== key);
+  await page.locator("#answer-body").evaluate((body) => getSelection()?.selectAllChildren(body));
+  await page.keyboard.press("Control+C");
+  await page.locator("#send").click();
+  await page.locator("#console:not([aria-busy])").waitFor();
+  assertEquals(asked.length, 3);
 });
 
 Deno.test("page shows the limits of the key that calls, not of the address or of a key before", async () => {

@@ -1,6 +1,8 @@
 import { type ErrorCode, STATUS } from "../../http/error.ts";
 import { ERROR_HELP } from "../error_help.ts";
-import { COUNT } from "./schema.ts";
+import { COUNT, type Schema } from "./schema.ts";
+
+const TEXT: Schema = { type: "string" };
 
 /** Headers of responses. Those that are required come wherever a response names them. */
 export const HEADERS: Readonly<Record<string, object>> = {
@@ -16,28 +18,27 @@ export const HEADERS: Readonly<Record<string, object>> = {
     '"minute";r=59;t=21, "day";r=999;t=11541',
   ),
   "X-Request-Id": required("The client's own, if it is 1 to 64 visible characters", "5e5dd3e6-2b1c-7"),
-  "Retry-After": required("Seconds to wait", 21),
+  "Retry-After": required("Seconds to wait", 21, { ...COUNT, minimum: 1 }),
   "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
   "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
   "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
   "Link": optional("Related URLs (RFC 8288)", '</v1/openapi.json>; rel="service-desc"'),
-  "Location": required("URL of what was made", "https://pets.example/v1/pets/1", "uri"),
+  "Location": required("URL of what was made", "https://pets.example/v1/pets/1", { ...TEXT, format: "uri" }),
   "Content-Location": optional("The same: the body is what was made", "https://pets.example/v1/pets/1"),
   "Idempotency-Replayed": optional("That this is the first reply again", "true"),
   "Deprecation": optional("Since when the operation is deprecated, if it is (RFC 9745)", "@1764892800"),
   "Sunset": optional("When the operation ends, if it does (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
 
-function required(description: string, example: string | number, format?: string): object {
-  return { ...header(description, example, format), required: true };
+function required(description: string, example: string | number, schema?: Schema): object {
+  return { ...optional(description, example, schema), required: true };
 }
 
-function optional(description: string, example: string): object {
-  return header(description, example);
-}
-
-function header(description: string, example: string | number, format?: string): object {
-  const schema = typeof example === "number" ? COUNT : { type: "string", ...(format && { format }) };
+function optional(
+  description: string,
+  example: string | number,
+  schema: Schema = typeof example === "number" ? COUNT : TEXT,
+): object {
   return { description, schema, example };
 }
 
@@ -123,7 +124,7 @@ function successResponse(
   isLimited: boolean,
 ): object {
   const json = schema && { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
-  const content = json || (text && { [text]: { schema: { type: "string" } } });
+  const content = json || (text && { [text]: { schema: TEXT } });
   return { description, headers: headers(isLimited, special), ...(content && { content }) };
 }
 

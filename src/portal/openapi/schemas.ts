@@ -22,6 +22,7 @@ const petFields = {
   categoryId,
   status: { $ref: "#/components/schemas/PetStatus" },
 };
+
 /** The schemas of the document. Requests may have members that they do not name; responses have not. */
 export const SCHEMAS: Readonly<Record<string, Schema>> = {
   PetStatus: { type: "string", enum: PET_STATUSES, description: "Availability status" },

@@ -28,9 +28,10 @@ export function startConsole(base: string): void {
     return fieldsetOf(select.value).dataset.charged === "key";
   }
 
-  /** Who is charged: a key, or the address. */
+  /** Who is charged: a key, the address, or nobody. */
   function payer(): string {
-    return takesKey() && key.current() || "address";
+    const { charged = "" } = fieldsetOf(select.value).dataset;
+    return charged === "key" ? key.current() || "address" : charged;
   }
 
   function compose(placeholder: string): ConsoleRequest {

@@ -64,7 +64,6 @@ export function startForm(form: HTMLFormElement, act: () => Promise<void>): void
     event.preventDefault();
     if (form.hasAttribute("aria-busy")) return;
     form.setAttribute("aria-busy", "true");
-    say("Sending");
     await act().finally(() => form.removeAttribute("aria-busy"));
   });
 }

@@ -1,6 +1,7 @@
 // deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
 /// <reference lib="dom" />
 import { readProblem } from "./answer.ts";
+import { say } from "./dom.ts";
 import type { ConsoleRequest } from "./request.ts";
 
 /** What came of a request. */
@@ -24,6 +25,7 @@ export interface Exchange {
 /** Sends the request and reads all of the answer. */
 export async function exchange({ method, url, headers, body }: ConsoleRequest): Promise<Exchange> {
   const begun = performance.now();
+  say("Sending");
   try {
     const response = await fetch(url, {
       method,

@@ -38,11 +38,13 @@ export function startKey(base: string, onChange: () => void): Key {
     note.hidden = true;
     changed();
   });
-  const copied = (text: string) => void (text.trim() === uncopied && (uncopied = ""));
-  input.addEventListener(
-    "copy",
-    () => copied(input.value.slice(input.selectionStart ?? 0, input.selectionEnd ?? 0)),
-  );
+  const copied = (text: string) => void (text.includes(uncopied) && (uncopied = ""));
+  for (const event of ["copy", "cut"]) {
+    document.addEventListener(event, ({ target }) => {
+      const { selectionStart: start, selectionEnd: end } = input;
+      copied(target === input ? input.value.slice(start ?? 0, end ?? 0) : String(getSelection()));
+    });
+  }
   startCopyButton(copy, () => input.value, copied);
   addEventListener("beforeunload", (event) => {
     if (uncopied === "") return;
@@ -53,7 +55,8 @@ export function startKey(base: string, onChange: () => void): Key {
     current: () => input.value.trim(),
     adopt,
     mayGo: () =>
-      uncopied === "" || confirm("Your key is not copied, and is not shown again. Go on without it?"),
+      uncopied === "" || key.current() !== uncopied ||
+      confirm("Your key is not copied, and is not shown again. Go on without it?"),
   };
   startSignUp(base, key);
   return key;

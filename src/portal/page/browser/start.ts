@@ -41,10 +41,14 @@ export function startContents(): void {
     }
   }
 
-  addEventListener("scroll", mark, { passive: true });
-  addEventListener("hashchange", () => {
-    target = { id: location.hash.slice(1), scrollY };
+  function follow(): void {
+    const id = location.hash.slice(1);
+    target = { id: sections.some((section) => section.id === id) ? id : "", scrollY };
     mark();
-  });
-  mark();
+  }
+
+  addEventListener("scroll", mark, { passive: true });
+  addEventListener("hashchange", follow);
+  // By then the page has scrolled to where its address leads.
+  addEventListener("load", follow);
 }
