@@ -5,7 +5,7 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 const FIRST_BAN = 5 * MINUTE;
 const LONGEST_BAN = DAY;
-/** A window this far in the future is a mistake: a clock was ahead. */
+/** What is this far in the future, in ms, is a mistake: a clock was ahead. */
 const AHEAD = 5 * MINUTE;
 
 /** What an account has used, as its row tells. Times are ms since the epoch. */
@@ -71,7 +71,7 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 
 /**
  * The usage with both windows moved to `now`. Those that a clock had put far into the future are moved back with
- * their counts; should that minute or day come after all, they are counted on, and what was leased of them stays
+ * their counts, and bans that it had put there end; should that minute or day come after all, they are counted on, and what was leased of them stays
  * used.
  */
 export function roll(usage: Usage, now: number): Usage {
@@ -88,7 +88,7 @@ export function roll(usage: Usage, now: number): Usage {
     minute,
     movedFrom: isBack ? Math.max(usage.movedFrom, usage.minute) : usage.movedFrom,
     noLeasesUntil: Math.min(usage.noLeasesUntil, dayEnd({ minute })),
-    bannedUntil: Math.min(usage.bannedUntil, now + LONGEST_BAN),
+    bannedUntil: usage.bannedUntil > now + LONGEST_BAN + AHEAD ? 0 : usage.bannedUntil,
   };
 }
 

@@ -158,7 +158,7 @@ Deno.test("roll() opens the windows that have begun", () => {
   assertEquals(roll(before, MIDNIGHT + 1), { ...before, ...newDay });
 });
 
-Deno.test("roll() moves windows back with their counts that a clock had put far ahead", () => {
+Deno.test("roll() moves windows back with their counts, and ends bans, that a clock had put far ahead", () => {
   const before = {
     ...used,
     strikes: 3,
@@ -170,10 +170,16 @@ Deno.test("roll() moves windows back with their counts that a clock had put far 
   const [near, movedFrom] = [NOON - 5 * MINUTE - 1, far.minute];
 
   const unleased = { epoch: used.epoch + 1, leased: 0, leasedToday: 0 };
-  const moved = { ...unleased, minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: near + DAY };
+  const moved = { ...unleased, minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: 0 };
   assertEquals(roll(before, near), { ...before, ...moved });
-  const back = { ...unleased, minute: NOON, movedFrom, noLeasesUntil: MIDNIGHT, bannedUntil: NOON + DAY };
+  const back = { ...unleased, minute: NOON, movedFrom, noLeasesUntil: MIDNIGHT, bannedUntil: 0 };
   assertEquals(roll(far, NOON), { ...far, ...back });
+  // As long as bans may last, by a clock that is a little ahead.
+  const longest = NOON + MINUTE + DAY + 5 * MINUTE;
+  const bannedUntil = [longest, longest + 1].map((bannedUntil) =>
+    roll({ ...used, bannedUntil }, NOON + MINUTE).bannedUntil
+  );
+  assertEquals(bannedUntil, [longest, 0]);
 });
 
 Deno.test("roll() counts on in a minute or a day that a window was moved back from", () => {
