@@ -63,21 +63,22 @@ export class LineWriter {
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       if (this.#dropped > 0) this.#waiting.push(this.#notice(this.#dropped));
-      const bytes = ENCODER.encode(`${this.#waiting.join("\n")}\n`);
+      const lines = this.#waiting;
       this.#waiting = [];
       this.#characters = 0;
       this.#dropped = 0;
-      await this.#send(bytes);
+      await this.#send(lines);
     }
     this.#writing = undefined;
   }
 
   /** A log that nobody reads any more is no reason to fail. */
-  async #send(bytes: Uint8Array): Promise<void> {
+  async #send(lines: readonly string[]): Promise<void> {
+    const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
     try {
       for (let sent = 0; sent < bytes.length;) sent += await this.#output.write(bytes.subarray(sent));
     } catch {
-      return;
+      LOG_LINES_DROPPED.add(lines.length);
     }
   }
 }

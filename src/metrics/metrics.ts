@@ -43,6 +43,8 @@ export const KV_FAILURES: Counter = new Counter(
   ["operation"],
 );
 
+for (const operation of ["read", "write"]) KV_FAILURES.add(0, operation);
+
 export const KV_CONFLICTS: Counter = new Counter(
   "animal_store_kv_conflicts_total",
   "Commits refused because a row had changed.",
@@ -57,7 +59,7 @@ export const ROUND_SIZE: Histogram = new Histogram(
 
 export const LOG_LINES_DROPPED: Counter = new Counter(
   "animal_store_log_lines_dropped_total",
-  "Log lines dropped because their reader stalled.",
+  "Log lines that could not be written, for their reader stalled or the disk was full.",
 );
 
 /** Everything that is counted. */

@@ -73,7 +73,8 @@ Deno.test("write() drops lines while a million characters wait, and tells and co
   assertMatch(LOG_LINES_DROPPED.text(), / 989\n$/);
 });
 
-Deno.test("write() goes on with the next line where the output is broken", async () => {
+Deno.test("write() goes on with the next line where the output is broken, and counts what is lost", async () => {
+  const before = Number(LOG_LINES_DROPPED.text().split(" ").at(-1));
   const tried: string[] = [];
   const write = (bytes: Uint8Array) => {
     tried.push(new TextDecoder().decode(bytes));
@@ -87,4 +88,5 @@ Deno.test("write() goes on with the next line where the output is broken", async
   }
 
   assertEquals(tried, ["a\n", "b\n"]);
+  assertEquals(LOG_LINES_DROPPED.text().split(" ").at(-1), `${before + 2}\n`);
 });
