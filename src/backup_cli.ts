@@ -9,17 +9,18 @@ const BACKUP_HELP = `Usage: deno task backup FILE
 
 Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
 everything that was stored when the command began. It appears once it is complete and checked; what
-is cut short leaves nothing. Keep it as safe as the store itself. A relative path starts at the
-project's folder, wherever the command is typed.
+is cut short leaves nothing (kill -9 leaves a folder whose name ends with .unfinished). Keep it as
+safe as the store itself. A relative path starts at the project's folder, wherever the command is
+typed.
 
 ${EXIT_CODES}`;
 
 const RESTORE_HELP = `Usage: deno task restore FILE
 
-Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, and
-move the old store away with those of its -wal, -shm and -journal that exist. The store appears
-once it is complete and checked; what is cut short leaves nothing. A relative path starts at the
-project's folder, wherever the command is typed.
+Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, which
+would go on with the old store wherever that is, and move that away with those of its -wal, -shm
+and -journal that exist. The store appears once it is complete and checked; what is cut short leaves
+nothing. A relative path starts at the project's folder, wherever the command is typed.
 
 ${EXIT_CODES}`;
 

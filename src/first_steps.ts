@@ -5,8 +5,8 @@ import type { Store } from "./kv/store.ts";
 import { print } from "./stdio.ts";
 
 /**
- * Prints what is missing where nobody can get a key; outside production, on a store without any account, the commands
- * that make one and use it at `origin`.
+ * Prints what is missing where nobody can get a key; on a file without any account, that there is none and, outside
+ * production, the commands that make one and use it at `origin`.
  */
 export async function printFirstSteps(
   store: Store,
@@ -16,9 +16,10 @@ export async function printFirstSteps(
   if (onDeploy && !signUpIsOpen && operatorToken === undefined) {
     print("Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.");
   }
-  if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath) || environment === "production") return;
+  if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;
   const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
   if (account) return;
+  if (environment === "production") return print(`There is no account in ${kvPath}.`);
   const variables = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
   print(`
 There is no account yet. In another terminal, make one and list the animals:

@@ -14,7 +14,8 @@ const HELP = `Usage: deno task accounts COMMAND
                      make an account and print its API key on standard output, this once;
                      free unless told otherwise
   create - [--plan ...]
-                     make one for each name on standard input; prints NAME, a tab, and the key
+                     make one for each name on standard input; prints NAME, a tab, and the key. Cut
+                     short over HTTP it may have made some that were not printed: see accounts list
   list [--json]      every account: id, name, environment, plan, limits, state, requests today, last used
   show ID            one account and its usage, as JSON
   rotate ID [--grace 24h]

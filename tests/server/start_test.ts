@@ -60,7 +60,9 @@ Deno.test("server prints where it listens, and outside production the first step
   ]);
   const [, , command] = quoted.lines;
   assertEquals(command, `  KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`);
-  for (const { lines, port } of [inProduction, inMemory, later]) {
+  const there = `There is no account in ${store.kvPath}.`;
+  assertEquals(inProduction.lines.slice(1), [there]);
+  for (const { lines, port } of [inMemory, later]) {
     assertEquals(lines, [`Listening on http://localhost:${port}/`]);
   }
 });
