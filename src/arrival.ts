@@ -1,5 +1,6 @@
 import type { Admission } from "./access/gate.ts";
 import type { JsonBody } from "./http/body.ts";
+import { OutOfTime } from "./http/deadlines.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Match, type Route } from "./http/router.ts";
 
@@ -65,7 +66,14 @@ export function createArrivals(
       path,
       query,
       matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,
-      address: () => clientAddress(request, info),
+      address() {
+        try {
+          return clientAddress(request, info);
+        } catch (cause) {
+          // Deno tells of a connection until its request is answered: this one was given up.
+          throw new OutOfTime("The request was answered already", { cause });
+        }
+      },
       admission: undefined,
       body: undefined,
     };

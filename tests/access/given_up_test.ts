@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/kv/retried.ts";
 import type { Commit } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
@@ -34,6 +35,24 @@ for (
     assertEquals(service.commits.length - before, 0);
   });
 }
+
+Deno.test("createApp() logs nothing of a key that turns out to be wrong once it has said 503", async () => {
+  using time = new VirtualTime();
+  let isAnswered = false;
+  const clientAddress = () => {
+    if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
+    return "192.0.2.1";
+  };
+  await using service = new NotedService(time, new FakeKv(), { clientAddress });
+  service.disturbance = { read: () => pause(3_000) };
+
+  const asked = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
+  const { status } = await time.until(asked, 6_000);
+  isAnswered = true;
+  await time.advance(20_000);
+
+  assertEquals([status, service.errors], [503, []]);
+});
 
 Deno.test("createApp() does not try again to create what was refused once it has said 503", async () => {
   using time = new VirtualTime();
