@@ -2,7 +2,17 @@ import type { Decision, Window } from "../accounts/decision.ts";
 import type { Refusal } from "../accounts/usage.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
 import { type ErrorCode, problemResponse } from "../http/error.ts";
-import { ownOf, shared } from "../http/response.ts";
+import { isShared, shared } from "../http/response.ts";
+
+/** A response with the headers that stay until the minute ends. */
+interface Kept {
+  readonly policy: string;
+  readonly until: number;
+  readonly response: Response;
+}
+
+/** By shared response; other policies of the same minute go without. */
+const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
  * The response, or one of its own for a shared one, with the rate limit headers: X-RateLimit-*, which describe the
@@ -11,15 +21,32 @@ import { ownOf, shared } from "../http/response.ts";
  */
 export function withLimitHeaders(response: Response, decision: Decision): Response {
   const { minute, day, now } = decision;
-  const { limit, remaining, reset } = decisiveWindow(decision);
-  const dailyPolicy = day ? `, "day";q=${day.limit};w=86400` : "";
+  const window = decisiveWindow(decision);
+  const own = (isShared(response) ? cloneWithPolicy : setPolicy)(response, decision, window);
   const dailyLeft = day ? `, "day";r=${day.remaining};t=${secondsUntil(day, now)}` : "";
-  const own = ownOf(response);
-  own.headers.set("x-ratelimit-limit", `${limit}`);
-  own.headers.set("x-ratelimit-remaining", `${remaining}`);
-  own.headers.set("x-ratelimit-reset", `${Math.ceil(reset / 1000)}`);
-  own.headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${dailyPolicy}`);
+  own.headers.set("x-ratelimit-remaining", `${window.remaining}`);
   own.headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${dailyLeft}`);
+  return own;
+}
+
+/** Sets the headers that stay the same until the window ends. */
+function setPolicy(response: Response, { minute, day }: Decision, { limit, reset }: Window): Response {
+  const daily = day ? `, "day";q=${day.limit};w=86400` : "";
+  response.headers.set("x-ratelimit-limit", `${limit}`);
+  response.headers.set("x-ratelimit-reset", `${Math.ceil(reset / 1000)}`);
+  response.headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${daily}`);
+  return response;
+}
+
+function cloneWithPolicy(response: Response, decision: Decision, window: Window): Response {
+  const { minute, day, now } = decision;
+  const policy = `${window.limit} ${window.reset} ${minute.limit} ${day?.limit}`;
+  const kept = KEPT.get(response);
+  if (kept?.policy === policy) return kept.response.clone();
+  const own = setPolicy(response.clone(), decision, window);
+  if (kept === undefined || kept.until <= now) {
+    KEPT.set(response, { policy, until: minute.reset, response: own.clone() });
+  }
   return own;
 }
 
