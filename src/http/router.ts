@@ -104,16 +104,18 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
     const byMethod = own.flatMap((route) => methodsOf(route).map((method) => [method, route] as const));
     const path = { segments: pattern.split("/"), routes: new Map(byMethod), allow: allowValue(own) };
     paths.push(path);
-    if (!pattern.includes(":")) literal.set(pattern, { path, params: {} });
+    if (parametersIn(pattern) === 0) literal.set(pattern, { path, params: {} });
   }
 
+  const withParameters = paths.filter(({ segments }) => segments.some(isParameter));
   const longest = Math.max(...paths.map(({ segments }) => segments.length));
   const service: Match = { kind: "allow", path: "*", access: "public", allow: allowValue(routes) };
 
   return function match(method: string, path: string): Match {
     if (method === "OPTIONS" && path === ASTERISK) return service;
+    const candidates = path.includes("%") ? paths : withParameters;
     // Of a path that is too long, one segment too many is enough.
-    const found = literal.get(path) ?? find(paths, path.split("/", longest + 1).map(decode));
+    const found = literal.get(path) ?? find(candidates, path.split("/", longest + 1).map(decode));
     if (found === undefined) return NONE;
     const { path: { routes, allow }, params } = found;
     const route = routes.get(method);
@@ -124,7 +126,11 @@ export function createMatcher(routes: readonly Route[]): (method: string, path: 
 }
 
 function parametersIn(pattern: string): number {
-  return pattern.split(":").length - 1;
+  return pattern.split("/").filter(isParameter).length;
+}
+
+function isParameter(segment: string): boolean {
+  return segment.startsWith(":");
 }
 
 function methodsOf({ method }: Route): string[] {
@@ -143,7 +149,7 @@ function find(paths: readonly Path[], given: readonly (string | undefined)[]): F
     const params: Record<string, string> = {};
     const fits = segments.length === given.length && segments.every((expected, index) => {
       const segment = given[index];
-      if (!segment || !expected.startsWith(":")) return segment === expected;
+      if (!segment || !isParameter(expected)) return segment === expected;
       params[expected.slice(1)] = segment;
       return true;
     });
