@@ -54,6 +54,7 @@ export const UNUSED: Usage = {
 
 /** What a request was refused for: a window that is full, or a ban. */
 export type Refusal = FullWindow | "ban";
+/** A window that has room for no request. */
 export type FullWindow = "minute" | "day";
 
 /**
@@ -71,8 +72,8 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 
 /**
  * The usage with both windows moved to `now`. Those that a clock had put far into the future are moved back with
- * their counts, and bans that it had put there end; should that minute or day come after all, they are counted on, and what was leased of them stays
- * used.
+ * their counts, and bans that it had put there end; should that minute or day come after all, they are counted on,
+ * and what was leased of them stays used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;

@@ -28,7 +28,8 @@ const BUSY = 5_000;
  * Ascending numbers from 1 that several processes draw from one row. A process takes a range of them in the
  * commit that uses one: many for each request that had to wait for the last, so one alone where they are
  * wanted one by one. From a KV that is far away it takes the next range while numbers of the last are left; if
- * another process has drawn meanwhile, the use that it goes along with has to be tried again. What it does not use is lost with it.
+ * another process has drawn meanwhile, the use that it goes along with has to be tried again. What it does not
+ * use is lost with it.
  */
 export class Sequence {
   readonly #store: Store;

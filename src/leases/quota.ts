@@ -160,7 +160,10 @@ export class Quota {
     this.accountsVersion = accountsVersion;
   }
 
-  /** Fails those who wait. What was to be settled is settled later if it `isLeft`; else it may be settled, and is not again. */
+  /**
+   * Fails those who wait. What was to be settled is settled later if it `isLeft`; else it may be settled, and is not
+   * again.
+   */
   fail(error: unknown, isLeft = false): void {
     this.waiting.fail(error);
     this.#strikes.forget();
