@@ -56,7 +56,7 @@ export function createService(options: ServiceOptions): Service {
   const versions = new Versions(store, options.maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
-  const leases = new Leases({ ...options, accounts: accountsRow });
+  const leases = new Leases(options);
   const gate = new Gate({ ...options, versions, accounts: accountsRow, leases });
   const replies = new ReplyStore(store);
   const accounts = new AccountStore(store, accountsRow, environment);

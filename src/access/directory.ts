@@ -1,10 +1,10 @@
-import { type Account, accountKey, apiKeyKey, isOpenedBy } from "../accounts/account.ts";
+import { apiKeyKey, isOpenedBy } from "../accounts/account.ts";
+import { type AccountState, decodeState, stateKeys } from "../accounts/account_state.ts";
 import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
-import { decodeUsage, usageKey } from "../accounts/usage.ts";
 import { batched, tell, type Waiting } from "../batching/batcher.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
 import type { Watched } from "../caching/watched.ts";
-import { decodeJson, type Entry } from "../kv/row.ts";
+import { decodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { Quota } from "../leases/quota.ts";
 import { bearerToken } from "./bearer.ts";
@@ -115,18 +115,20 @@ export class Directory {
   async #loadQuotas(round: readonly Waiting<string, Quota | null>[]): Promise<void> {
     const accountsVersion = this.#accounts.version;
     const byId = [...Map.groupBy(round, ({ item }) => item)];
-    const entries = await this.#store.getMany(byId.flatMap(([id]) => [accountKey(id), usageKey(id)]));
-    byId.forEach(([id, waiting], index) => {
-      const [account, usage] = entries.slice(2 * index, 2 * index + 2);
-      tell(waiting, () => account && usage ? this.#keep(id, accountsVersion, account, usage) : null);
-    });
+    const entries = await this.#store.getMany(byId.flatMap(([id]) => stateKeys(id)));
+    byId.forEach(([, waiting], index) =>
+      tell(waiting, () => {
+        const state = decodeState(entries[2 * index], entries[2 * index + 1]);
+        return state && this.#keep(state, accountsVersion);
+      })
+    );
   }
 
-  #keep(id: string, accountsVersion: string, accountEntry: Entry, usageEntry: Entry): Quota {
-    const account = decodeJson<Account>(accountEntry);
-    const usage = decodeUsage(usageEntry);
-    const quota = this.#quotas.get(id) ?? new Quota(account, accountsVersion);
-    quota.update(account, accountsVersion, usage, usageEntry.versionstamp);
+  #keep(state: AccountState, accountsVersion: string): Quota {
+    const { id } = state.account;
+    const quota = this.#quotas.get(id) ?? new Quota(state);
+    quota.see(state);
+    quota.accountsVersion = accountsVersion;
     this.#quotas.set(id, quota);
     return quota;
   }

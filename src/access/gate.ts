@@ -1,5 +1,5 @@
 import type { Account } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_store.ts";
+import type { AccountState } from "../accounts/account_state.ts";
 import type { Decision } from "../accounts/decision.ts";
 import type { Usage } from "../accounts/usage.ts";
 import type { Versions } from "../batching/versions.ts";
@@ -104,11 +104,11 @@ export class Gate {
   }
 
   /** What an account has used, without places that this process has leased and not handed out. */
-  usedBy({ account, usage, versionstamp }: AccountState): Usage {
+  usedBy({ account, usage, usageVersionstamp }: AccountState): Usage {
     const quota = this.#directory.quotaOf(account.id);
     if (!quota?.isKnown) return usage;
     // While a commit is on its way the row may tell of leases that are not held yet.
-    const isNews = versionstamp > quota.versionstamp && !this.#leases.isBusy(quota);
+    const isNews = usageVersionstamp > quota.usageVersionstamp && !this.#leases.isBusy(quota);
     return quota.held.usageWithoutLeases(isNews ? usage : quota.usage);
   }
 

@@ -3,7 +3,7 @@ import { GroupCommit } from "../batching/group_commit.ts";
 import { seeVersion, touch, type Watched } from "../caching/watched.ts";
 import { type Build, certain, type Checks, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
+import { decodeJson, encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import {
   type Account,
@@ -14,20 +14,13 @@ import {
   IssueInDoubt,
   keyHashesOf,
 } from "./account.ts";
+import { type AccountState, decodeState, stateKeys } from "./account_state.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey, pastDay } from "./day_totals.ts";
-import { dayOf, decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
+import { dayOf, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** What an account is made of. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
-
-/** An account and what it has used. */
-export interface AccountState {
-  readonly account: Account;
-  readonly usage: Usage;
-  /** Of the row of usage. */
-  readonly versionstamp: string;
-}
 
 /**
  * Stores accounts and changes them. A change shows at the next request in every process. Every method throws
@@ -77,8 +70,8 @@ export class AccountStore {
 
   /** The account with this id and what it has used; null where there is none. */
   async find(id: string): Promise<AccountState | null> {
-    const [account, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
-    return account && usage ? stateIn(account, usage) : null;
+    const [account, usage] = await this.#store.getMany(stateKeys(id));
+    return decodeState(account, usage);
   }
 
   /** Every account, in the order of ids. */
@@ -86,8 +79,8 @@ export class AccountStore {
     for await (const accounts of this.#store.pages(accountKey(""), accountKey("~"))) {
       const usages = await this.#store.getMany(accounts.map(({ key }) => usageKey(String(key.at(-1)))));
       for (const [index, account] of accounts.entries()) {
-        const usage = usages[index];
-        if (usage) yield stateIn(account, usage);
+        const state = decodeState(account, usages[index]);
+        if (state) yield state;
       }
     }
   }
@@ -141,20 +134,22 @@ export class AccountStore {
     });
   }
 
-  /** Changes what an open account has used, as an operator may; resolves to what it was. Null where none has this id. */
+  /**
+   * Changes what an open account has used, as an operator may; resolves to what it was. Null where none has this id.
+   * Processes that hold something of the account notice, for the version of its row changes, too.
+   */
   changeUsage(id: string, change: (usage: Usage) => Usage): Promise<AccountState | null> {
     return retried(async () => {
-      const open = await this.#findOpen(id);
-      const entry = await this.#store.get(usageKey(id));
-      if (open === null || entry === null) return null;
-      const usage = decodeUsage(entry);
-      const after = change(usage);
-      const past = pastDay(usage, after);
+      const [account, usage] = await this.#store.getMany(stateKeys(id));
+      const state = decodeState(account, usage);
+      if (!account || !usage || state?.account.closedAt !== null) return null;
+      const after = change(state.usage);
+      const past = pastDay(state.usage, after);
       const { ok } = await this.#commit((operation) => {
-        operation.check(open.check, entry).set(entry.key, encodeUsage(after));
+        operation.check(account, usage).set(account.key, account.value).set(usage.key, encodeUsage(after));
         if (past) operation.set(dayTotalKey(past.day, id), encodeJson(past.total));
       });
-      return ok ? { account: open.account, usage, versionstamp: entry.versionstamp } : AGAIN;
+      return ok ? state : AGAIN;
     });
   }
 
@@ -164,15 +159,13 @@ export class AccountStore {
    */
   remove(id: string, condition: (state: AccountState) => boolean): Promise<boolean> {
     return retried(async () => {
-      const [entry, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
-      if (!entry || !usage) return false;
-      const state = stateIn(entry, usage);
-      if (!condition(state)) return false;
-      const { account } = state;
+      const [account, usage] = await this.#store.getMany(stateKeys(id));
+      const state = decodeState(account, usage);
+      if (!account || !usage || !state || !condition(state)) return false;
       const day = dayOf(state.usage.minute);
       const { ok } = await this.#commit((operation) => {
-        operation.check(entry, usage).delete(entry.key).delete(usage.key);
-        for (const hash of keyHashesOf(account)) operation.delete(apiKeyKey(hash));
+        operation.check(account, usage).delete(account.key).delete(usage.key);
+        for (const hash of keyHashesOf(state.account)) operation.delete(apiKeyKey(hash));
         for (let ago = 0; ago <= DAYS_KEPT; ago++) operation.delete(dayTotalKey(day - ago, id));
       });
       return ok || AGAIN;
@@ -194,10 +187,6 @@ export class AccountStore {
     if (result.ok) seeVersion(this.#accounts, result.versionstamp);
     return result;
   }
-}
-
-function stateIn(account: Entry, usage: Entry): AccountState {
-  return { account: decodeJson(account), usage: decodeUsage(usage), versionstamp: usage.versionstamp };
 }
 
 /** What is issued once its commit has applied; null if it was refused. */

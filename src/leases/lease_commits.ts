@@ -1,6 +1,6 @@
+import { decodeState, stateKeys } from "../accounts/account_state.ts";
 import { dayTotalKey } from "../accounts/day_totals.ts";
-import { decodeUsage, encodeUsage, usageKey } from "../accounts/usage.ts";
-import { seeVersion, type Watched } from "../caching/watched.ts";
+import { encodeUsage, usageKey } from "../accounts/usage.ts";
 import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
@@ -14,17 +14,15 @@ import type { UsagePlan } from "./usage_plan.ts";
 /** What leases stand on. */
 export interface LeasesOptions {
   readonly store: Store;
-  /** The row whose version changes with every account. */
-  readonly accounts: Watched;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
 }
 
-/** What a quota plans, and the version of its row that it was planned for. */
+/** What a quota plans, as long as its rows are as it knows them. */
 interface Planned {
   readonly quota: Quota;
-  readonly basis: string;
   readonly plan: UsagePlan;
+  readonly checks: readonly Deno.AtomicCheck[];
 }
 
 /** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
@@ -32,12 +30,10 @@ export class LeaseCommits {
   /** Whether nothing is leased for now: everything is being given back, as before a stop. */
   isSettling = false;
   readonly #store: Store;
-  readonly #accounts: Watched;
   readonly #clock: () => number;
 
-  constructor({ store, accounts, clock }: LeasesOptions) {
+  constructor({ store, clock }: LeasesOptions) {
     this.#store = store;
-    this.#accounts = accounts;
     this.#clock = clock;
   }
 
@@ -70,19 +66,18 @@ export class LeaseCommits {
     }
   }
 
-  /** Undefined where that was done; where it was not, the quotas whose row was not as they knew it. */
+  /** Undefined where that was done; where it was not, the quotas whose rows were not as they knew them. */
   async #attempt(quotas: readonly Quota[]): Promise<readonly Quota[] | undefined> {
     const unread = quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota)));
-    if (unread.length > 0) this.#see(unread, await this.#store.getMany(this.#keysOf(unread)));
+    if (unread.length > 0) this.#see(unread, await this.#store.getMany(keysOf(unread)));
     const now = this.#clock();
-    const { version } = this.#accounts;
     const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Planned => {
       const times = this.timesOf(quota);
-      const plan = quota.plan(version, now, this.isSettling ? { ...times, span: 0 } : times);
-      return { quota, basis: quota.versionstamp, plan };
+      const plan = quota.plan(now, this.isSettling ? { ...times, span: 0 } : times);
+      return { quota, plan, checks: checksOf(quota) };
     });
     const changes = plans.filter(({ plan }) => plan.isChange);
-    const result = changes.length > 0 ? await this.#change(changes, version) : undefined;
+    const result = changes.length > 0 ? await this.#change(changes) : undefined;
     if (result?.ok === false) return this.#see(changes.map(({ quota }) => quota), result.rows);
     for (const { quota, plan } of plans) {
       quota.apply(plan, plan.isChange ? result?.versionstamp : undefined, now, this.timesOf(quota));
@@ -90,33 +85,28 @@ export class LeaseCommits {
     return undefined;
   }
 
-  /** Makes all of the changes; none where a row, or the version of the accounts, is not as it was planned for. */
-  #change(changes: readonly Planned[], accountsVersion: string): Promise<CommitResult> {
+  /** Makes all of the changes; none where a row is not as it was planned for. */
+  #change(changes: readonly Planned[]): Promise<CommitResult> {
     ROUND_SIZE.observe(changes.length, "leases");
     return this.#store.commit((operation) => {
-      operation.check({ key: this.#accounts.key, versionstamp: accountsVersion || null });
-      for (const { quota, basis, plan: { usage, pastDay } } of changes) {
-        operation.check({ key: keyOf(quota), versionstamp: basis }).set(keyOf(quota), encodeUsage(usage));
-        if (pastDay) operation.set(dayTotalKey(pastDay.day, quota.account.id), encodeJson(pastDay.total));
+      for (const { quota: { account }, checks, plan: { usage, pastDay } } of changes) {
+        operation.check(...checks).set(usageKey(account.id), encodeUsage(usage));
+        if (pastDay) operation.set(dayTotalKey(pastDay.day, account.id), encodeJson(pastDay.total));
       }
-    }, this.#keysOf(changes.map(({ quota }) => quota)));
+    }, keysOf(changes.map(({ quota }) => quota)));
   }
 
-  #keysOf(quotas: readonly Quota[]): Deno.KvKey[] {
-    return [this.#accounts.key, ...quotas.map(keyOf)];
-  }
-
-  /**
-   * Shows quotas their rows, behind that of the accounts: one may be gone that was there under the version known so
-   * far. Returns the quotas whose row was not as they knew it.
-   */
-  #see(quotas: readonly Quota[], [accounts, ...rows]: readonly (Entry | null)[]): readonly Quota[] {
-    if (accounts) seeVersion(this.#accounts, accounts.versionstamp);
+  /** Shows quotas their rows. Returns those whose rows were not as they knew them. */
+  #see(quotas: readonly Quota[], rows: readonly (Entry | null)[]): readonly Quota[] {
     return quotas.filter((quota, index) => {
-      const row = rows[index];
-      if (row?.versionstamp === quota.versionstamp) return false;
+      const account = rows[2 * index];
+      const usage = rows[2 * index + 1];
+      const isKnown = account?.versionstamp === quota.accountVersionstamp &&
+        usage?.versionstamp === quota.usageVersionstamp;
+      if (isKnown) return false;
       try {
-        if (row) quota.see(decodeUsage(row), row.versionstamp);
+        const state = decodeState(account, usage);
+        if (state) quota.see(state);
         else quota.forget();
       } catch (error) {
         quota.fail(error);
@@ -126,6 +116,15 @@ export class LeaseCommits {
   }
 }
 
-function keyOf({ account }: Quota): Deno.KvKey {
-  return usageKey(account.id);
+/** That both of its rows are as it knows them. */
+function checksOf({ account, accountVersionstamp, usageVersionstamp }: Quota): Deno.AtomicCheck[] {
+  const [accountKey, usageKey] = stateKeys(account.id);
+  return [
+    { key: accountKey, versionstamp: accountVersionstamp },
+    { key: usageKey, versionstamp: usageVersionstamp },
+  ];
+}
+
+function keysOf(quotas: readonly Quota[]): Deno.KvKey[] {
+  return quotas.flatMap(({ account }) => stateKeys(account.id));
 }

@@ -9,16 +9,16 @@ import type { Quota } from "./quota.ts";
 const TICK = 50;
 /** Commits at a time to a KV that is far away. */
 const LANES = 12;
-/** Quotas that share a commit where KV is on another machine: with more of them it would stall. */
-const SMALL_COMMIT = 5;
-/** Far away, fewer still: a conflict over one of them costs all of them a round trip. */
+/** Quotas that share a commit to a KV that is far away: a conflict over one of them costs all of them a round trip. */
 const FAR_COMMIT = 2;
+/** What a commit checks of each of its quotas: the rows of the account and of its usage. */
+const CHECKS = 2;
 
 /**
  * Admits requests, exactly: places are counted in an account's row before they are used. A process takes some
  * more than wait for one, as the account's rate of late suggests, hands those out without a commit, and gives
- * back before long what is left. One commit takes places for several accounts, on condition that nothing has
- * changed that decides who they are and what they may.
+ * back before long what is left. One commit takes places for several accounts, on condition that neither they nor
+ * what they have used have changed.
  */
 export class Leases {
   readonly #commits: LeaseCommits;
@@ -105,12 +105,11 @@ export class Leases {
 
   /** How many quotas share a commit. */
   get #perCommit(): number {
-    if (this.#store.isLocal) return this.#store.maxChecks - 1;
-    return this.#store.commits.isFar ? FAR_COMMIT : SMALL_COMMIT;
+    return this.#store.commits.isFar ? FAR_COMMIT : Math.floor(this.#store.maxChecks / CHECKS);
   }
 
   #decideInCommit(quota: Quota): Promise<Decision | typeof AGAIN> {
-    const decided = quota.waiting.wait(quota.accountsVersion);
+    const decided = quota.waiting.wait(quota.accountVersionstamp);
     if (!quota.others.areAwaited) this.#enqueue(quota);
     return decided;
   }

@@ -1,4 +1,5 @@
 import type { Account } from "../accounts/account.ts";
+import type { AccountState } from "../accounts/account_state.ts";
 import { decide, type Decision } from "../accounts/decision.ts";
 import type { Limits } from "../accounts/plans.ts";
 import { type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
@@ -14,11 +15,13 @@ import { WaitingRequests } from "./waiting_requests.ts";
 /** What this process knows of an account and what it has used, and the places of it that it holds. */
 export class Quota {
   account: Account;
-  /** Version of the accounts that the account was read under. */
-  accountsVersion: string;
+  /** Version of the account's row. */
+  accountVersionstamp: string;
+  /** Version of the accounts that the account was read under; undefined where it has to be read again. */
+  accountsVersion: string | undefined;
   usage: Usage = UNUSED;
   /** Version of the row of usage; "" when that is not known. */
-  versionstamp = "";
+  usageVersionstamp = "";
   readonly held: HeldLeases = new HeldLeases();
   readonly waiting: WaitingRequests = new WaitingRequests();
   /** What is known of other processes that call for the account. */
@@ -29,14 +32,15 @@ export class Quota {
   /** With fewer places left than this, more are leased. */
   #low = 0;
 
-  constructor(account: Account, accountsVersion: string) {
-    this.account = account;
-    this.accountsVersion = accountsVersion;
+  constructor(state: AccountState) {
+    this.account = state.account;
+    this.accountVersionstamp = state.accountVersionstamp;
+    this.see(state);
   }
 
-  /** Whether the row's last version is known. */
+  /** Whether the last version of the row of usage is known. */
   get isKnown(): boolean {
-    return this.versionstamp !== "";
+    return this.usageVersionstamp !== "";
   }
 
   /** Whether there is something that is not in the row yet. */
@@ -90,15 +94,12 @@ export class Quota {
   }
 
   /**
-   * Gets ready for a commit under this version of the accounts, and plans it: ends leases that are due. Where the
-   * account was read under another version, it may have changed: who was recognized under that is turned away,
-   * nothing is leased, and strikes from before do not count.
+   * Gets ready for a commit, and plans it: turns those away who were recognized before the account changed, and ends
+   * leases that are due.
    */
-  plan(version: string, now: number, { span, life }: LeaseTimes): UsagePlan {
+  plan(now: number, { span, life }: LeaseTimes): UsagePlan {
     const { held, usage, account: { limits } } = this;
-    const isStale = this.accountsVersion !== version;
-    this.waiting.turnAway(version);
-    if (isStale) this.#strikes.forget();
+    this.waiting.turnAway(this.accountVersionstamp);
     const waiting = this.waiting.count;
     this.#pace.measure();
     // Those who wait came when nothing was left to hand out, and get of what has come since, too.
@@ -108,19 +109,19 @@ export class Quota {
       settled: held.ending,
       strikes: this.#strikes.plan(),
       waiting,
-      ahead: isStale ? 0 : Math.max(0, Math.floor(this.#pace.within(span)) - held.left),
+      ahead: Math.max(0, Math.floor(this.#pace.within(span)) - held.left),
       others: this.others,
     }, now);
   }
 
-  /** Takes over the plan, and the version of the row if that was changed; answers those who waited. */
+  /** Takes over the plan, and the version of the row of usage if that was changed; answers those who waited. */
   apply(plan: UsagePlan, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
     const { settled, usage, limits, granted, refusals, ahead } = plan;
     // A later version may have been seen while this one was on its way.
-    if (versionstamp !== undefined && versionstamp > this.versionstamp) {
+    if (versionstamp !== undefined && versionstamp > this.usageVersionstamp) {
       if (usage.bannedUntil > this.usage.bannedUntil) BANS.add(1);
       this.usage = usage;
-      this.versionstamp = versionstamp;
+      this.usageVersionstamp = versionstamp;
       this.others.seeRow(false);
     }
     const { epoch, minute } = usage;
@@ -143,21 +144,18 @@ export class Quota {
     if (this.waiting.count === 0) this.others.stopAwaiting();
   }
 
-  /** Takes note of the row, which another process has written if its version is a later one. */
-  see(usage: Usage, versionstamp: string): void {
-    if (versionstamp <= this.versionstamp) return;
+  /** Takes note of both rows as they were read; strikes from before the account changed do not count. */
+  see({ account, accountVersionstamp, usage, usageVersionstamp }: AccountState): void {
+    if (accountVersionstamp > this.accountVersionstamp) {
+      this.account = account;
+      this.accountVersionstamp = accountVersionstamp;
+      this.#strikes.forget();
+    }
+    if (usageVersionstamp <= this.usageVersionstamp) return;
     this.others.seeRow(this.isKnown);
     if (usage.minute !== this.usage.minute || usage.epoch !== this.usage.epoch) this.#strikes.forget();
     this.usage = usage;
-    this.versionstamp = versionstamp;
-  }
-
-  /** Takes note of the account's rows as they were read; strikes from before it changed do not count. */
-  update(account: Account, accountsVersion: string, usage: Usage, versionstamp: string): void {
-    this.see(usage, versionstamp);
-    if (accountsVersion !== this.accountsVersion) this.#strikes.forget();
-    this.account = account;
-    this.accountsVersion = accountsVersion;
+    this.usageVersionstamp = usageVersionstamp;
   }
 
   /**
@@ -170,7 +168,7 @@ export class Quota {
     if (isLeft) this.held.postpone();
     else this.held.replace(this.held.ending, undefined);
     this.others.stopAwaiting();
-    this.versionstamp = "";
+    this.usageVersionstamp = "";
   }
 
   /** Holds nothing any more: the account is gone. */
@@ -178,6 +176,7 @@ export class Quota {
     this.waiting.turnAway();
     this.held.endAll();
     this.fail(undefined);
+    this.accountsVersion = undefined;
   }
 
   /** Why a request is refused, where only time or an operator can change that. */

@@ -3,8 +3,8 @@ import type { Refusal } from "../accounts/usage.ts";
 import { AGAIN } from "../kv/retried.ts";
 
 interface WaitingRequest extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {
-  /** Version of the accounts that its key was recognized under. */
-  readonly accountsVersion: string;
+  /** Version of the account's row that its key was recognized under. */
+  readonly versionstamp: string;
 }
 
 /**
@@ -19,9 +19,9 @@ export class WaitingRequests {
     return this.#waiting.length;
   }
 
-  /** Resolves to what the next commit decides on a request that was recognized under this version of the accounts. */
-  wait(accountsVersion: string): Promise<Decision | typeof AGAIN> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, accountsVersion }));
+  /** Resolves to what the next commit decides on a request that was recognized under this version of its account. */
+  wait(versionstamp: string): Promise<Decision | typeof AGAIN> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, versionstamp }));
   }
 
   /** Admits the first `granted`, who leave `left` places behind them, and refuses the next. */
@@ -39,11 +39,11 @@ export class WaitingRequests {
     );
   }
 
-  /** Has them decided on anew, but for those recognized under this version of the accounts, if one is given. */
-  turnAway(version?: string): void {
+  /** Has them decided on anew, but for those recognized under this version of their account, if one is given. */
+  turnAway(current?: string): void {
     const waiting = this.#waiting;
-    this.#waiting = waiting.filter(({ accountsVersion }) => accountsVersion === version);
-    for (const { accountsVersion, resolve } of waiting) if (accountsVersion !== version) resolve(AGAIN);
+    this.#waiting = waiting.filter(({ versionstamp }) => versionstamp === current);
+    for (const { versionstamp, resolve } of waiting) if (versionstamp !== current) resolve(AGAIN);
   }
 
   /** Fails them. */

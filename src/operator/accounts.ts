@@ -1,5 +1,6 @@
 import { type Issued, IssueInDoubt } from "../accounts/account.ts";
-import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
+import type { AccountState } from "../accounts/account_state.ts";
+import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
 import { pardon, reset } from "../accounts/usage.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";

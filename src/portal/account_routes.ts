@@ -1,7 +1,8 @@
 import { bearerToken, invalidApiKey } from "../access/bearer.ts";
 import type { Gate } from "../access/gate.ts";
 import { previousKeyExpiry } from "../accounts/account.ts";
-import type { AccountState, AccountStore } from "../accounts/account_store.ts";
+import type { AccountState } from "../accounts/account_state.ts";
+import type { AccountStore } from "../accounts/account_store.ts";
 import { hashApiKey } from "../accounts/api_key.ts";
 import { DAYS_KEPT, readDayTotals } from "../accounts/day_totals.ts";
 import { dayEnd, dayOf, minuteEnd, roll } from "../accounts/usage.ts";

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Account, Issued } from "../../src/accounts/account.ts";
-import type { AccountState, AccountStore } from "../../src/accounts/account_store.ts";
+import type { AccountState } from "../../src/accounts/account_state.ts";
+import type { AccountStore } from "../../src/accounts/account_store.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { pardon, reset } from "../../src/accounts/usage.ts";
 import { Harness, NOON } from "../harness.ts";
@@ -112,6 +113,28 @@ Deno.test("createApp() charges a request again while its account changes meanwhi
 
   assertEquals([given.status, given.code], [503, "store_unavailable"]);
   assertEquals((await time.until(call(service, apiKey), 1_000)).remaining, 998);
+});
+
+Deno.test("createApp() charges an account by one commit, while another account changes", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { apiKey } = await service.createAccount();
+  const { account: { id } } = await service.createAccount();
+  await time.until(call(service, apiKey), 1_000);
+  await time.advance(60_000);
+  service.now += 60_000;
+  service.disturbance = {
+    commit: async (commit) => {
+      await other.accounts.change(id, { name: "changed" });
+      return await carryOut(commit);
+    },
+  };
+  service.forget();
+
+  assertEquals((await time.until(call(service, apiKey), 1_000)).status, 200);
+  assertEquals(service.commits.length, 1);
 });
 
 /** Has the replies of commits wait, once they have applied, until they are let go. */

@@ -1,6 +1,4 @@
-import { assertEquals } from "@std/assert";
-import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Versions } from "../../src/batching/versions.ts";
+import { assert, assertEquals } from "@std/assert";
 import { AGAIN } from "../../src/kv/retried.ts";
 import { LeaseCommits } from "../../src/leases/lease_commits.ts";
 import { Quota } from "../../src/leases/quota.ts";
@@ -12,15 +10,14 @@ import { VirtualTime } from "../virtual_time.ts";
 Deno.test("LeaseCommits.commit() counts for every quota of an account that was forgotten while it was active", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 10, day: 100 });
-  const versions = new Versions(service.store);
-  const accounts = versions.watch(ACCOUNTS_VERSION);
-  await versions.look();
-  const commits = new LeaseCommits({ store: service.store, accounts, clock: () => service.now });
-  const quotas = [new Quota(account, accounts.version), new Quota(account, accounts.version)];
+  const state = await service.accounts.find(account.id);
+  assert(state);
+  const commits = new LeaseCommits({ store: service.store, clock: () => service.now });
+  const quotas = [new Quota(state), new Quota(state)];
   const admitted: boolean[] = [];
 
   for (let round = 0; round < 8; round++) {
-    const decisions = quotas.map(({ waiting }) => waiting.wait(accounts.version));
+    const decisions = quotas.map(({ waiting }) => waiting.wait(state.accountVersionstamp));
     const aside = await commits.commit(quotas);
     assertEquals(aside.length, 1);
     await Promise.all(quotas.map((quota) => commits.commit([quota])));
@@ -37,16 +34,14 @@ Deno.test("LeaseCommits.commit() is done at once where every quota is in a confl
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv());
   const issued = [await service.createAccount("free"), await service.createAccount("free")];
-  const versions = new Versions(service.store);
-  const accounts = versions.watch(ACCOUNTS_VERSION);
-  await versions.look();
-  const commits = new LeaseCommits({ store: service.store, accounts, clock: () => service.now });
-  const quotas = issued.map(({ account }) => new Quota(account, accounts.version));
+  const commits = new LeaseCommits({ store: service.store, clock: () => service.now });
+  const states = await Promise.all(issued.map(({ account }) => service.accounts.find(account.id)));
+  const quotas = states.filter((state) => state !== null).map((state) => new Quota(state));
   await commits.commit(quotas);
   for (const { account } of issued) {
     await service.accounts.changeUsage(account.id, (usage) => ({ ...usage, used: 1, usedToday: 1 }));
   }
-  const decisions = quotas.map(({ waiting }) => waiting.wait(accounts.version));
+  const decisions = quotas.map((quota) => quota.waiting.wait(quota.accountVersionstamp));
 
   const aside = await time.until(commits.commit(quotas), 100);
 

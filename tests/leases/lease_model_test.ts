@@ -99,7 +99,7 @@ class Process {
     const store = new Store(new Connection([kv.connect(this.wire)]), { maxChecks: 10, clock });
     const versions = new Versions(store);
     const accounts = versions.watch(ACCOUNTS_VERSION);
-    this.leases = new Leases({ store, accounts, clock });
+    this.leases = new Leases({ store, clock });
     this.gate = new Gate({ store, versions, accounts, environment: "staging", leases: this.leases });
     this.clock = clock;
   }

@@ -1,20 +1,26 @@
-import { assert, assertEquals, assertGreater } from "@std/assert";
-import { pardon, roll, UNUSED } from "../../src/accounts/usage.ts";
+import { assert, assertEquals, assertGreater, assertNotEquals } from "@std/assert";
+import type { Account } from "../../src/accounts/account.ts";
+import type { AccountState } from "../../src/accounts/account_state.ts";
+import { pardon, roll, UNUSED, type Usage } from "../../src/accounts/usage.ts";
 import { AGAIN } from "../../src/kv/retried.ts";
 import { leaseTimes } from "../../src/leases/held_leases.ts";
 import { Quota } from "../../src/leases/quota.ts";
 import { Harness, NOON } from "../harness.ts";
 
+/** What the rows of an account tell, both of this version. */
+function stateOf(account: Account, usage: Usage, version = "1"): AccountState {
+  return { account, accountVersionstamp: version, usage, usageVersionstamp: version };
+}
+
 Deno.test("Quota.apply() takes over no version of the row that is older than the one seen: an unban stays", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 99 });
   const times = leaseTimes(0, false);
-  const quota = new Quota(account, "1");
-  quota.update(account, "1", roll(UNUSED, NOON), "1");
+  const quota = new Quota(stateOf(account, roll(UNUSED, NOON)));
   const replies = Array.from({ length: 5 }, () => quota.waiting.wait("1"));
-  const plan = quota.plan("1", NOON, times);
+  const plan = quota.plan(NOON, times);
 
-  quota.update(account, "2", pardon(plan.usage), "3");
+  quota.see(stateOf(account, pardon(plan.usage), "3"));
   quota.apply(plan, "2", NOON, times);
 
   assertEquals(plan.usage.bannedUntil > NOON, true);
@@ -28,12 +34,11 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 99 });
   const times = leaseTimes(0, false);
-  const quota = new Quota(account, "1");
-  quota.update(account, "1", roll(UNUSED, NOON), "1");
+  const quota = new Quota(stateOf(account, roll(UNUSED, NOON)));
   const reply = quota.waiting.wait("1");
-  const plan = quota.plan("1", NOON, times);
+  const plan = quota.plan(NOON, times);
 
-  quota.update({ ...account, limits: { minute: 60, day: 1_000 } }, "2", { ...plan.usage, used: 2 }, "3");
+  quota.see(stateOf({ ...account, limits: { minute: 60, day: 1_000 } }, { ...plan.usage, used: 2 }, "3"));
   quota.apply(plan, "2", NOON, times);
 
   const decision = await reply;
@@ -45,8 +50,7 @@ Deno.test("Quota.admit() refuses from memory what both windows refuse for the da
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 2 });
   const { limits } = account;
-  const quota = new Quota(account, "1");
-  quota.update(account, "1", { ...UNUSED, minute: NOON, used: 2, usedToday: 2 }, "1");
+  const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON, used: 2, usedToday: 2 }));
 
   assertEquals(quota.admit(NOON)?.refusal, "day");
   quota.held.giveBack({ epoch: 0, minute: NOON, size: 3, left: 0, limits, takenAt: 0 });
@@ -57,49 +61,50 @@ Deno.test("Quota.apply() leaves strikes alone that came after an account had cha
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 9, day: 99 });
   const times = leaseTimes(0, false);
-  const quota = new Quota(account, "1");
-  quota.update(account, "1", { ...UNUSED, minute: NOON, used: 9, usedToday: 9 }, "1");
+  const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON, used: 9, usedToday: 9 }));
   const refuse = (count: number) => Array.from({ length: count }, () => quota.admit(NOON));
   refuse(3);
-  const plan = quota.plan("1", NOON, times);
+  const plan = quota.plan(NOON, times);
 
-  quota.update(account, "2", plan.usage, "2");
+  quota.see(stateOf(account, plan.usage, "2"));
   refuse(2);
   quota.apply(plan, "2", NOON, times);
 
-  assertEquals(quota.plan("2", NOON, times).usage.strikes, 3 + 2);
+  assertEquals(quota.plan(NOON, times).usage.strikes, 3 + 2);
 });
 
 Deno.test.each(
-  [["keeps", {}, 3], ["forgets", { minute: NOON + 60_000 }, 0], ["forgets", { epoch: 1 }, 0]] as const,
+  [
+    ["keeps", {}, "1", 3],
+    ["forgets", { minute: NOON + 60_000 }, "1", 0],
+    ["forgets", { epoch: 1 }, "1", 0],
+    ["forgets", {}, "2", 0],
+  ] as const,
 )(
-  "Quota.see() %s strikes that are not written yet when the row it is shown differs by %j",
-  async (_, change, strikes) => {
+  "Quota.see() %s strikes that are not written yet when usage differs by %j, in version %s of the account",
+  async (_, change, accountVersionstamp, strikes) => {
     await using service = await Harness.open();
     const { account } = await service.createAccount({ minute: 9, day: 99 });
     const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
-    const quota = new Quota(account, "1");
-    quota.update(account, "1", usage, "1");
+    const quota = new Quota(stateOf(account, usage));
     for (let count = 0; count < 3; count++) quota.admit(NOON);
 
-    quota.see({ ...usage, ...change }, "2");
+    quota.see({ ...stateOf(account, { ...usage, ...change }, "2"), accountVersionstamp });
 
-    assertEquals(quota.plan("1", NOON, leaseTimes(0, false)).usage.strikes, strikes);
+    assertEquals(quota.plan(NOON, leaseTimes(0, false)).usage.strikes, strikes);
   },
 );
 
-Deno.test("Quota.plan() leases what the pace asks for, but nothing where the account may have changed", async () => {
+Deno.test("Quota.plan() leases what the pace asks for", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 1_000, day: 9_000 });
   const times = leaseTimes(0, false);
-  const quota = new Quota(account, "1");
-  quota.update(account, "1", { ...UNUSED, minute: NOON }, "1");
-  quota.apply(quota.plan("1", NOON, times), undefined, NOON, times);
+  const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON }));
+  quota.apply(quota.plan(NOON, times), undefined, NOON, times);
   const lease = { ...UNUSED, limits: account.limits, minute: NOON, size: 500, left: 500, takenAt: Infinity };
   for (let count = 0; count < 100; count++) quota.take(lease, NOON);
 
-  assertEquals(quota.plan("2", NOON, times).ahead, 0);
-  assertGreater(quota.plan("1", NOON, times).ahead, 0);
+  assertGreater(quota.plan(NOON, times).ahead, 0);
 });
 
 Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
@@ -107,13 +112,30 @@ Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
   const { account } = await service.createAccount({ minute: 9, day: 99 });
   const times = leaseTimes(0, false);
   const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
-  const quota = new Quota(account, "1");
-  quota.update(account, "1", usage, "1");
+  const quota = new Quota(stateOf(account, usage));
   for (let count = 0; count < 3; count++) quota.admit(NOON);
-  quota.plan("1", NOON, times);
+  quota.plan(NOON, times);
 
   quota.fail(new Error());
-  quota.see({ ...usage, strikes: 3 }, "2");
+  quota.see({ ...stateOf(account, { ...usage, strikes: 3 }), usageVersionstamp: "2" });
 
-  assertEquals(quota.plan("1", NOON, times).usage.strikes, 3);
+  assertEquals(quota.plan(NOON, times).usage.strikes, 3);
+});
+
+Deno.test("Quota.plan() turns away who was recognized before the account changed, and nobody else", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 9, day: 99 });
+  const times = leaseTimes(0, false);
+  const usage = { ...UNUSED, minute: NOON };
+  const quota = new Quota(stateOf(account, usage));
+  const earlier = quota.waiting.wait(quota.accountVersionstamp);
+  quota.see(stateOf(account, usage, "2"));
+  const later = quota.waiting.wait(quota.accountVersionstamp);
+
+  const plan = quota.plan(NOON, times);
+  quota.apply(plan, "3", NOON, times);
+
+  assertEquals(plan.granted, 1);
+  assertEquals(await earlier, AGAIN);
+  assertNotEquals(await later, AGAIN);
 });

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { AccountState } from "../../src/accounts/account_store.ts";
+import type { AccountState } from "../../src/accounts/account_state.ts";
 import { sweepCounts, sweepSignUps } from "../../src/portal/sign_up.ts";
 import { call, OtherProcess } from "../access/replies.ts";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
