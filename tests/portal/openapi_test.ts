@@ -93,7 +93,7 @@ Deno.test("openApiDocument() has the parameters of queries and the members of bo
     const { apiKey: key } = await service.createAccount();
     const made = await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 1 } });
     const { id } = await made.json();
-    const target = `${method.toUpperCase()} /v1${path.replace("{petId}", id)}${query}`;
+    const target = `${method} ${path.replace("{petId}", id)}${query}`;
     const example = body && SCHEMAS[body]?.examples?.[0];
     return await service.fetch(target, { key, ...(body ? { json: { ...Object(example), ...member } } : {}) });
   };
@@ -190,10 +190,8 @@ Deno.test("openApiDocument() gives every operation the answers that it succeeds 
   await check("PUT /v1/pets");
   await check("DELETE /v1/account");
 
-  const successes = OPERATIONS.flatMap(({ method, path, isOutsideBase, successes }) =>
-    successes.map(({ status }) =>
-      `${method.toUpperCase()} ${isOutsideBase ? "" : "/v1"}${path.replace("{petId}", "1")} ${status}`
-    )
+  const successes = OPERATIONS.flatMap(({ method, path, successes }) =>
+    successes.map(({ status }) => `${method} ${path.replace("{petId}", "1")} ${status}`)
   );
   assertEquals(successes.filter((success) => !replies.has(success)), []);
 });

@@ -8,6 +8,7 @@ import { SCHEMAS } from "./schemas.ts";
 /** Every operation, in the order in which a reader meets them. */
 export const OPERATIONS: readonly Operation[] = [...PET_OPERATIONS, ...ACCOUNT_OPERATIONS];
 
+const BASE_PATH = "/v1";
 const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
 const BY_CHARGE: Readonly<Record<Operation["charged"], readonly ErrorCode[]>> = {
   key: ["missing_api_key", "invalid_api_key", "rate_limit_minute", "rate_limit_day", "key_banned"],
@@ -38,7 +39,7 @@ export function openApiDocument(base: string): object {
       description: DESCRIPTION,
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: `${base}/v1` }],
+    servers: [{ url: base + BASE_PATH }],
     security: [{ apiKey: [] }],
     tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({
       name,
@@ -70,11 +71,14 @@ that is refused more often within a minute than its minute allows is banned for 
 long for each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods
 that do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
 
+/** Those below the server's URL are written without its path. */
 function paths(base: string): object {
   const byPath = Map.groupBy(OPERATIONS, ({ path }) => path);
-  return Object.fromEntries([...byPath].map(([path, operations]) => [path, {
-    ...(operations.some(({ isOutsideBase }) => isOutsideBase) ? { servers: [{ url: base || "/" }] } : {}),
-    ...Object.fromEntries(operations.map((operation) => [operation.method, operationObject(operation)])),
+  return Object.fromEntries([...byPath].map(([path, operations]) => [path.replace(BASE_PATH, ""), {
+    ...(operations.every(isBelowBase) ? {} : { servers: [{ url: base || "/" }] }),
+    ...Object.fromEntries(
+      operations.map((operation) => [operation.method.toLowerCase(), operationObject(operation)]),
+    ),
   }]));
 }
 
@@ -86,7 +90,6 @@ function operationObject(operation: Operation): object {
     description = "",
     deprecated,
     isExtension,
-    isOutsideBase,
     charged,
     parameters,
     body,
@@ -100,8 +103,13 @@ function operationObject(operation: Operation): object {
     ...(charged === "key" ? {} : { security: [] }),
     ...(parameters && { parameters }),
     ...(body && { requestBody: requestBody(body, operation) }),
-    responses: responses(operation.successes, errorsOf(operation), !isOutsideBase),
+    responses: responses(operation.successes, errorsOf(operation), isBelowBase(operation)),
   };
+}
+
+/** Whether its path is below the server's, where responses tell of limits. */
+function isBelowBase({ path }: Operation): boolean {
+  return path.startsWith(BASE_PATH);
 }
 
 /** Every error that an operation may answer with. */
@@ -112,7 +120,7 @@ export function errorsOf({ charged, body, errors = [] }: Operation): readonly Er
 function errorResponses(): object {
   const all = OPERATIONS.flatMap((operation) =>
     [...Map.groupBy(errorsOf(operation), (code) => STATUS[code]).values()]
-      .map((codes) => ({ codes, isLimited: !operation.isOutsideBase }))
+      .map((codes) => ({ codes, isLimited: isBelowBase(operation) }))
   );
   return Object.fromEntries(all.map((response) => [errorName(response), errorResponse(response)]));
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../../http/error.ts";
+import type { Route } from "../../http/router.ts";
 import type { Success } from "./responses.ts";
 import type { Schema } from "./schema.ts";
 
@@ -12,10 +13,11 @@ export interface Parameter {
   readonly example?: number;
 }
 
-/** An operation as it is described. Paths below the base path are written without it. */
+/** An operation as it is described. */
 export interface Operation {
   readonly id: string;
-  readonly method: "get" | "post" | "patch" | "delete";
+  readonly method: Route["method"];
+  /** With parameters in braces. */
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
@@ -25,8 +27,6 @@ export interface Operation {
   readonly isExtension?: true;
   /** Who is charged: the key, the address, or nobody. */
   readonly charged: "key" | "address" | "nobody";
-  /** Its path does not begin with the base path. */
-  readonly isOutsideBase?: true;
   readonly parameters?: readonly Parameter[];
   /** Name of the schema of its body. */
   readonly body?: string;

@@ -37,8 +37,8 @@ const REPLAYABLE: readonly string[] = ["Idempotency-Replayed"];
 export const PET_OPERATIONS: readonly Operation[] = [
   {
     id: "listPets",
-    method: "get",
-    path: "/pets",
+    method: "GET",
+    path: "/v1/pets",
     tag: "Animals",
     summary: "List animals",
     description:
@@ -78,8 +78,8 @@ export const PET_OPERATIONS: readonly Operation[] = [
   },
   {
     id: "createPet",
-    method: "post",
-    path: "/pets",
+    method: "POST",
+    path: "/v1/pets",
     tag: "Animals",
     summary: "Add an animal",
     charged: "key",
@@ -95,8 +95,8 @@ export const PET_OPERATIONS: readonly Operation[] = [
   },
   {
     id: "getPet",
-    method: "get",
-    path: "/pets/{petId}",
+    method: "GET",
+    path: "/v1/pets/{petId}",
     tag: "Animals",
     summary: "Get an animal",
     description: "To be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead.",
@@ -116,8 +116,8 @@ export const PET_OPERATIONS: readonly Operation[] = [
   },
   {
     id: "updatePet",
-    method: "patch",
-    path: "/pets/{petId}",
+    method: "PATCH",
+    path: "/v1/pets/{petId}",
     tag: "Animals",
     summary: "Change an animal",
     description: "Only the account that added it may. A body without any known member changes nothing.",
@@ -131,8 +131,8 @@ export const PET_OPERATIONS: readonly Operation[] = [
   },
   {
     id: "deletePet",
-    method: "delete",
-    path: "/pets/{petId}",
+    method: "DELETE",
+    path: "/v1/pets/{petId}",
     tag: "Animals",
     summary: "Remove an animal",
     description: "Only the account that added it may. Its id is never used again.",
@@ -144,8 +144,8 @@ export const PET_OPERATIONS: readonly Operation[] = [
   },
   {
     id: "createMessage",
-    method: "post",
-    path: "/messages",
+    method: "POST",
+    path: "/v1/messages",
     tag: "Messages",
     summary: "Queue a message",
     charged: "key",

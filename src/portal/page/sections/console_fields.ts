@@ -1,24 +1,24 @@
 import type { Operation } from "../../openapi/operation.ts";
 import { attributes, type Html, html } from "../html.ts";
-import { bodyTypeOf, type Input, inputsOf, pathOf } from "./parts.ts";
+import { bodyTypeOf, type Input, inputsOf } from "./parts.ts";
 
 /** An operation to choose. */
-export function option(operation: Operation): Html {
-  const name = `${operation.method.toUpperCase()} ${pathOf(operation)}`;
-  const choice = attributes({ value: operation.id, label: `${name}: ${operation.summary}` });
+export function option({ id, method, path, summary }: Operation): Html {
+  const name = `${method} ${path}`;
+  const choice = attributes({ value: id, label: `${name}: ${summary}` });
   return html`<option${choice}>${name}</option>`;
 }
 
 /** The fields of an operation, of which the console shows those of the chosen one; at first, of the first. */
 export function fields(operation: Operation, index: number): Html {
-  const { id, method, charged, summary } = operation;
+  const { id, method, path, charged, summary } = operation;
   const inputs = inputsOf(operation);
   const aside = inputs.filter(isAside);
   const fieldset = attributes({
     "id": `fields-${id}`,
     "class": "fields",
-    "data-method": method.toUpperCase(),
-    "data-path": pathOf(operation),
+    "data-method": method,
+    "data-path": path,
     "data-body-type": bodyTypeOf(operation),
     "data-charged": charged,
     "hidden": index > 0,

@@ -47,11 +47,6 @@ function resolve(schema: Schema): Schema {
   return { ...SCHEMAS[$ref.split("/").at(-1) ?? ""], ...own };
 }
 
-/** The operation's path, from the root of the service. */
-export function pathOf({ path, isOutsideBase }: Operation): string {
-  return isOutsideBase ? path : `/v1${path}`;
-}
-
 /** Media type of the operation's body; empty where there is none. */
 export function bodyTypeOf({ body, bodyType = "application/json" }: Operation): string {
   return body === undefined ? "" : bodyType;
@@ -59,10 +54,11 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: Operation): 
 
 /** The operation as a command, with the examples of what it has to be told. */
 export function curlOf(operation: Operation, base: string): string {
+  const { method, path } = operation;
   const target = {
     base,
-    method: operation.method.toUpperCase(),
-    path: pathOf(operation),
+    method,
+    path,
     bodyType: bodyTypeOf(operation),
     key: operation.charged === "key" ? "API_KEY" : "",
   };
@@ -86,6 +82,6 @@ export function copyable(id: string, text: string): Html {
 }
 
 /** A method and a path. */
-export function endpoint(operation: Operation): Html {
-  return html`<span class="method">${operation.method.toUpperCase()}</span> ${pathOf(operation)}`;
+export function endpoint({ method, path }: Operation): Html {
+  return html`<span class="method">${method}</span> ${path}`;
 }
