@@ -41,10 +41,7 @@ export function openApiDocument(base: string): object {
     },
     servers: [{ url: base + BASE_PATH }],
     security: [{ apiKey: [] }],
-    tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({
-      name,
-      description: TAGS.get(name) ?? name,
-    })),
+    tags: TAGS,
     paths: paths(base),
     components: {
       securitySchemes: {
@@ -57,12 +54,12 @@ export function openApiDocument(base: string): object {
   };
 }
 
-const TAGS: ReadonlyMap<string, string> = new Map([
-  ["Animals", "The catalogue"],
-  ["Messages", "Messages to the store, sent later"],
-  ["Account", "Who calls, and how much they may"],
-  ["Service", "The service itself"],
-]);
+const TAGS: readonly { name: Operation["tag"]; description: string }[] = [
+  { name: "Animals", description: "The catalogue" },
+  { name: "Messages", description: "Messages to the store, sent later" },
+  { name: "Account", description: "Who calls, and how much they may" },
+  { name: "Service", description: "The service itself" },
+];
 
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
@@ -75,34 +72,25 @@ that do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is 
 function paths(base: string): object {
   const byPath = Map.groupBy(OPERATIONS, ({ path }) => path);
   return Object.fromEntries([...byPath].map(([path, operations]) => [path.replace(BASE_PATH, ""), {
-    ...(operations.every(isBelowBase) ? {} : { servers: [{ url: base || "/" }] }),
+    servers: operations.every(isBelowBase) ? undefined : [{ url: base || "/" }],
     ...Object.fromEntries(
       operations.map((operation) => [operation.method.toLowerCase(), operationObject(operation)]),
     ),
   }]));
 }
 
+/** JSON leaves out what is undefined. */
 function operationObject(operation: Operation): object {
-  const {
-    id,
-    tag,
-    summary,
-    description = "",
-    deprecated,
-    isExtension,
-    charged,
-    parameters,
-    body,
-  } = operation;
+  const { id, tag, summary, description = `${summary}.`, deprecated, parameters, body } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
-    description: `${description || `${summary}.`}${isExtension ? BEYOND : ""}`,
-    ...(deprecated && { deprecated }),
-    ...(charged === "key" ? {} : { security: [] }),
-    ...(parameters && { parameters }),
-    ...(body && { requestBody: requestBody(body, operation) }),
+    description: description + (operation.isExtension ? BEYOND : ""),
+    deprecated,
+    security: operation.charged === "key" ? undefined : [],
+    parameters,
+    requestBody: body && requestBody(body, operation),
     responses: responses(operation.successes, errorsOf(operation), isBelowBase(operation)),
   };
 }

@@ -19,7 +19,7 @@ export interface Operation {
   readonly method: Route["method"];
   /** With parameters in braces. */
   readonly path: string;
-  readonly tag: string;
+  readonly tag: "Animals" | "Messages" | "Account" | "Service";
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: true;
