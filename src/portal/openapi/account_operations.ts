@@ -13,7 +13,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
       "address, and 1,000 a day in all: the limit headers describe the hour, or the limit that refused. An " +
       "Idempotency-Key is refused: keys are not kept.",
     isExtension: true,
-    charged: "address",
+    access: "address",
     body: "NewAccount",
     successes: [{
       status: 201,
@@ -30,7 +30,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Account",
     summary: "Get the account, its limits and what it has used",
     isExtension: true,
-    charged: "key",
+    access: "key",
     successes: [{ status: 200, description: "The account", schema: "Account", headers: ["Cache-Control"] }],
   },
   {
@@ -41,7 +41,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     summary: "Close the account",
     description: "For good: its key ends.",
     isExtension: true,
-    charged: "key",
+    access: "key",
     successes: [{ status: 204, description: "The account is closed" }],
   },
   {
@@ -55,7 +55,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
       "again with the key that you have. It gets the grace, and the key that an earlier request gave ends at " +
       "once, whether it arrived or not. An Idempotency-Key is refused: keys are not kept.",
     isExtension: true,
-    charged: "key",
+    access: "key",
     body: "KeyRotation",
     bodyIsOptional: true,
     successes: [{
@@ -73,7 +73,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     summary: "Get what was used day by day",
     description: "Newest first, today (UTC) included.",
     isExtension: true,
-    charged: "key",
+    access: "key",
     parameters: [{
       name: "days",
       in: "query",
@@ -90,7 +90,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Service",
     summary: "Get this document",
     isExtension: true,
-    charged: "nobody",
+    access: "public",
     parameters: [IF_NONE_MATCH],
     successes: [
       { status: 200, description: "This document", schema: "Document", headers: ["ETag", "Cache-Control"] },
@@ -104,7 +104,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Service",
     summary: "Tell whether it is alive",
     isExtension: true,
-    charged: "nobody",
+    access: "public",
     successes: [{ status: 200, description: "It is", schema: "ServiceStatus" }],
   },
   {
@@ -114,7 +114,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Service",
     summary: "Tell whether it can serve",
     isExtension: true,
-    charged: "nobody",
+    access: "public",
     successes: [{ status: 200, description: "Its store works", schema: "ServiceStatus" }],
   },
   {
@@ -124,7 +124,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Service",
     summary: "Get what is deprecated, in words",
     isExtension: true,
-    charged: "nobody",
+    access: "public",
     successes: [{ status: 200, description: "Text", text: "text/plain" }],
   },
 ];

@@ -10,10 +10,10 @@ export const OPERATIONS: readonly Operation[] = [...PET_OPERATIONS, ...ACCOUNT_O
 
 const BASE_PATH = "/v1";
 const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
-const BY_CHARGE: Readonly<Record<Operation["charged"], readonly ErrorCode[]>> = {
+const BY_ACCESS: Readonly<Record<Operation["access"], readonly ErrorCode[]>> = {
   key: ["missing_api_key", "invalid_api_key", "rate_limit_minute", "rate_limit_day", "key_banned"],
   address: ["rate_limit_minute"],
-  nobody: [],
+  public: [],
 };
 const WITH_BODY: readonly ErrorCode[] = [
   "invalid_json",
@@ -88,7 +88,7 @@ function operationObject(operation: Operation): object {
     summary,
     description: description + (operation.isExtension ? BEYOND : ""),
     deprecated,
-    security: operation.charged === "key" ? undefined : [],
+    security: operation.access === "key" ? undefined : [],
     parameters,
     requestBody: body && requestBody(body, operation),
     responses: responses(operation.successes, errorsOf(operation), isBelowBase(operation)),
@@ -101,8 +101,8 @@ function isBelowBase({ path }: Operation): boolean {
 }
 
 /** Every error that an operation may answer with. */
-export function errorsOf({ charged, body, errors = [] }: Operation): readonly ErrorCode[] {
-  return [...new Set([...ANY, ...BY_CHARGE[charged], ...(body ? WITH_BODY : []), ...errors])];
+export function errorsOf({ access, body, errors = [] }: Operation): readonly ErrorCode[] {
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? WITH_BODY : []), ...errors])];
 }
 
 function errorResponses(): object {

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../http/error.ts";
-import type { Route } from "../../http/router.ts";
+import type { Access, Route } from "../../http/router.ts";
 import type { Success } from "./responses.ts";
 import type { Schema } from "./schema.ts";
 
@@ -25,8 +25,8 @@ export interface Operation {
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
   readonly isExtension?: true;
-  /** Who is charged: the key, the address, or nobody. */
-  readonly charged: "key" | "address" | "nobody";
+  /** Who may call it, and is charged. */
+  readonly access: Exclude<Access, "operator">;
   readonly parameters?: readonly Parameter[];
   /** Name of the schema of its body. */
   readonly body?: string;

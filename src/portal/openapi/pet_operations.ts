@@ -43,7 +43,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     summary: "List animals",
     description:
       'Animals in the order of their ids. `Link` with `rel="next"` leads to the next page, if there is one.',
-    charged: "key",
+    access: "key",
     parameters: [
       {
         name: "limit",
@@ -82,7 +82,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     path: "/v1/pets",
     tag: "Animals",
     summary: "Add an animal",
-    charged: "key",
+    access: "key",
     parameters: [IDEMPOTENCY_KEY],
     body: "NewPet",
     successes: [{
@@ -101,7 +101,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     summary: "Get an animal",
     description: "To be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead.",
     deprecated: true,
-    charged: "key",
+    access: "key",
     parameters: [PET_ID, IF_NONE_MATCH],
     successes: [
       {
@@ -122,7 +122,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     summary: "Change an animal",
     description: "Only the account that added it may. A body without any known member changes nothing.",
     isExtension: true,
-    charged: "key",
+    access: "key",
     parameters: [PET_ID, IF_MATCH, IF_OTHER],
     body: "PetPatch",
     bodyType: "application/merge-patch+json",
@@ -137,7 +137,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     summary: "Remove an animal",
     description: "Only the account that added it may. Its id is never used again.",
     isExtension: true,
-    charged: "key",
+    access: "key",
     parameters: [PET_ID, IF_MATCH, IF_OTHER],
     successes: [{ status: 204, description: "The animal is gone" }],
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
@@ -148,7 +148,7 @@ export const PET_OPERATIONS: readonly Operation[] = [
     path: "/v1/messages",
     tag: "Messages",
     summary: "Queue a message",
-    charged: "key",
+    access: "key",
     parameters: [IDEMPOTENCY_KEY],
     body: "NewMessage",
     successes: [{

@@ -25,13 +25,13 @@ export function startConsole(base: string): void {
   const waits = new Map<string, Wait>();
 
   function takesKey(): boolean {
-    return fieldsetOf(select.value).dataset.charged === "key";
+    return fieldsetOf(select.value).dataset.access === "key";
   }
 
-  /** Who is charged: a key, the address, or nobody. */
+  /** Who is charged: a key, `address`, or nobody where it is `public`. */
   function payer(): string {
-    const { charged = "" } = fieldsetOf(select.value).dataset;
-    return charged === "key" ? key.current() || "address" : charged;
+    const { access = "" } = fieldsetOf(select.value).dataset;
+    return access === "key" ? key.current() || "address" : access;
   }
 
   function compose(placeholder: string): ConsoleRequest {

@@ -11,7 +11,7 @@ export function option({ id, method, path, summary }: Operation): Html {
 
 /** The fields of an operation, of which the console shows those of the chosen one; at first, of the first. */
 export function fields(operation: Operation, index: number): Html {
-  const { id, method, path, charged, summary } = operation;
+  const { id, method, path, access, summary } = operation;
   const inputs = inputsOf(operation);
   const aside = inputs.filter(isAside);
   const fieldset = attributes({
@@ -20,7 +20,7 @@ export function fields(operation: Operation, index: number): Html {
     "data-method": method,
     "data-path": path,
     "data-body-type": bodyTypeOf(operation),
-    "data-charged": charged,
+    "data-access": access,
     "hidden": index > 0,
     "disabled": index > 0,
   });

@@ -60,7 +60,7 @@ export function curlOf(operation: Operation, base: string): string {
     method,
     path,
     bodyType: bodyTypeOf(operation),
-    key: operation.charged === "key" ? "API_KEY" : "",
+    key: operation.access === "key" ? "API_KEY" : "",
   };
   const fields = inputsOf(operation).map(({ name, place, schema, example }) => ({
     name,
