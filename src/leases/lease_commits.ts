@@ -8,8 +8,8 @@ import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { type LeaseTimes, leaseTimes } from "./held_leases.ts";
+import type { Proposal } from "./proposal.ts";
 import type { Quota } from "./quota.ts";
-import type { UsagePlan } from "./usage_plan.ts";
 
 /** What leases stand on. */
 export interface LeasesOptions {
@@ -18,14 +18,14 @@ export interface LeasesOptions {
   readonly clock: () => number;
 }
 
-/** What a quota plans, as long as its rows are as it knows them. */
-interface Planned {
+/** What a quota proposes, as long as its rows are as it knows them. */
+interface Proposed {
   readonly quota: Quota;
-  readonly plan: UsagePlan;
+  readonly proposal: Proposal;
   readonly checks: readonly Deno.AtomicCheck[];
 }
 
-/** Carries out what quotas plan: takes places for them, gives others back, and answers those who wait. */
+/** Carries out what quotas propose: takes places for them, gives others back, and answers those who wait. */
 export class LeaseCommits {
   /** Whether nothing is leased for now: everything is being given back, as before a stop. */
   isSettling = false;
@@ -43,7 +43,7 @@ export class LeaseCommits {
   }
 
   /**
-   * Carries out what these quotas plan, in one commit; never rejects, but fails those who wait. Resolves to those that
+   * Carries out what these quotas propose, in one commit; never rejects, but fails those who wait. Resolves to those that
    * are to go on alone, for other processes have changed their rows meanwhile; then nothing was done. A quota that
    * is alone is tried again.
    */
@@ -71,25 +71,25 @@ export class LeaseCommits {
     const unread = quotas.filter((quota) => quota.isToBeRead(this.timesOf(quota)));
     if (unread.length > 0) this.#see(unread, await this.#store.getMany(keysOf(unread)));
     const now = this.#clock();
-    const plans = quotas.filter(({ isKnown }) => isKnown).map((quota): Planned => {
+    const proposed = quotas.filter(({ isKnown }) => isKnown).map((quota): Proposed => {
       const times = this.timesOf(quota);
-      const plan = quota.plan(now, this.isSettling ? { ...times, span: 0 } : times);
-      return { quota, plan, checks: checksOf(quota) };
+      const proposal = quota.propose(now, this.isSettling ? { ...times, span: 0 } : times);
+      return { quota, proposal, checks: checksOf(quota) };
     });
-    const changes = plans.filter(({ plan }) => plan.isChange);
+    const changes = proposed.filter(({ proposal }) => proposal.isChange);
     const result = changes.length > 0 ? await this.#change(changes) : undefined;
     if (result?.ok === false) return this.#see(changes.map(({ quota }) => quota), result.rows);
-    for (const { quota, plan } of plans) {
-      quota.apply(plan, plan.isChange ? result?.versionstamp : undefined, now, this.timesOf(quota));
+    for (const { quota, proposal } of proposed) {
+      quota.apply(proposal, proposal.isChange ? result?.versionstamp : undefined, now, this.timesOf(quota));
     }
     return undefined;
   }
 
-  /** Makes all of the changes; none where a row is not as it was planned for. */
-  #change(changes: readonly Planned[]): Promise<CommitResult> {
+  /** Makes all of the changes; none where a row is not what it is based on. */
+  #change(changes: readonly Proposed[]): Promise<CommitResult> {
     ROUND_SIZE.observe(changes.length, "leases");
     return this.#store.commit((operation) => {
-      for (const { quota: { account }, checks, plan: { usage, pastDay } } of changes) {
+      for (const { quota: { account }, checks, proposal: { usage, pastDay } } of changes) {
         operation.check(...checks).set(usageKey(account.id), encodeUsage(usage));
         if (pastDay) operation.set(dayTotalKey(pastDay.day, account.id), encodeJson(pastDay.total));
       }

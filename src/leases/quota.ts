@@ -8,8 +8,8 @@ import { type HeldLease, HeldLeases, type LeaseTimes } from "./held_leases.ts";
 import { OtherProcesses } from "./other_processes.ts";
 import { Pace } from "./pace.ts";
 import { fullWindow } from "./places.ts";
+import { type Proposal, propose } from "./proposal.ts";
 import { Strikes } from "./strikes.ts";
-import { planFor, type UsagePlan } from "./usage_plan.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
 /** What this process knows of an account and what it has used, and the places of it that it holds. */
@@ -27,7 +27,7 @@ export class Quota {
   /** What is known of other processes that call for the account. */
   readonly others: OtherProcesses = new OtherProcesses();
   readonly #strikes: Strikes = new Strikes();
-  /** From one plan that was carried out to the next. */
+  /** From one proposal that was carried out to the next. */
   readonly #pace: Pace = new Pace();
   /** With fewer places left than this, more are leased. */
   #low = 0;
@@ -88,16 +88,16 @@ export class Quota {
       this.held.isDue(usage, limits, now, life);
   }
 
-  /** Whether the row has to be read before anything is planned. */
+  /** Whether the row has to be read before anything is proposed. */
   isToBeRead({ unchanged }: LeaseTimes): boolean {
     return !this.isKnown || this.others.mayHaveWritten(unchanged);
   }
 
   /**
-   * Gets ready for a commit, and plans it: turns those away who were recognized before the account changed, and ends
+   * Gets ready for a commit, and proposes it: turns those away who were recognized before the account changed, and ends
    * leases that are due.
    */
-  plan(now: number, { span, life }: LeaseTimes): UsagePlan {
+  propose(now: number, { span, life }: LeaseTimes): Proposal {
     const { held, usage, account: { limits } } = this;
     this.waiting.turnAway(this.accountVersionstamp);
     const waiting = this.waiting.count;
@@ -105,18 +105,18 @@ export class Quota {
     // Those who wait came when nothing was left to hand out, and get of what has come since, too.
     if (waiting > 0) held.endAll();
     else held.endDue(usage, limits, now, life);
-    return planFor(usage, limits, {
+    return propose(usage, limits, {
       settled: held.ending,
-      strikes: this.#strikes.plan(),
+      strikes: this.#strikes.propose(),
       waiting,
       ahead: Math.max(0, Math.floor(this.#pace.within(span)) - held.left),
       others: this.others,
     }, now);
   }
 
-  /** Takes over the plan, and the version of the row of usage if that was changed; answers those who waited. */
-  apply(plan: UsagePlan, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
-    const { settled, usage, limits, granted, refusals, ahead } = plan;
+  /** Takes over the proposal, and the version of the row of usage if that was changed; answers those who waited. */
+  apply(proposal: Proposal, versionstamp: string | undefined, now: number, { renewal }: LeaseTimes): void {
+    const { settled, usage, limits, granted, refusals, ahead } = proposal;
     // A later version may have been seen while this one was on its way.
     if (versionstamp !== undefined && versionstamp > this.usageVersionstamp) {
       if (usage.bannedUntil > this.usage.bannedUntil) BANS.add(1);
@@ -136,10 +136,10 @@ export class Quota {
       granted,
       this.held.left,
       refusals,
-      // They are charged as planned, even if the row has moved on since.
+      // They are charged as proposed, even if the row has moved on since.
       (refusal, left) => this.#decision(usage, limits, left, refusal, now),
     );
-    // Those who came since the plan may find a place now.
+    // Those who came since the proposal may find a place now.
     if (this.leaseAt(now)) this.waiting.turnAway();
     if (this.waiting.count === 0) this.others.stopAwaiting();
   }

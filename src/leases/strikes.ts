@@ -1,8 +1,8 @@
 /** Refusals in the minute that an account's usage counts, gathered before they are written to its row. */
 export class Strikes {
   #count = 0;
-  /** How many of them a plan writes that is on its way. */
-  #planned = 0;
+  /** How many of them a proposal writes that is on its way. */
+  #proposed = 0;
   /** When the first was gathered, by `performance.now()`. */
   #since = 0;
 
@@ -21,19 +21,19 @@ export class Strikes {
     return this.#count > 0 && (this.#count * 4 > left || performance.now() - this.#since > life);
   }
 
-  /** How many a plan is to write. */
-  plan(): number {
-    return this.#planned = this.#count;
+  /** How many a proposal is to write. */
+  propose(): number {
+    return this.#proposed = this.#count;
   }
 
-  /** The plan was carried out. */
+  /** The proposal was carried out. */
   seeWritten(): void {
-    this.#count -= this.#planned;
-    this.#planned = 0;
+    this.#count -= this.#proposed;
+    this.#proposed = 0;
   }
 
-  /** None of them counts any more, nor does what a plan writes of them. */
+  /** None of them counts any more, nor does what a proposal writes of them. */
   forget(): void {
-    this.#count = this.#planned = 0;
+    this.#count = this.#proposed = 0;
   }
 }

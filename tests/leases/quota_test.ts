@@ -18,12 +18,12 @@ Deno.test("Quota.apply() takes over no version of the row that is older than the
   const times = leaseTimes(0, false);
   const quota = new Quota(stateOf(account, roll(UNUSED, NOON)));
   const replies = Array.from({ length: 5 }, () => quota.waiting.wait("1"));
-  const plan = quota.plan(NOON, times);
+  const proposal = quota.propose(NOON, times);
 
-  quota.see(stateOf(account, pardon(plan.usage), "3"));
-  quota.apply(plan, "2", NOON, times);
+  quota.see(stateOf(account, pardon(proposal.usage), "3"));
+  quota.apply(proposal, "2", NOON, times);
 
-  assertEquals(plan.usage.bannedUntil > NOON, true);
+  assertEquals(proposal.usage.bannedUntil > NOON, true);
   const decisions = (await Promise.all(replies)).filter((decision) => decision !== AGAIN);
   assertEquals(decisions.map(({ refusal }) => refusal), [undefined, undefined, "minute", "minute", "ban"]);
   assertEquals(quota.admit(NOON)?.refusal, "minute");
@@ -36,10 +36,10 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   const times = leaseTimes(0, false);
   const quota = new Quota(stateOf(account, roll(UNUSED, NOON)));
   const reply = quota.waiting.wait("1");
-  const plan = quota.plan(NOON, times);
+  const proposal = quota.propose(NOON, times);
 
-  quota.see(stateOf({ ...account, limits: { minute: 60, day: 1_000 } }, { ...plan.usage, used: 2 }, "3"));
-  quota.apply(plan, "2", NOON, times);
+  quota.see(stateOf({ ...account, limits: { minute: 60, day: 1_000 } }, { ...proposal.usage, used: 2 }, "3"));
+  quota.apply(proposal, "2", NOON, times);
 
   const decision = await reply;
   assert(decision !== AGAIN);
@@ -64,13 +64,13 @@ Deno.test("Quota.apply() leaves strikes alone that came after an account had cha
   const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON, used: 9, usedToday: 9 }));
   const refuse = (count: number) => Array.from({ length: count }, () => quota.admit(NOON));
   refuse(3);
-  const plan = quota.plan(NOON, times);
+  const proposal = quota.propose(NOON, times);
 
-  quota.see(stateOf(account, plan.usage, "2"));
+  quota.see(stateOf(account, proposal.usage, "2"));
   refuse(2);
-  quota.apply(plan, "2", NOON, times);
+  quota.apply(proposal, "2", NOON, times);
 
-  assertEquals(quota.plan(NOON, times).usage.strikes, 3 + 2);
+  assertEquals(quota.propose(NOON, times).usage.strikes, 3 + 2);
 });
 
 Deno.test.each(
@@ -91,20 +91,20 @@ Deno.test.each(
 
     quota.see({ ...stateOf(account, { ...usage, ...change }, "2"), accountVersionstamp });
 
-    assertEquals(quota.plan(NOON, leaseTimes(0, false)).usage.strikes, strikes);
+    assertEquals(quota.propose(NOON, leaseTimes(0, false)).usage.strikes, strikes);
   },
 );
 
-Deno.test("Quota.plan() leases what the pace asks for", async () => {
+Deno.test("Quota.propose() leases what the pace asks for", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 1_000, day: 9_000 });
   const times = leaseTimes(0, false);
   const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON }));
-  quota.apply(quota.plan(NOON, times), undefined, NOON, times);
+  quota.apply(quota.propose(NOON, times), undefined, NOON, times);
   const lease = { ...UNUSED, limits: account.limits, minute: NOON, size: 500, left: 500, takenAt: Infinity };
   for (let count = 0; count < 100; count++) quota.take(lease, NOON);
 
-  assertGreater(quota.plan(NOON, times).ahead, 0);
+  assertGreater(quota.propose(NOON, times).ahead, 0);
 });
 
 Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
@@ -114,15 +114,15 @@ Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
   const usage = { ...UNUSED, minute: NOON, used: 9, usedToday: 9 };
   const quota = new Quota(stateOf(account, usage));
   for (let count = 0; count < 3; count++) quota.admit(NOON);
-  quota.plan(NOON, times);
+  quota.propose(NOON, times);
 
   quota.fail(new Error());
   quota.see({ ...stateOf(account, { ...usage, strikes: 3 }), usageVersionstamp: "2" });
 
-  assertEquals(quota.plan(NOON, times).usage.strikes, 3);
+  assertEquals(quota.propose(NOON, times).usage.strikes, 3);
 });
 
-Deno.test("Quota.plan() turns away who was recognized before the account changed, and nobody else", async () => {
+Deno.test("Quota.propose() turns away who was recognized before the account changed, and nobody else", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 9, day: 99 });
   const times = leaseTimes(0, false);
@@ -132,10 +132,10 @@ Deno.test("Quota.plan() turns away who was recognized before the account changed
   quota.see(stateOf(account, usage, "2"));
   const later = quota.waiting.wait(quota.accountVersionstamp);
 
-  const plan = quota.plan(NOON, times);
-  quota.apply(plan, "3", NOON, times);
+  const proposal = quota.propose(NOON, times);
+  quota.apply(proposal, "3", NOON, times);
 
-  assertEquals(plan.granted, 1);
+  assertEquals(proposal.granted, 1);
   assertEquals(await earlier, AGAIN);
   assertNotEquals(await later, AGAIN);
 });

@@ -14,8 +14,8 @@ export interface Wish extends Demand {
   readonly others: OtherProcesses;
 }
 
-/** What a commit makes of an account's usage, and of those who wait. */
-export interface UsagePlan {
+/** What a commit is to make of an account's usage, and of those who wait. */
+export interface Proposal {
   /** Leases that it settles. */
   readonly settled: readonly Lease[];
   readonly usage: Usage;
@@ -33,8 +33,8 @@ export interface UsagePlan {
   readonly pastDay: PastDay | undefined;
 }
 
-/** Plans what a commit at `now` (ms since the epoch) makes of the usage. */
-export function planFor(usage: Usage, limits: Limits, wish: Wish, now: number): UsagePlan {
+/** Proposes what a commit at `now` (ms since the epoch) is to make of the usage. */
+export function propose(usage: Usage, limits: Limits, wish: Wish, now: number): Proposal {
   const { settled, strikes, waiting, others } = wish;
   const given = settled.reduce(settle, usage);
   const before = strikes > 0 ? strike(given, limits, strikes, now) : given;
