@@ -15,18 +15,18 @@ export interface ServiceRoutesOptions {
 }
 
 const YEAR = 365 * 86_400_000;
-const PUBLIC = { "cache-control": "no-cache" };
-const DAY = { "cache-control": "max-age=86400" };
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
 export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceRoutesOptions): Route[] {
   const document = new Representation(JSON.stringify(openApiDocument(publicUrl ?? "")), {
-    headers: PUBLIC,
+    headers: { "cache-control": "no-cache" },
     compress: true,
   });
-
-  const icon = new Representation(ICON, { type: "image/svg+xml", headers: DAY });
+  const icon = new Representation(ICON, {
+    type: "image/svg+xml",
+    headers: { "cache-control": "max-age=86400" },
+  });
 
   /** RFC 9116. */
   function securityText(): Response {
