@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { Worker } from "node:worker_threads";
 import { makeFolder } from "../kv/file.ts";
-import { exists, makeFinished } from "./finished_file.ts";
+import { exists, writeAtomically } from "./atomic_file.ts";
 import type { CopyJob, CopyReport } from "./store_copy.ts";
 import { CommandError } from "./terminal.ts";
 
@@ -28,7 +28,7 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
     await requireNone(file, "a backup overwrites nothing");
     await requireFile(kvPath);
     const source = resolve(kvPath);
-    await makeFinished(file, (target) => copy({ source, target, distrusted: false }, options));
+    await writeAtomically(file, (target) => copy({ source, target, distrusted: false }, options));
   });
   options.err(`Backed up ${kvPath} to ${file}.`);
 }
@@ -50,7 +50,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     const isNew = !await exists(folder);
     await makeFolder(resolve(kvPath));
     try {
-      await makeFinished(kvPath, (target) => copy({ source, target, distrusted: true }, options));
+      await writeAtomically(kvPath, (target) => copy({ source, target, distrusted: true }, options));
     } catch (error) {
       if (isNew) await Deno.remove(folder).catch(() => {}); // Unless somebody else uses it by now.
       throw error;

@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { main } from "../../src/backup_cli.ts";
 import { openStore } from "../../src/kv/open.ts";
 import { encodeJson } from "../../src/kv/row.ts";
-import { makeFinished } from "../../src/operator/finished_file.ts";
+import { writeAtomically } from "../../src/operator/atomic_file.ts";
 import { copyStore } from "../../src/operator/store_copy.ts";
 import { CommandError } from "../../src/operator/terminal.ts";
 
@@ -245,13 +245,13 @@ Deno.test("copyStore() makes a copy of a damaged file only if it trusts that, an
   }
 });
 
-Deno.test("makeFinished() leaves alone what came to be in its place, and nothing of its own", async () => {
+Deno.test("writeAtomically() leaves alone what came to be in its place, and nothing of its own", async () => {
   await using keeper = await Keeper.start();
   const path = `${keeper.folder}/file`;
 
   await assertRejects(
     () =>
-      makeFinished(path, async (unfinished) => {
+      writeAtomically(path, async (unfinished) => {
         await Deno.writeTextFile(unfinished, "mine");
         await Deno.writeTextFile(path, "theirs");
       }),
@@ -263,11 +263,11 @@ Deno.test("makeFinished() leaves alone what came to be in its place, and nothing
   assertEquals(await keeper.names(), ["animals.kv", "file"]);
 });
 
-Deno.test("makeFinished() shows nothing under its path before it is written", async () => {
+Deno.test("writeAtomically() shows nothing under its path before it is written", async () => {
   await using keeper = await Keeper.start();
   const seen: string[][] = [];
 
-  await makeFinished(`${keeper.folder}/file`, async (unfinished) => {
+  await writeAtomically(`${keeper.folder}/file`, async (unfinished) => {
     await Deno.writeTextFile(unfinished, "text");
     seen.push(await keeper.names());
   });

@@ -18,7 +18,7 @@ export async function exists(path: string): Promise<boolean> {
  *
  * @throws {CommandError} when there is such a path already, or no folder for it.
  */
-export async function makeFinished(path: string, write: (path: string) => Promise<void>): Promise<void> {
+export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
   const folder = dirname(resolve(path));
   if (!await exists(folder)) throw new CommandError(`there is no folder ${folder}`);
   // A folder, so that what SQLite makes beside the file meanwhile goes with it.
