@@ -71,7 +71,7 @@ export function startConsole(base: string): void {
     const answer = await exchange(compose(""));
     // A new key of the same account goes on with its limits.
     const isOfThisKey = paidBy === key.current();
-    if (answer.made !== "") key.adopt(answer.made);
+    if (answer.newKey !== "") key.adopt(answer.newKey);
     show(answer, operation);
     const limits = readLimits(answer.headers);
     if (isOfThisKey && limits.some(({ name }) => name === "day")) showLimits(limits);

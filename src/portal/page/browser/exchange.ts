@@ -17,7 +17,7 @@ export interface Exchange {
   /** What to tell the visitor where it failed, or made a key. */
   readonly message: string;
   /** The key that it made; empty where it made none. */
-  readonly made: string;
+  readonly newKey: string;
   /** For how many seconds nothing more should be sent. */
   readonly wait: number;
 }
@@ -39,7 +39,7 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
     });
     const text = await response.text();
     const isRefused = response.status === 429 || response.status === 503;
-    const made = /"apiKey":"(\w+)"/.exec(text)?.[1] ?? "";
+    const newKey = /"apiKey":"(\w+)"/.exec(text)?.[1] ?? "";
     const { code, message } = readProblem(response.ok ? "" : text);
     return {
       status: `${response.status} ${response.statusText}`.trim(),
@@ -47,8 +47,8 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
       body: text,
       time: performance.now() - begun,
       code,
-      message: made === "" ? message : "This is your new key. It is shown only this once: copy it now.",
-      made,
+      message: newKey === "" ? message : "This is your new key. It is shown only this once: copy it now.",
+      newKey,
       wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
     };
   } catch {
@@ -66,7 +66,7 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
       message: isUnsendable
         ? "It was not sent: a header, such as that of the key, has a character that none may have."
         : `No answer came. See whether you are online and the service runs, ${again}`,
-      made: "",
+      newKey: "",
       wait: 0,
     };
   }

@@ -70,13 +70,13 @@ export function startSignUp(base: string, key: Key): void {
   const problem = byId("sign-up-problem", HTMLElement);
   startForm(form, async () => {
     if (!key.mayGo()) return;
-    const { status = "", made, message } = await exchange(buildRequest(
+    const { status = "", newKey, message } = await exchange(buildRequest(
       { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" },
       [{ name: "name", place: "body", type: "string", value: name.value }],
     ));
-    problem.textContent = made === "" ? message || `No key came (${status}): try again later.` : "";
-    if (made === "") return;
-    key.adopt(made);
+    problem.textContent = newKey === "" ? message || `No key came (${status}): try again later.` : "";
+    if (newKey === "") return;
+    key.adopt(newKey);
     byId("key-input", HTMLInputElement).select();
     say(message);
   });
