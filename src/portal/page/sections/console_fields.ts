@@ -1,6 +1,7 @@
+import { type Input, inputsOf } from "../../openapi/inputs.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { attributes, type Html, html } from "../html.ts";
-import { bodyTypeOf, type Input, inputsOf } from "./parts.ts";
+import { bodyTypeOf } from "./parts.ts";
 
 /** An operation to choose. */
 export function option({ id, method, path, summary }: Operation): Html {

@@ -1,11 +1,12 @@
 import { STATUS } from "../../../http/error.ts";
 import { errorsOf, OPERATIONS } from "../../openapi/document.ts";
+import { type Input, inputsOf } from "../../openapi/inputs.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import type { Success } from "../../openapi/responses.ts";
 import type { Schema } from "../../openapi/schema.ts";
 import { SCHEMAS } from "../../openapi/schemas.ts";
 import { type Html, html, prose } from "../html.ts";
-import { copyable, curlOf, endpoint, type Input, inputsOf } from "./parts.ts";
+import { copyable, curlOf, endpoint } from "./parts.ts";
 
 const DEPRECATED = html`<em>deprecated</em>`;
 
