@@ -13,16 +13,14 @@ import {
   type Usage,
 } from "../../src/accounts/usage.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
-import { type Lease, settle, take } from "../../src/leases/places.ts";
+import { take } from "../../src/leases/places.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const MIDNIGHT = NOON + 12 * HOUR;
-const [SOON, NEXT] = [NOON + 1, NOON + MINUTE];
 const LIMITS = { minute: 2, day: 5 };
-const NOW: Usage = { ...UNUSED, minute: NOON };
 
 /** What a caller who comes at these times is told each time, and the usage after it. */
 function visits(
@@ -39,59 +37,7 @@ function visits(
   return { usage, told };
 }
 
-type Demand = readonly [waiting: number, ahead: number];
-type Got = readonly [granted: number, ahead: number, refusal?: Refusal];
-type Counts = readonly [
-  used: number,
-  today: number,
-  leased: number,
-  leasedToday: number,
-  noLeasesUntil: number,
-];
-
-/** What a take gives, the usage before it as far as it is not unused, and what is counted after it. */
-const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Counts])[] = [
-  ["counts places in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
-  ["leases what it is asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
-  ["leases a quarter of what remains", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
-  ["leases beside what is leased", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
-  ["leases nothing until a full window ends", { noLeasesUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
-  ["ends leasing with a minute's last place", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
-  ["ends leasing with a day's last", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
-  ["names the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
-  ["grants nothing beyond a lower limit", { used: 99 }, [3, 3], [0, 0, "minute"], [99, 0, 0, 0, NEXT]],
-  ["grants nothing during a ban", { bannedUntil: SOON }, [3, 3], [0, 0, "ban"], [0, 0, 0, 0, 0]],
-  ["grants again from the end of a ban on", { bannedUntil: NOON }, [1, 0], [1, 0], [1, 1, 0, 0, 0]],
-];
-
-for (const [name, before, [waiting, ahead], [granted, spare, refusal], counts] of takes) {
-  Deno.test(`take() ${name}`, () => {
-    const usage = { ...NOW, ...before };
-
-    const taken = take(usage, { minute: 60, day: 100 }, { waiting, ahead }, NOON);
-
-    const [used, usedToday, leased, leasedToday, noLeasesUntil] = counts;
-    const after = { ...usage, used, usedToday, leased, leasedToday, noLeasesUntil };
-    assertEquals(taken, { granted, ahead: spare, refusal, usage: after });
-  });
-}
-
-const used: Usage = { ...NOW, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
-const lease: Lease = { epoch: 0, minute: NOON, size: 5, left: 3 };
-
-for (
-  const [name, given, after] of [
-    ["gives back to both windows", lease, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
-    ["gives back to the day what another minute lent", { ...lease, minute: NOON - MINUTE }, {
-      usedToday: 27,
-      leasedToday: 4,
-    }],
-    ["gives back nothing of another day", { ...lease, minute: NOON - DAY }, {}],
-    ["gives back nothing from before a reset", { ...lease, epoch: 1 }, {}],
-  ] as const
-) {
-  Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
-}
+const used: Usage = { ...UNUSED, minute: NOON, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
 
 Deno.test("strike() bans a caller refused more often within a minute than the minute allows", () => {
   const { told, usage } = visits(Array(6).fill(NOON));
@@ -191,18 +137,6 @@ Deno.test("roll() counts on in a minute or a day that a window was moved back fr
   assertEquals([inMinute, usedToday], [0, 30]);
   const between = roll(moved, NOON + DAY);
   assertEquals([between.used, between.usedToday, between.movedFrom], [0, 0, ahead]);
-});
-
-Deno.test("settle() gives back nothing of a minute that was moved back and came all the same", () => {
-  const ahead = NOON + 10 * MINUTE;
-  const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
-  const lease = { epoch: usage.epoch, minute: ahead, size, left: size };
-  assertEquals([size, settle(usage, lease).used], [12, 4]);
-
-  const moved = roll(usage, NOON);
-  const came = roll(roll(moved, NOON + MINUTE), ahead);
-
-  assertEquals([moved, came].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
 });
 
 Deno.test("reset() forgets what was used and voids what is leased, and keeps a ban", () => {
