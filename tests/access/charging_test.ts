@@ -142,15 +142,3 @@ Deno.test("createApp() stores nothing of a request that is refused", async () =>
     assertEquals(await Array.fromAsync(service.kv.list({ prefix: [table] })), []);
   }
 });
-
-Deno.test("createApp() logs the id of the account that was charged, and no other", async () => {
-  await using service = await Harness.open();
-  const { account: { id }, apiKey } = await service.createAccount();
-  const closed = await service.createAccount();
-  await service.accounts.change(closed.account.id, { closedAt: service.now });
-
-  for (const key of [apiKey, closed.apiKey, undefined]) await call(service, key);
-
-  const expected = [[id, 200], ["", 401], ["", 401]];
-  assertEquals(service.accesses.map(({ accountId, status }) => [accountId, status]), expected);
-});

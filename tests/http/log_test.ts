@@ -92,6 +92,8 @@ Deno.test("createApp() records each request: its id, the pattern of its route, i
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
+  const closed = await service.createAccount();
+  await service.accounts.change(closed.account.id, { closedAt: service.now });
   const headers = { "content-type": "application/json" };
   const pull = (controller: ReadableStreamDefaultController) => {
     service.now -= 1_000; // A clock that is set tells nothing of durations.
@@ -107,6 +109,7 @@ Deno.test("createApp() records each request: its id, the pattern of its route, i
     await service.fetch("POST /v1/pets", { key, headers, body: slow }),
     await service.fetch("GET /v1/pets", { key }),
     await service.fetch("GET /v1/pets"),
+    await service.fetch("GET /v1/pets", { key: closed.apiKey }),
     await service.fetch("OPTIONS /v1/pets"),
     await service.fetch("GET /health"),
   ];
@@ -120,6 +123,7 @@ Deno.test("createApp() records each request: its id, the pattern of its route, i
     { time: TIME, method: "HEAD", route: "", status: 404, ms: 0, accountId },
     { time: TIME, method: "POST", route: "/v1/pets", status: 400, ms: 250, accountId },
     { ...late, method: "GET", route: "/v1/pets", status: 429, accountId },
+    { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
     { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
     { ...late, method: "OPTIONS", route: "/v1/pets", status: 204, accountId: "" },
     { ...late, method: "GET", route: "/health", status: 200, accountId: "" },

@@ -23,7 +23,7 @@ const LONGEST = `${"a".repeat(250)}:8000`;
 const GOOD = "localhost pets.example:8443 my_pets-1.example. 192.0.2.1:80 [2001:db8::1]:8000 [::1]".split(
   " ",
 );
-const BAD = "a/v1/health a?b a#b user@pets.example a:b a:123456 :80 ::1 [::1 é.example".split(" ");
+const BAD = 'a/v1/health a?b a#b "><script> user@pets.example a:b a:123456 :80 ::1 [::1 é.example'.split(" ");
 
 Deno.test("hasValidHost() takes a host with or without a port, or none, and nothing else", () => {
   for (const host of [...GOOD, "", LONGEST]) {
@@ -61,7 +61,7 @@ Deno.test("createApp() begins URLs with https when it is asked over a socket tha
   assertEquals(response.headers.get("location"), "https://pets.example/v1/pets/1");
 });
 
-Deno.test.each(["/v1/pets", "/health", "/ready", "/nothing", "/v1x"])(
+Deno.test.each(["/v1/pets", "/", "/health", "/ready", "/nothing", "/v1x"])(
   "createApp() refuses a bad Host at %s, and charges it to the key or else to the address",
   async (path) => {
     await using service = await Harness.open();
