@@ -11,21 +11,12 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: Operation): 
 
 /** The operation as a command, with the examples of what it has to be told. */
 export function curlOf(operation: Operation, base: string): string {
-  const { method, path } = operation;
-  const target = {
-    base,
-    method,
-    path,
-    bodyType: bodyTypeOf(operation),
-    key: operation.access === "key" ? "API_KEY" : "",
-  };
-  const fields = inputsOf(operation).map(({ name, place, schema, example }) => ({
-    name,
-    place,
-    type: String(schema.type),
-    value: example,
-  }));
-  return curlSample(buildRequest(target, fields));
+  const { method, path, access } = operation;
+  const key = access === "key" ? "API_KEY" : "";
+  const fields = inputsOf(operation).map(({ name, place, schema, example: value }) => {
+    return { name, place, type: String(schema.type), value };
+  });
+  return curlSample(buildRequest({ base, method, path, bodyType: bodyTypeOf(operation), key }, fields));
 }
 
 /** A text to copy. */
