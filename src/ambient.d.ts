@@ -20,18 +20,12 @@ declare module "@std/assert" {
   export function assertEquals<T>(actual: T, expected: T, message?: string): void;
   export function assertNotEquals<T>(actual: T, expected: T, message?: string): void;
   export function assertStrictEquals<T>(actual: unknown, expected: T, message?: string): void;
-  export function assertExists<T>(actual: T, message?: string): asserts actual is NonNullable<T>;
   export function assertMatch(actual: string, expected: RegExp, message?: string): void;
   export function assertStringIncludes(actual: string, expected: string, message?: string): void;
   export function assertGreater<T>(actual: T, low: T, message?: string): void;
   export function assertGreaterOrEqual<T>(actual: T, low: T, message?: string): void;
   export function assertLess<T>(actual: T, high: T, message?: string): void;
   export function assertLessOrEqual<T>(actual: T, high: T, message?: string): void;
-  export function assertInstanceOf<T>(
-    actual: unknown,
-    expected: new (...parameters: never[]) => T,
-    message?: string,
-  ): asserts actual is T;
   export function assertThrows<E extends Error>(
     fn: () => unknown,
     errorClass: new (...parameters: never[]) => E,

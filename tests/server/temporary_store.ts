@@ -1,4 +1,4 @@
-import { assertExists } from "@std/assert";
+import { assert } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { AccountStore } from "../../src/accounts/account_store.ts";
 import type { Usage } from "../../src/accounts/usage.ts";
@@ -67,14 +67,14 @@ export class TemporaryStore implements AsyncDisposable {
       signedUp: false,
     } as const;
     const issued = await this.#use((accounts) => accounts.create(account, Date.now()));
-    assertExists(issued);
+    assert(issued);
     return { id: issued.account.id, key: issued.apiKey };
   }
 
   /** What an account has used, as its row tells. */
   async usageOf({ id }: Credential): Promise<Usage> {
     const state = await this.#use((accounts) => accounts.find(id));
-    assertExists(state);
+    assert(state);
     return state.usage;
   }
 
