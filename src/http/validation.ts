@@ -63,12 +63,9 @@ export function invalidField(field: string, expected: string, value: unknown): A
  *
  * @throws {ApiError} `invalid_request` when one of the named parameters is given twice.
  */
-export function readQuery<Name extends string>(
-  query: string,
-  names: readonly Name[],
-): ReadonlyMap<Name, string> {
+export function readQuery(query: string, names: readonly string[]): ReadonlyMap<string, string> {
   const parameters = new URLSearchParams(query);
-  const values = new Map<Name, string>();
+  const values = new Map<string, string>();
   for (const name of names) {
     const [value, ...more] = parameters.getAll(name);
     if (more.length > 0) throw new ApiError("invalid_request", `${name} must be given at most once.`);
@@ -84,10 +81,11 @@ export function readQuery<Name extends string>(
  * @throws {ApiError} `invalid_request`, naming the parameter and what was expected.
  */
 export function integerParameter(
+  parameters: ReadonlyMap<string, string>,
   name: string,
-  text: string | undefined,
   { min, max, otherwise }: { min: number; max: number; otherwise: number },
 ): number {
+  const text = parameters.get(name);
   if (text === undefined) return otherwise;
   const value = /^\d+$/.test(text) && text.length <= `${max}`.length ? Number(text) : NaN;
   if (value >= min && value <= max) return value;

@@ -35,7 +35,7 @@ const LIMIT = { min: 1, max: 100, otherwise: 20 };
  */
 export function parsePetQuery(query: string): PetQuery {
   const parameters = readQuery(query, PET_PARAMETERS);
-  const limit = integerParameter("limit", parameters.get("limit"), LIMIT);
+  const limit = integerParameter(parameters, "limit", LIMIT);
   const status = parameters.get("status");
   if (status !== undefined && !isPetStatus(status)) throw invalidParameter("status", EXPECTED_STATUS);
   return { limit, status, after: parseCursor(parameters.get("cursor")) };

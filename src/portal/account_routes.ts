@@ -36,7 +36,7 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
   }
 
   async function getUsage(_request: Request, call: Call): Promise<Response> {
-    const days = integerParameter("days", readQuery(call.query, ["days"]).get("days"), DAYS);
+    const days = integerParameter(readQuery(call.query, ["days"]), "days", DAYS);
     const totals = await readDayTotals(store, await find(call), days, call.now);
     return noStore(totals.map(({ admitted, refused }, ago) => ({
       date: iso(call.now - ago * DAY).slice(0, 10),

@@ -76,7 +76,10 @@ Deno.test.each(["?limit=1&limit=2", "?limit=1&status=sold&limit=1", "?limit&limi
 );
 
 Deno.test("integerParameter() reads an integer within its bounds, in no more digits than those", () => {
-  const read = (text?: string) => integerParameter("days", text, { min: 2, max: 30, otherwise: 7 });
+  const read = (text?: string) => {
+    const parameters = new Map(text === undefined ? [] : [["days", text]]);
+    return integerParameter(parameters, "days", { min: 2, max: 30, otherwise: 7 });
+  };
 
   assertEquals([undefined, "2", "02", "30"].map(read), [7, 2, 2, 30]);
   for (const text of ["", "1", "31", "002", "-2", "2.0", "1e1", " 2", "２"]) {
