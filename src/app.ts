@@ -132,7 +132,7 @@ export function createApp(options: AppOptions): App {
         return arrival.admission?.provisional ? [arrival.admission.provisional.check] : [];
       },
       readBody: (rules) =>
-        arrival.body ??= budget.without(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
+        arrival.body ??= budget.pausedFor(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
     });
   }
 

@@ -22,7 +22,7 @@ export class Budget {
   }
 
   /** Waits for the client, which costs nothing of the budget. */
-  without<T>(client: Promise<T>): Promise<T> {
+  pausedFor<T>(client: Promise<T>): Promise<T> {
     const left = this.deadline - performance.now();
     const goOn = () => void (this.deadline = performance.now() + left);
     this.deadline = Infinity;

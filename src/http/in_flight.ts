@@ -13,8 +13,8 @@ export interface InFlightLimits {
 /** The limits the service runs with: 10,000 requests; 5 s; 3 s. */
 export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
 
-/** How a request is answered. */
-export interface InTime<Answer, Result> {
+/** A request to answer. */
+export interface Task<Answer, Result> {
   /** When it came, by `performance.now()`. */
   readonly started: number;
   /** What is waited for before any work. */
@@ -80,7 +80,7 @@ export class InFlight {
    * Answers a request in time, even if what it waits for never comes. Those who wait for the same share a promise,
    * and the time of the first of them.
    */
-  answer<Answer, Result>(request: InTime<Answer, Result>): Result | Promise<Result> {
+  answer<Answer, Result>(request: Task<Answer, Result>): Result | Promise<Result> {
     this.#size++;
     const { ready, started } = request;
     if (ready === undefined) return this.#begin(request);
@@ -99,7 +99,7 @@ export class InFlight {
   }
 
   #begin<Answer, Result>(
-    { started, work, finish, fail, late }: InTime<Answer, Result>,
+    { started, work, finish, fail, late }: Task<Answer, Result>,
   ): Result | Promise<Result> {
     const budget = this.#budget(started);
     let answer: Answer | Promise<Answer>;

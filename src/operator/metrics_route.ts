@@ -1,5 +1,5 @@
 import { createResponse, NO_STORE } from "../http/response.ts";
-import type { Route } from "../http/router.ts";
+import type { Call, Route } from "../http/router.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 import { METRICS } from "../metrics/metrics.ts";
 import { gauge } from "../metrics/prometheus.ts";
@@ -17,7 +17,7 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** What happens in this process, and in the queue of messages, for Prometheus to scrape. */
 export function metricsRoute({ version, requestsInFlight, leases, messages }: MetricsOptions): Route {
-  async function metrics(_request: Request, { now }: { readonly now: number }): Promise<Response> {
+  async function metrics(_request: Request, { now }: Call): Promise<Response> {
     const { count, places } = leases();
     const waiting = await messages.countWaiting();
     const { value: oldest } = await messages.list(1).next();

@@ -198,13 +198,13 @@ Deno.test("stop() waits for who goes on after waiting with others", async () => 
   assertEquals(events, ["answered", "stopped"]);
 });
 
-Deno.test("without() costs nothing of a request's time, however it ends", async () => {
+Deno.test("pausedFor() costs nothing of a request's time, however it ends", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const work = async (budget: Budget) => {
     await pause(300);
-    await budget.without(pause(60_000));
-    await budget.without(pause(60_000).then(() => Promise.reject())).catch(() => {});
+    await budget.pausedFor(pause(60_000));
+    await budget.pausedFor(pause(60_000).then(() => Promise.reject())).catch(() => {});
     return await never();
   };
 
@@ -220,7 +220,7 @@ Deno.test("stop() waits for the last answer, and gives up at its end, whatever i
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
   answered(inFlight, () => pause(1_000)).then(note("done"));
   answered(inFlight, never).catch(note("given up"));
-  answered(inFlight, (budget) => budget.without(never())).catch(note("given up"));
+  answered(inFlight, (budget) => budget.pausedFor(never())).catch(note("given up"));
   await time.advance(500);
 
   inFlight.stop().then(note("stopped"));
