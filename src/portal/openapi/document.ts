@@ -2,7 +2,7 @@ import { type ErrorCode, STATUS } from "../../http/error.ts";
 import { ACCOUNT_OPERATIONS } from "./account_operations.ts";
 import type { Operation } from "./operation.ts";
 import { PET_OPERATIONS } from "./pet_operations.ts";
-import { errorName, errorResponse, HEADERS, responses } from "./responses.ts";
+import { errorName, type ErrorResponse, errorResponse, HEADERS, responses } from "./responses.ts";
 import { SCHEMAS } from "./schemas.ts";
 
 /** Every operation, in the order in which a reader meets them. */
@@ -49,7 +49,9 @@ export function openApiDocument(base: string): object {
       },
       schemas: SCHEMAS,
       headers: HEADERS,
-      responses: errorResponses(),
+      responses: Object.fromEntries(
+        OPERATIONS.flatMap(errorResponsesOf).map((error) => [errorName(error), errorResponse(error)]),
+      ),
     },
   };
 }
@@ -91,7 +93,7 @@ function operationObject(operation: Operation): object {
     security: operation.access === "key" ? undefined : [],
     parameters,
     requestBody: body && requestBody(body, operation),
-    responses: responses(operation.successes, errorsOf(operation), isBelowBase(operation)),
+    responses: responses(operation.successes, errorResponsesOf(operation), isBelowBase(operation)),
   };
 }
 
@@ -105,12 +107,10 @@ export function errorsOf({ access, body, errors = [] }: Operation): readonly Err
   return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? WITH_BODY : []), ...errors])];
 }
 
-function errorResponses(): object {
-  const all = OPERATIONS.flatMap((operation) =>
-    [...Map.groupBy(errorsOf(operation), (code) => STATUS[code]).values()]
-      .map((codes) => ({ codes, isLimited: isBelowBase(operation) }))
-  );
-  return Object.fromEntries(all.map((response) => [errorName(response), errorResponse(response)]));
+/** The responses that they come in: those of one status share one. */
+export function errorResponsesOf(operation: Operation): ErrorResponse[] {
+  const byStatus = Map.groupBy(errorsOf(operation), (code) => STATUS[code]);
+  return [...byStatus].map(([status, codes]) => ({ status, codes, isLimited: isBelowBase(operation) }));
 }
 
 function requestBody(schema: string, { bodyType: otherType, bodyIsOptional }: Operation): object {

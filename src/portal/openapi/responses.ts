@@ -1,4 +1,4 @@
-import { type ErrorCode, STATUS } from "../../http/error.ts";
+import type { ErrorCode } from "../../http/error.ts";
 import { ERROR_HELP } from "../error_help.ts";
 import { COUNT, type Schema } from "./schema.ts";
 
@@ -77,21 +77,18 @@ export interface Success {
 /** The responses of an operation by status. Those below the base path tell of limits. */
 export function responses(
   successes: readonly Success[],
-  errors: readonly ErrorCode[],
+  errors: readonly ErrorResponse[],
   isLimited: boolean,
 ): Readonly<Record<string, object>> {
-  const byStatus = [...Map.groupBy(errors, (code) => STATUS[code])];
   return Object.fromEntries([
     ...successes.map((success) => [success.status, successResponse(success, isLimited)]),
-    ...byStatus.map(([status, codes]) => [
-      status,
-      { $ref: `#/components/responses/${errorName({ codes, isLimited })}` },
-    ]),
+    ...errors.map((error) => [error.status, { $ref: `#/components/responses/${errorName(error)}` }]),
   ]);
 }
 
 /** An error response, which may have one of several codes of one status. */
 export interface ErrorResponse {
+  readonly status: number;
   readonly codes: readonly ErrorCode[];
   readonly isLimited: boolean;
 }
@@ -102,8 +99,7 @@ export function errorName({ codes, isLimited }: ErrorResponse): string {
 }
 
 /** An error response as the document holds it. */
-export function errorResponse({ codes, isLimited }: ErrorResponse): object {
-  const [status = 0] = codes.map((code) => STATUS[code]);
+export function errorResponse({ status, codes, isLimited }: ErrorResponse): object {
   const examples = codes.map((code) => [code, { value: { code, message: ERROR_HELP[code].means, status } }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_HELP[code].means} ${ERROR_HELP[code].todo}`).join(
@@ -125,7 +121,7 @@ function successResponse(
 ): object {
   const json = schema && { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
   const content = json || (text && { [text]: { schema: TEXT } });
-  return { description, headers: headers(isLimited, special), ...(content && { content }) };
+  return { description, headers: headers(isLimited, special), content };
 }
 
 function headers(isLimited: boolean, special: readonly string[] = []): object {

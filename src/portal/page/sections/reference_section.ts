@@ -1,5 +1,4 @@
-import { STATUS } from "../../../http/error.ts";
-import { errorsOf, OPERATIONS } from "../../openapi/document.ts";
+import { errorResponsesOf, OPERATIONS } from "../../openapi/document.ts";
 import { type Input, inputsOf } from "../../openapi/inputs.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import type { Success } from "../../openapi/responses.ts";
@@ -101,8 +100,7 @@ function describeSuccess({ status, description, schema, headers = [] }: Success)
 }
 
 function describeErrors(operation: Operation): Html[] {
-  const byStatus = [...Map.groupBy(errorsOf(operation), (code) => STATUS[code])].sort(([a], [b]) => a - b);
-  return byStatus.map(([status, codes]) =>
+  return errorResponsesOf(operation).sort((a, b) => a.status - b.status).map(({ status, codes }) =>
     html`
       <span><code>${status}</code> ${codes.map((code) =>
         html`
