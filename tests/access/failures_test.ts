@@ -55,7 +55,8 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
       return Promise.reject(new TypeError("disk I/O error"));
     },
   });
-  await using service = new OtherProcess(rough, { maxChecks: 10 });
+  // Of a KV that takes more than ten checks it is known to be near, however busy the machine is.
+  await using service = new OtherProcess(rough, { maxChecks: 11 });
   const accounts = await Promise.all(upTo(20).map(() => service.createAccount("free")));
   const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
   await callAll();
@@ -63,7 +64,7 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
 
   const replies = await callAll();
 
-  assertEquals(tally(replies), { 200: 16, "503 store_unavailable": 4 });
+  assertEquals(tally(replies), { 200: 15, "503 store_unavailable": 5 });
   for (const { status, limit, remaining, reset } of replies) {
     const expected = status === 200 ? [60, 58, NOON / 1_000 + 60] : [60, 60, NOON / 1_000 + 60];
     assertEquals([limit, remaining, reset], expected);
