@@ -1,4 +1,4 @@
-import { ConfigError, DEFAULT_KV_PATH, readConfig } from "./config.ts";
+import { ConfigError, DEFAULT_KV_PATH, OUT_OF_REACH, readConfig } from "./config.ts";
 import { isUrl, MEMORY } from "./kv/open.ts";
 import { EXIT_CODES, expect, parseArguments } from "./operator/arguments.ts";
 import { backUp, type CopyOptions, restore } from "./operator/backup.ts";
@@ -66,9 +66,7 @@ function readFilePath(env: (name: "KV_PATH" | "SERVICE_URL") => string | undefin
     );
   }
   const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
-  if (kvPath === MEMORY) {
-    throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
-  }
+  if (kvPath === MEMORY) throw new ConfigError(OUT_OF_REACH);
   if (isUrl(kvPath)) {
     throw new ConfigError(
       "KV_PATH is the URL of a KV Connect server: run this on its machine, with KV_PATH at its SQLite file.",

@@ -1,7 +1,7 @@
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
 import { Versions } from "./batching/versions.ts";
-import { type Config, ConfigError, readConfig } from "./config.ts";
+import { type Config, ConfigError, OUT_OF_REACH, readConfig } from "./config.ts";
 import { MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { carryOut } from "./operator/operator.ts";
@@ -42,9 +42,7 @@ async function runHere(
   { kvPath, environment }: Config,
   { clock }: Terminal,
 ): Promise<number> {
-  if (kvPath === MEMORY) {
-    throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
-  }
+  if (kvPath === MEMORY) throw new ConfigError(OUT_OF_REACH);
   const store = await openStore(kvPath, { clock, create: false });
   try {
     const versions = new Versions(store);

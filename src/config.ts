@@ -31,6 +31,9 @@ export interface Config {
 /** Where data is kept unless KV_PATH says otherwise. */
 export const DEFAULT_KV_PATH = "data/animals.kv";
 
+/** Why no command works on a KV in memory. */
+export const OUT_OF_REACH = "KV_PATH=:memory: is private to the server; no command reaches it.";
+
 /** What `deno task start --help` prints. */
 export const START_HELP: string = `Usage: deno task start [--help | --version]
 
