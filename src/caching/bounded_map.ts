@@ -24,11 +24,6 @@ export class BoundedMap<Key, Value> {
     this.#halfCapacity = Math.floor(capacity / 2);
   }
 
-  /** How many entries it holds. */
-  get size(): number {
-    return this.#young.size + this.#old.size;
-  }
-
   /** The value, which counts as a use. */
   get(key: Key): Value | undefined {
     const value = this.#young.get(key);
@@ -40,7 +35,6 @@ export class BoundedMap<Key, Value> {
 
   /** Stores the value. */
   set(key: Key, value: Value): this {
-    this.#old.delete(key);
     if (this.#young.size === this.#halfCapacity && !this.#young.has(key)) {
       this.#old = this.#young;
       this.#young = new Map();

@@ -25,8 +25,9 @@ const LIMITS = { minute: 2, day: 5 };
 /** What a caller who comes at these times is told each time, and the usage after it. */
 function visits(
   times: readonly number[],
-  { usage = UNUSED, limits = LIMITS } = {},
+  { limits = LIMITS } = {},
 ): { usage: Usage; told: ("admitted" | Refusal | undefined)[] } {
+  let usage = UNUSED;
   const told = times.map((now) => {
     const taken = take(usage, limits, { waiting: 1, ahead: 0 }, now);
     usage = taken.usage;

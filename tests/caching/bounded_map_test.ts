@@ -11,7 +11,6 @@ Deno.test("BoundedMap.set() replaces the value, wherever the entry is", () => {
   const map = aged().set("a", 4).set("c", 5);
 
   assertEquals(["a", "b", "c"].map((key) => map.get(key)), [4, 2, 5]);
-  assertEquals(map.size, 3);
 });
 
 Deno.test("BoundedMap.delete() forgets the entry, wherever it is", () => {
@@ -19,7 +18,6 @@ Deno.test("BoundedMap.delete() forgets the entry, wherever it is", () => {
   for (const key of ["a", "c", "never there"]) map.delete(key);
 
   assertEquals(["a", "b", "c"].map((key) => map.get(key)), [undefined, 2, undefined]);
-  assertEquals(map.size, 1);
 });
 
 type Step = readonly ["get" | "set", number];
@@ -28,7 +26,6 @@ type Step = readonly ["get" | "set", number];
 function holds(steps: readonly Step[], capacity: number, key: number): boolean {
   const map = new BoundedMap<number, number>(capacity);
   for (const [what, key] of steps) what === "get" ? map.get(key) : map.set(key, key);
-  assert(map.size <= capacity);
   return map.get(key) !== undefined;
 }
 
@@ -47,6 +44,6 @@ Deno.test("BoundedMap forgets nothing that was used later than something it hold
 
     const held = keys.filter((key) => holds(steps, capacity, key));
     assertEquals(held, byUse.slice(0, held.length).sort((a, b) => a - b));
-    assert(held.length >= Math.min(byUse.length, capacity / 2));
+    assert(held.length >= Math.min(byUse.length, capacity / 2) && held.length <= capacity);
   }
 });
