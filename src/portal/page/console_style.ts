@@ -53,8 +53,8 @@ details[open]::details-content { display: contents; }
 .answer-line strong { font-weight: 650; }
 #answer-time { font: var(--small) var(--sans); color: var(--soft); }
 #next-page { margin-left: auto; }
-[data-kind="2xx"] strong { color: var(--good); }
-[data-kind="4xx"] strong, [data-kind="5xx"] strong, [data-kind="none"] strong { color: var(--bad); }
+[data-kind="2"] strong { color: var(--good); }
+[data-kind="4"] strong, [data-kind="5"] strong, [data-kind="none"] strong { color: var(--bad); }
 [data-kind="429"] strong { color: var(--wait); }
 #answer-advice { margin: 0 0 0.5rem; font: var(--small) var(--sans); }
 .headers { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 0 1rem;

@@ -1,15 +1,18 @@
 // deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
 /// <reference lib="dom" />
-import { jsonPieces, sortHeaders } from "./answer.ts";
-import { byId, element } from "./dom.ts";
+import { jsonPieces, nextCursor, sortHeaders } from "./answer.ts";
+import { byId, element, say } from "./dom.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** Shows what came of a request to this operation. */
-export function showAnswer(answer: Exchange, operation: string): void {
-  const { status, headers, body, time, code, message } = answer;
-  const kind = status === undefined ? "none" : status.startsWith("429") ? "429" : `${status.charAt(0)}xx`;
-  byId("answer", HTMLElement).dataset.kind = kind;
-  byId("answer-status", HTMLElement).textContent = status ?? "No answer";
+/** Shows what came of a request to this operation, and says it. */
+export function showAnswer(
+  { status, headers, body, time, code, message }: Exchange,
+  operation: string,
+): void {
+  const region = byId("answer", HTMLElement);
+  const [kind = "none"] = /^429|^\d/.exec(status) ?? [];
+  region.dataset.kind = kind;
+  byId("answer-status", HTMLElement).textContent = status;
   byId("answer-time", HTMLElement).textContent = `${Math.max(1, Math.round(time))} ms, ${operation}`;
   byId("answer-advice", HTMLElement).textContent = adviceOn(code) || message;
   const { first, rest } = sortHeaders(headers);
@@ -19,6 +22,13 @@ export function showAnswer(answer: Exchange, operation: string): void {
   details.hidden = rest.length === 0;
   byId("answer-more-label", HTMLElement).textContent = `${rest.length} more headers`;
   byId("answer-body", HTMLElement).replaceChildren(...bodyPieces(body, headers));
+  region.hidden = false;
+  region.scrollIntoView({ block: "nearest" });
+  say(`${status}, in ${Math.round(time)} milliseconds. ${message}`);
+  const next = byId("next-page", HTMLButtonElement);
+  next.value = nextCursor(headers.get("link"));
+  if (next.value === "" && document.activeElement === next) region.focus();
+  next.hidden = next.value === "";
 }
 
 /** What to do about an error, as the table of errors has it. */

@@ -1,9 +1,9 @@
 // deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
 /// <reference lib="dom" />
-import { nextCursor, readLimits } from "./answer.ts";
+import { readLimits } from "./answer.ts";
 import { showAnswer } from "./answer_view.ts";
 import { byId, say, startCopyButton, startForm } from "./dom.ts";
-import { type Exchange, exchange } from "./exchange.ts";
+import { exchange } from "./exchange.ts";
 import { type Key, startKey } from "./key.ts";
 import { startMeters, startPause, type Wait } from "./meters.ts";
 import { buildRequest, type ConsoleRequest, type Field } from "./request.ts";
@@ -72,24 +72,12 @@ export function startConsole(base: string): void {
     // A new key of the same account goes on with its limits.
     const isOfThisKey = paidBy === key.current();
     if (answer.newKey !== "") key.adopt(answer.newKey);
-    show(answer, operation);
+    showAnswer(answer, operation);
     const limits = readLimits(answer.headers);
     if (isOfThisKey && limits.some(({ name }) => name === "day")) showLimits(limits);
     const { wait } = answer;
     if (wait > 0) waits.set(paidBy, { begun: Date.now(), until: Date.now() + wait * 1_000 });
     draw();
-  }
-
-  function show(answer: Exchange, operation: string): void {
-    const { status = "No answer", headers, time, message } = answer;
-    showAnswer(answer, operation);
-    const region = byId("answer", HTMLElement);
-    region.hidden = false;
-    region.scrollIntoView({ block: "nearest" });
-    say(`${status}, in ${Math.round(time)} milliseconds. ${message}`);
-    next.value = nextCursor(headers.get("link"));
-    if (next.value === "" && document.activeElement === next) region.focus();
-    next.hidden = next.value === "";
   }
 
   form.addEventListener("input", draw);

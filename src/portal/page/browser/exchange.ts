@@ -6,8 +6,8 @@ import type { ConsoleRequest } from "./request.ts";
 
 /** What came of a request. */
 export interface Exchange {
-  /** Such as `200 OK`; undefined where no answer came. */
-  readonly status: string | undefined;
+  /** Such as `200 OK`, or `No answer`. */
+  readonly status: string;
   readonly headers: Headers;
   readonly body: string;
   /** How long it took, in ms. */
@@ -58,7 +58,7 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
       ? "then send it again."
       : "and whether it has happened all the same, before you send it again.";
     return {
-      status: undefined,
+      status: "No answer",
       headers: new Headers(),
       body: "",
       time: performance.now() - begun,

@@ -70,7 +70,7 @@ export function startSignUp(base: string, key: Key): void {
   const problem = byId("sign-up-problem", HTMLElement);
   startForm(form, async () => {
     if (!key.mayGo()) return;
-    const { status = "", newKey, message } = await exchange(buildRequest(
+    const { status, newKey, message } = await exchange(buildRequest(
       { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" },
       [{ name: "name", place: "body", type: "string", value: name.value }],
     ));
