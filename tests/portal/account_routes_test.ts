@@ -36,14 +36,6 @@ Deno.test("getAccount() and getUsage() tell an account of itself, and nobody kee
   const days = [["2027-01-16", 2, 0], ["2027-01-15", 3, 1], ["2027-01-14", 0, 0]];
   assertEquals(await usage.json(), days.map(([date, admitted, refused]) => ({ date, admitted, refused })));
   assertEquals((await month.json()).length, 30);
-  for (const wrong of ["0", "91", "a"]) {
-    service.now += 60_000;
-    await assertError(
-      await service.fetch(`GET /v1/account/usage?days=${wrong}`, { key }),
-      400,
-      "invalid_request",
-    );
-  }
 });
 
 for (const roundTrip of [0, 3, 20]) {
@@ -106,13 +98,6 @@ Deno.test("rotateKey() gives a new key, and ends the one before at once or after
   assertEquals(await statuses(), [401, 200, 200]);
   service.now += 60_000;
   assertEquals(await statuses(), [401, 401, 200]);
-  for (const graceSeconds of [-1, 1.5, 604_801, "60", null]) {
-    const response = await service.fetch("POST /v1/account/key", {
-      key: third.apiKey,
-      json: { graceSeconds },
-    });
-    await assertError(response, 400, "invalid_request", /graceSeconds/);
-  }
 });
 
 Deno.test("rotateKey() replaces the key that asks, so that who lost an answer may ask again", async () => {
