@@ -1,4 +1,4 @@
-import { basename, dirname, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { CommandError } from "./terminal.ts";
 
 /** Whether there is a file, a folder or a link with this path. */
@@ -21,12 +21,9 @@ export async function exists(path: string): Promise<boolean> {
 export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
   const folder = dirname(resolve(path));
   if (!await exists(folder)) throw new CommandError(`there is no folder ${folder}`);
-  // A folder, so that what SQLite makes beside the file meanwhile goes with it.
-  const unfinished = await Deno.makeTempDir({
-    dir: folder,
-    prefix: `${basename(path)}.`,
-    suffix: ".unfinished",
-  });
+  // A folder, so that what SQLite makes beside the file meanwhile goes with it. Not named after the file, whose
+  // name may be as long as it can be, or have characters that Deno puts into no such name: the colons of a time.
+  const unfinished = await Deno.makeTempDir({ dir: folder, suffix: ".unfinished" });
   try {
     const file = `${unfinished}/file`;
     await write(file);

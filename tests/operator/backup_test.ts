@@ -245,6 +245,17 @@ Deno.test("copyStore() makes a copy of a damaged file only if it trusts that, an
   }
 });
 
+Deno.test("writeAtomically() makes a file with any name that a file may have", async () => {
+  await using keeper = await Keeper.start();
+  const names = ["x".repeat(255), ...(Deno.build.os === "windows" ? [] : ["2027-01-15T12:00:00+00:00.kv"])];
+
+  for (const name of names) {
+    await writeAtomically(`${keeper.folder}/${name}`, (unfinished) => Deno.writeTextFile(unfinished, "text"));
+  }
+
+  assertEquals(await keeper.names(), [...names, "animals.kv"].sort());
+});
+
 Deno.test("writeAtomically() leaves alone what came to be in its place, and nothing of its own", async () => {
   await using keeper = await Keeper.start();
   const path = `${keeper.folder}/file`;
