@@ -99,10 +99,13 @@ export async function sweepSignUps(store: Store, accounts: AccountStore, now: nu
   return entries.length === SWEEP_PAGE;
 }
 
-/** Removes some counts of hours and days that are over; resolves to whether there may be more. */
+/**
+ * Removes some counts of hours and days that are over, but for the last of each, which go on where a clock is
+ * behind; resolves to whether there may be more.
+ */
 export async function sweepCounts(store: Store, now: number): Promise<boolean> {
-  const hours = await store.removeAll({ start: [BY_HOUR], end: [BY_HOUR, Math.floor(now / HOUR)] });
-  const days = await store.removeAll({ start: [BY_DAY], end: [BY_DAY, Math.floor(now / DAY)] });
+  const hours = await store.removeAll({ start: [BY_HOUR], end: [BY_HOUR, Math.floor(now / HOUR) - 1] });
+  const days = await store.removeAll({ start: [BY_DAY], end: [BY_DAY, Math.floor(now / DAY) - 1] });
   return hours || days;
 }
 

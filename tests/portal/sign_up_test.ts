@@ -194,7 +194,7 @@ Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls 
   assertEquals((await call(service, last?.apiKey)).status, 200);
 });
 
-Deno.test("sweepCounts() removes the counts of hours and days that are over", async () => {
+Deno.test("sweepCounts() removes the counts of hours and days that were over before the last began", async () => {
   await using service = await Harness.open();
   for (const now of [NOON, NOON + HOUR, NOON + DAY]) {
     service.now = now;
@@ -203,10 +203,22 @@ Deno.test("sweepCounts() removes the counts of hours and days that are over", as
   const counts =
     async () => [await countRows(service, "sign_ups_by_hour"), await countRows(service, "sign_ups_by_day")];
 
-  assertEquals(await sweepCounts(service.store, NOON + HOUR - 1), false);
+  assertEquals(await sweepCounts(service.store, NOON + 2 * HOUR - 1), false);
   assertEquals(await counts(), [3, 2]);
-  assertEquals(await sweepCounts(service.store, NOON + HOUR), false);
+  assertEquals(await sweepCounts(service.store, NOON + 2 * HOUR), false);
   assertEquals(await counts(), [2, 2]);
-  await sweepCounts(service.store, NOON + DAY);
-  assertEquals(await counts(), [1, 1]);
+  await sweepCounts(service.store, NOON + 2 * DAY);
+  assertEquals(await counts(), [0, 1]);
+});
+
+Deno.test("createAccount() makes no more accounts in an hour that is over for another process, which sweeps", async () => {
+  await using behind = await Harness.open();
+  const midnight = NOON + DAY / 2;
+  behind.now = midnight - 1;
+  for (let count = 0; count < 5; count++) assertEquals((await signUp(behind)).status, 201);
+
+  await sweepCounts(behind.store, midnight);
+
+  assertEquals((await signUp(behind)).body.code, "sign_up_limit");
+  assertEquals([await countRows(behind, "accounts"), await countRows(behind, "sign_ups_by_day")], [5, 1]);
 });
