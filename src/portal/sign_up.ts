@@ -88,12 +88,18 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
   return { method: "POST", path: "/v1/accounts", access: "address", handler: createAccount };
 }
 
-/** Removes some accounts that signed up 30 days ago and never called; resolves to whether there may be more. */
+/**
+ * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
+ * another plan; resolves to whether there may be more.
+ */
 export async function sweepSignUps(store: Store, accounts: AccountStore, now: number): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
   const entries = await store.list(range, SWEEP_PAGE);
   for (const { key } of entries) {
-    await accounts.remove(String(key.at(-1)), ({ usage }) => !hasCalled(usage));
+    await accounts.remove(
+      String(key.at(-1)),
+      ({ account, usage }) => account.plan === "free" && !hasCalled(usage),
+    );
     await store.remove([key]);
   }
   return entries.length === SWEEP_PAGE;

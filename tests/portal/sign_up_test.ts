@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../src/accounts/account_state.ts";
+import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { sweepCounts, sweepSignUps } from "../../src/portal/sign_up.ts";
 import { call, OtherProcess } from "../access/replies.ts";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
@@ -168,6 +169,17 @@ Deno.test("sweepSignUps() removes accounts that signed up more than 30 days ago 
   assertEquals(await left(), [used.id, made.id, late.id].sort());
   assertEquals((await call(service, idle.apiKey)).code, "invalid_api_key");
   assertEquals(await countRows(service, "sign_ups"), 1);
+});
+
+Deno.test("sweepSignUps() leaves an account alone that an operator has moved to another plan", async () => {
+  await using service = await Harness.open();
+  const { id = "", apiKey } = (await signUp(service)).body;
+  await service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro });
+
+  assertEquals(await sweepSignUps(service.store, service.accounts, NOON + 30 * DAY + 1), false);
+
+  assertEquals((await call(service, apiKey)).status, 200);
+  assertEquals(await countRows(service, "sign_ups"), 0);
 });
 
 Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls meanwhile", async () => {
