@@ -35,6 +35,8 @@ export class Versions {
   /** The look that starts next. */
   #next: Promise<void> | undefined;
   readonly #startNext: (look: void) => Promise<void>;
+  /** How many looks are on their way. */
+  #looking = 0;
   /** When the newest look that ended had started, by `performance.now()`. */
   #lookedAt = -Infinity;
   /** The store's data version before the rows were read last. */
@@ -50,7 +52,8 @@ export class Versions {
       this.#next = undefined;
       ROUND_SIZE.observe(this.#asked, "look");
       this.#asked = 0;
-      await this.#read();
+      this.#looking++;
+      await this.#read().finally(() => this.#looking--);
       for (const { resolve } of round) resolve();
     }, {
       gather: () => store.reads.gather(() => this.#asked, ENOUGH),
@@ -76,8 +79,9 @@ export class Versions {
     this.#asked++;
     if (this.#maxStaleness === 0) return this.#next ??= this.#startNext();
     const age = performance.now() - this.#lookedAt;
-    if (age > this.#maxStaleness / 2) this.#next ??= this.#startNext();
-    if (age > this.#maxStaleness) return this.#next;
+    if (age > this.#maxStaleness) return this.#next ??= this.#startNext();
+    // One at a time: from far away, whoever came during it would begin another.
+    if (age > this.#maxStaleness / 2 && this.#looking === 0) this.#next ??= this.#startNext();
     this.#next?.catch(() => {}); // Nobody waits for it.
     return undefined;
   }

@@ -151,6 +151,22 @@ Deno.test("Versions.look() waits for nothing while a look is young enough, and t
   await time.advance(300);
 });
 
+Deno.test("Versions.look() takes one look at a time in the background, however many ask meanwhile", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, time } = fixture;
+  fixture.latency = 200;
+  await fixture.look(300);
+
+  for (let ms = 0; ms < 5_000; ms += 10) {
+    assertEquals(versions.look(), undefined);
+    await time.advance(10);
+  }
+
+  // One every 510 ms, when somebody asked after half of the time, and the first.
+  assertEquals([fixture.reads, fixture.mostReading], [11, 1]);
+  await time.advance(500);
+});
+
 Deno.test("Versions.look() fails only once no look is young enough, when reads fail in the background", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
