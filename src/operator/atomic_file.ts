@@ -21,9 +21,7 @@ export async function exists(path: string): Promise<boolean> {
 export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
   const folder = dirname(resolve(path));
   if (!await exists(folder)) throw new CommandError(`there is no folder ${folder}`);
-  // A folder, so that what SQLite makes beside the file meanwhile goes with it. Not named after the file, whose
-  // name may be as long as it can be, or have characters that Deno puts into no such name: the colons of a time.
-  const unfinished = await Deno.makeTempDir({ dir: folder, suffix: ".unfinished" });
+  const unfinished = await makeUnfinished(folder);
   try {
     const file = `${unfinished}/file`;
     await write(file);
@@ -34,6 +32,20 @@ export async function writeAtomically(path: string, write: (path: string) => Pro
     await Deno.remove(unfinished, { recursive: true });
   }
   if (Deno.build.os !== "windows") await sync(folder, { read: true });
+}
+
+/**
+ * A folder, so that what SQLite makes beside the file meanwhile goes with it. Not named after the file, whose name
+ * may be as long as it can be, or have characters that Deno puts into no such name: the colons of a time.
+ */
+async function makeUnfinished(folder: string): Promise<string> {
+  try {
+    return await Deno.makeTempDir({ dir: folder, suffix: ".unfinished" });
+  } catch (error) {
+    // Deno tells why, but not where.
+    const reason = error instanceof Error ? error.message.replace(/: tmpdir$/, "") : typeof error;
+    throw new CommandError(`nothing can be made in ${folder}: ${reason}`);
+  }
 }
 
 async function sync(path: string, options: Deno.OpenOptions): Promise<void> {

@@ -256,6 +256,23 @@ Deno.test("writeAtomically() makes a file with any name that a file may have", a
   assertEquals(await keeper.names(), [...names, "animals.kv"].sort());
 });
 
+Deno.test({
+  name: "writeAtomically() says where nothing can be made, and why",
+  ignore: Deno.build.os === "windows", // Links are for administrators there.
+  async fn() {
+    await using keeper = await Keeper.start();
+    const folder = `${keeper.folder}/unmounted`;
+    await Deno.symlink(`${keeper.folder}/none`, folder);
+
+    const { message } = await assertRejects(
+      () => writeAtomically(`${folder}/file`, async () => {}),
+      CommandError,
+    );
+
+    assertMatch(message.replace(keeper.folder, ""), /^nothing can be made in \/unmounted: [^:]+$/);
+  },
+});
+
 Deno.test("writeAtomically() leaves alone what came to be in its place, and nothing of its own", async () => {
   await using keeper = await Keeper.start();
   const path = `${keeper.folder}/file`;
