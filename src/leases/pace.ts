@@ -1,3 +1,6 @@
+/** Two requests that happen to come together make no rate: how many more are expected, at most, for each served. */
+const MOST = 16;
+
 /** How fast the requests of an account come. */
 export class Pace {
   #served = 0;
@@ -5,6 +8,7 @@ export class Pace {
   #since = -Infinity;
   /** Requests a ms. */
   #rate = 0;
+  #most = 0;
 
   /** Counts a request that was served. */
   count(): void {
@@ -14,6 +18,7 @@ export class Pace {
   /** Takes the rate from those served since it last started anew. */
   measure(): void {
     this.#rate = this.#served / Math.max(1, performance.now() - this.#since);
+    this.#most = MOST * this.#served;
   }
 
   /** Starts anew, with so many served at once. */
@@ -24,6 +29,6 @@ export class Pace {
 
   /** How many come within so many ms, at the rate that was measured last. */
   within(ms: number): number {
-    return this.#rate * ms;
+    return Math.min(this.#rate * ms, this.#most);
   }
 }

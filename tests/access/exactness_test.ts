@@ -164,6 +164,6 @@ Deno.test("createApp() has requests wait for what another process leased, though
 
   const replies = await time.until(callAtOnce(97, [other], apiKey), 4_000);
 
-  assertEquals(leased, 24 + 18);
+  assertEquals(leased, 16 + 16);
   assertEquals(tally(replies), { 200: 96, "429 rate_limit_minute": 1 });
 });

@@ -6,6 +6,7 @@ import { AGAIN } from "../../src/kv/retried.ts";
 import { leaseTimes } from "../../src/leases/held_leases.ts";
 import { Quota } from "../../src/leases/quota.ts";
 import { Harness, NOON } from "../harness.ts";
+import { VirtualTime } from "../virtual_time.ts";
 
 /** What the rows of an account tell, both of this version. */
 function stateOf(account: Account, usage: Usage, version = "1"): AccountState {
@@ -105,6 +106,19 @@ Deno.test("Quota.propose() leases what the pace asks for", async () => {
   for (let count = 0; count < 100; count++) quota.take(lease, NOON);
 
   assertGreater(quota.propose(NOON, times).ahead, 0);
+});
+
+Deno.test("Quota.propose() leases sixteen for each request that was served, at most, however fast two came", async () => {
+  using _time = new VirtualTime();
+  await using service = await Harness.open();
+  const { account } = await service.createAccount({ minute: 1_000, day: 9_000 });
+  const times = leaseTimes(0, true);
+  const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON }));
+  quota.waiting.wait(quota.accountVersionstamp);
+  quota.apply(quota.propose(NOON, times), "2", NOON, times);
+  quota.waiting.wait(quota.accountVersionstamp);
+
+  assertEquals(quota.propose(NOON, times).ahead, 16);
 });
 
 Deno.test("Quota.fail() forgets strikes, for they may be written", async () => {
