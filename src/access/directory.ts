@@ -88,7 +88,11 @@ export class Directory {
   async #lookUp(authorization: string, now: number): Promise<Quota | null> {
     const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
     const quota = claim && await this.#load(claim.accountId);
-    return quota && isOpenedBy(quota.account, claim.hash, now) ? quota : null;
+    if (!quota) return null;
+    // Not before the account was read: what was known of it may be older than the key. With extra spaces around it,
+    // one key could fill the cache with long strings.
+    if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);
+    return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
   }
 
   async #identify(authorization: string): Promise<Claim | null> {
@@ -96,11 +100,7 @@ export class Directory {
     if (key === undefined) return null;
     const hash = hashApiKey(key);
     const accountId = await this.#findAccountId(hash);
-    if (accountId === null) return null;
-    const claim = { accountId, hash };
-    // With extra spaces around it, one key could fill the cache with long strings.
-    if (authorization.length === PREFIX_LENGTH + key.length) this.#claims.set(authorization, claim);
-    return claim;
+    return accountId === null ? null : { accountId, hash };
   }
 
   async #findAccountIds(round: readonly Waiting<string, string | null>[]): Promise<void> {
