@@ -1,8 +1,13 @@
 import { assertEquals } from "@std/assert";
-import type { NewAccount } from "../../src/accounts/account_store.ts";
+import type { AccountStore, NewAccount } from "../../src/accounts/account_store.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
+import { hasCalled, pardon } from "../../src/accounts/usage.ts";
+import { NotedService } from "../access/noted_service.ts";
 import { call, OtherProcess } from "../access/replies.ts";
 import { Harness, NOON } from "../harness.ts";
+import { carryOut } from "../kv/disturbed_kv.ts";
+import { FakeKv } from "../kv/fake_kv.ts";
+import { VirtualTime } from "../virtual_time.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -38,6 +43,33 @@ Deno.test("AccountStore loses neither changes nor requests when they come at onc
   const state = await service.accounts.find(id);
   assertEquals([state?.account.plan, state?.account.keyHash], ["pro", rotated?.account.keyHash]);
   assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);
+});
+
+type Change = (accounts: AccountStore, id: string) => Promise<unknown>;
+
+Deno.test.each<readonly [what: string, change: Change]>([
+  ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
+  ["remove()", (accounts, id) => accounts.remove(id, ({ usage }) => !hasCalled(usage))],
+])("%s loses no request that is charged between what it reads and what it writes", async (_, change) => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using operator = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  operator.disturbance = {
+    async commit(commit) {
+      // The one that opens a slot sets nothing else.
+      if (commit.keys.length > 1) {
+        operator.disturbance = {};
+        await call(service, apiKey);
+      }
+      return await carryOut(commit);
+    },
+  };
+
+  await time.until(change(operator.accounts, id), 1_000);
+
+  assertEquals((await service.accounts.find(id))?.usage.used, 1);
 });
 
 Deno.test("remove() removes an account with its rows, if the condition allows it and nothing changes meanwhile", async () => {

@@ -1,9 +1,11 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { AGAIN } from "../../src/kv/retried.ts";
 import { LeaseCommits } from "../../src/leases/lease_commits.ts";
 import { Quota } from "../../src/leases/quota.ts";
 import { NotedService } from "../access/noted_service.ts";
+import { call } from "../access/replies.ts";
 import { Harness } from "../harness.ts";
+import { carryOut } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
@@ -49,4 +51,34 @@ Deno.test("LeaseCommits.commit() is done at once where every quota is in a confl
   assertEquals(time.now, 0);
   for (const quota of quotas) quota.forget();
   assertEquals(await Promise.all(decisions), [AGAIN, AGAIN]);
+});
+
+Deno.test("LeaseCommits.commit() overwrites nothing that its quota is shown between a proposal and its commit", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await other.createAccount("free");
+  const state = await service.accounts.find(id);
+  assert(state);
+  const quota = new Quota(state);
+  const commits = new LeaseCommits({ store: service.store, clock: () => service.now });
+  let opened = 0;
+  service.disturbance = {
+    async commit(commit) {
+      // Its first commit opens a slot, and the one that takes places waits for that.
+      if (opened++ === 0) {
+        await call(other, apiKey);
+        const next = await other.accounts.find(id);
+        if (next) quota.see(next);
+      }
+      return await carryOut(commit);
+    },
+  };
+  const decision = quota.waiting.wait(quota.accountVersionstamp);
+
+  await time.until(commits.commit([quota]), 1_000);
+
+  assertNotEquals(await decision, AGAIN);
+  assertEquals((await service.accounts.find(id))?.usage.used, 2);
 });

@@ -153,3 +153,33 @@ Deno.test("Quota.propose() turns away who was recognized before the account chan
   assertEquals(await earlier, AGAIN);
   assertNotEquals(await later, AGAIN);
 });
+
+Deno.test("Quota.see() takes over neither row where it is older than the one seen: a key that ended stays so", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount("free");
+  const quota = new Quota(stateOf(account, UNUSED));
+  const closed = { ...account, closedAt: NOON };
+
+  quota.see(stateOf(closed, UNUSED, "2"));
+  quota.see({ ...stateOf(account, { ...UNUSED, used: 5 }, "3"), accountVersionstamp: "1" });
+  assertEquals([quota.account, quota.usage.used], [closed, 5]);
+  quota.see({ ...stateOf(account, UNUSED, "4"), usageVersionstamp: "2" });
+  assertEquals([quota.account, quota.usage.used], [account, 5]);
+
+  assertEquals([quota.accountVersionstamp, quota.usageVersionstamp], ["4", "3"]);
+});
+
+Deno.test("Quota.forget() keeps nothing that would have to be written", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount("free");
+  const times = leaseTimes(0, false);
+  const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON }));
+  quota.apply({ ...quota.propose(NOON, times), ahead: 3 }, "2", NOON, times);
+  const waiting = quota.waiting.wait(quota.accountVersionstamp);
+  assertEquals([quota.held.left, quota.isActive], [3, true]);
+
+  quota.forget();
+
+  assertEquals(await waiting, AGAIN);
+  assertEquals([quota.held.left, quota.isActive], [0, false]);
+});
