@@ -187,6 +187,20 @@ Deno.test("page shows the limits of the key that calls, not of the address or of
   assertEquals(await left.textContent(), "known after a call");
 });
 
+Deno.test("page keeps the key that it has when it is sent an example of one", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  const key = await page.locator("#key-input").inputValue();
+  await choose(page, "getOpenApi");
+
+  assertMatch(await call(page), /^200/);
+
+  assertMatch(await page.locator("#answer-body").textContent() ?? "", /"apiKey": "as_test_/);
+  assertEquals(await page.locator("#answer-advice").textContent(), "");
+  assertEquals(await page.locator("#key-input").inputValue(), key);
+});
+
 Deno.test("page says so when no key comes of a sign-up", async () => {
   await using visitor = await visit();
   const { page } = visitor;

@@ -39,7 +39,9 @@ export async function exchange({ method, url, headers, body }: ConsoleRequest): 
     });
     const text = await response.text();
     const isRefused = response.status === 429 || response.status === 503;
-    const newKey = /"apiKey":"(\w+)"/.exec(text)?.[1] ?? "";
+    // The OpenAPI document has keys, too: as examples.
+    const made = response.status === 201 ? text : "";
+    const newKey = /"apiKey":"(\w+)"/.exec(made)?.[1] ?? "";
     const { code, message } = readProblem(response.ok ? "" : text);
     return {
       status: `${response.status} ${response.statusText}`.trim(),
