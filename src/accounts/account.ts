@@ -55,8 +55,11 @@ export function keyHashesOf({ keyHash, previousKey }: Account): string[] {
 }
 
 /** Until when the key before opens the account, as ISO 8601; null where it no longer does at `now`. */
-export function previousKeyExpiry({ previousKey }: Account, now: number): string | null {
-  return previousKey && now < previousKey.expiresAt ? new Date(previousKey.expiresAt).toISOString() : null;
+export function previousKeyExpiry(account: Account, now: number): string | null {
+  const { previousKey } = account;
+  return previousKey && isOpenedBy(account, previousKey.hash, now)
+    ? new Date(previousKey.expiresAt).toISOString()
+    : null;
 }
 
 /** Key of the row of an account. */

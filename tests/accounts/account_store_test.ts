@@ -1,4 +1,5 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
+import { previousKeyExpiry } from "../../src/accounts/account.ts";
 import type { AccountStore, NewAccount } from "../../src/accounts/account_store.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { hasCalled, pardon } from "../../src/accounts/usage.ts";
@@ -95,4 +96,16 @@ Deno.test("remove() removes an account with its rows, if the condition allows it
 
   assertEquals(await counts(), [0, 0, 0, 0]);
   assertEquals((await call(service, apiKey)).code, "invalid_api_key");
+});
+
+Deno.test("previousKeyExpiry() tells when the key before ends, but not once it or the account has ended", async () => {
+  await using service = await Harness.open();
+  const { account: { id } } = await service.createAccount();
+  const issued = await service.accounts.rotate(id, HOUR, NOON);
+  assert(issued);
+
+  const told = [NOON, NOON + HOUR].map((now) => previousKeyExpiry(issued.account, now));
+  const closed = previousKeyExpiry({ ...issued.account, closedAt: NOON }, NOON);
+
+  assertEquals([...told, closed], ["2027-01-15T13:00:00.000Z", null, null]);
 });
