@@ -43,9 +43,9 @@ export class LeaseCommits {
   }
 
   /**
-   * Carries out what these quotas propose, in one commit; never rejects, but fails those who wait. Resolves to those that
-   * are to go on alone, for other processes have changed their rows meanwhile; then nothing was done. A quota that
-   * is alone is tried again.
+   * Carries out what these quotas propose, in one commit; never rejects, but fails those who wait. Resolves to those
+   * that are to go on alone, for other processes have changed their rows meanwhile; then nothing was done. A quota
+   * that is alone is tried again.
    */
   async commit(quotas: readonly Quota[]): Promise<readonly Quota[]> {
     // There are two of an account that the directory forgot while it was active: one would overwrite the other.
