@@ -29,7 +29,7 @@ export async function requireFile(path: string): Promise<void> {
 }
 
 /**
- * Makes sure that what is at a path, if there is something, is no folder and not the SQLite database of another
+ * Makes sure that what is at a path, if there is something, is a file and not the SQLite database of another
  * program: opened as a KV, it would be changed.
  *
  * @throws {Error} saying that it is, or why that cannot be found out: it is no database, or stays locked.
@@ -37,6 +37,8 @@ export async function requireFile(path: string): Promise<void> {
 export async function requireOwn(path: string): Promise<void> {
   const found = await Deno.stat(path).catch(() => undefined);
   if (found?.isDirectory) throw new Error("it is a folder");
+  // To open a pipe is to wait for ever.
+  if (found?.isFile === false) throw new Error("it is no file");
   const tables = found ? await tablesIn(path) : [];
   // The first that Deno makes in a KV.
   if (tables.length > 0 && !tables.includes("migration_state")) {

@@ -69,6 +69,8 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
   const [file, empty, foreign] = [`${folder.path}/file`, `${folder.path}/empty`, `${folder.path}/foreign.kv`];
   await Deno.writeTextFile(file, "This is no database. ".repeat(1_000));
   await Deno.writeTextFile(empty, "");
+  const pipe = `${folder.path}/pipe`;
+  await new Deno.Command("mkfifo", { args: [pipe] }).output();
   {
     using kv = await Deno.openKv(foreign);
     await kv.set(["schema"], encodeJson({ version: 9 }));
@@ -79,6 +81,7 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
       [folder.path, CREATE, `The KV ${folder.path} cannot be used`],
       [file, FIND, `The KV ${file} cannot be used`],
       [empty, FIND, "it is empty"],
+      [pipe, CREATE, "it is no file"],
       [`${file}/animals.kv`, CREATE, `the folder ${file}/ cannot be made`],
       [`${file}/animals.kv`, FIND, "cannot be used"],
       [foreign, CREATE, "its rows are of version 9"],
