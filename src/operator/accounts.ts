@@ -1,12 +1,10 @@
-import { type Issued, IssueInDoubt } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_state.ts";
-import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
 import { pardon, reset } from "../accounts/usage.ts";
-import { StoreUnavailable } from "../kv/deadline.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
+import { createMany, isName, printKey } from "./issuing.ts";
 import { printableJson, startTable } from "./table.ts";
-import { CommandError, type Terminal, UsageError } from "./terminal.ts";
+import { CommandError, UsageError } from "./terminal.ts";
 
 const HELP = `Usage: deno task accounts COMMAND
 
@@ -33,10 +31,6 @@ const HELP = `Usage: deno task accounts COMMAND
 
 ID is the acct_... that create and list print, not the key.`;
 
-const CREATIONS_AT_ONCE = 500;
-const REPLACE = "replace it with accounts rotate ID.";
-const NAME = /^[^\p{Cc}\p{Cs}]{1,100}$/u;
-
 /** What operators do with accounts. */
 export const ACCOUNTS: Group = {
   help: HELP,
@@ -45,10 +39,10 @@ export const ACCOUNTS: Group = {
       const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
       const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
       if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
-      if (!NAME.test(name)) throw new UsageError("The NAME must have 1 to 100 printable characters");
+      if (!isName(name)) throw new UsageError("The NAME must have 1 to 100 printable characters");
       return async ({ accounts }) => {
         const issued = await accounts.create({ ...plan, name }, terminal.clock());
-        await hand("Made", issued, terminal);
+        await printKey("Made", issued, terminal);
       };
     },
     list(args, terminal) {
@@ -71,7 +65,7 @@ export const ACCOUNTS: Group = {
       const { grace } = args.options;
       const ms = grace === undefined ? 0 : parseDuration("--grace", grace);
       return async ({ accounts }) =>
-        await hand("Rotated", found(await accounts.rotate(id, ms, terminal.clock()), id), terminal);
+        await printKey("Rotated", found(await accounts.rotate(id, ms, terminal.clock()), id), terminal);
     },
     plan(args, { err }) {
       const [id = "", name = ""] = expect(args, ["an ID", "a PLAN"], ["per-minute", "per-day"]);
@@ -137,55 +131,4 @@ function requireId(id: string, { command }: Arguments): void {
 function found<Found>(found: Found | null, id: string): Found {
   if (found === null) throw new CommandError(`There is no open account with the id ${id}`);
   return found;
-}
-
-async function createMany(
-  store: AccountStore,
-  plan: Omit<NewAccount, "name">,
-  { input, out, err, clock, isStopping }: Terminal,
-): Promise<void> {
-  const names = (await Array.fromAsync(input())).filter((name) => name !== "");
-  const wrong = names.findIndex((name) => !NAME.test(name));
-  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have 1 to 100 printable characters`);
-  const print = async ({ account, apiKey }: Issued) => {
-    try {
-      await out(`${account.name}\t${apiKey}`);
-    } catch (error) {
-      err(`The key of ${account.id} was not read, nor were those made with it: ${REPLACE}`);
-      throw error;
-    }
-  };
-  let made = 0;
-  if (names.length === 0) err("Made 0 of 0 accounts.");
-  for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
-    if (isStopping()) throw new CommandError("The service is stopping; try the others again");
-    const some = names.slice(start, start + CREATIONS_AT_ONCE);
-    const results = await Promise.allSettled(some.map((name) => store.create({ ...plan, name }, clock())));
-    for (const result of results) {
-      if (result.status === "fulfilled" && result.value) {
-        await print(result.value);
-        made++;
-      } else if (result.status === "rejected") {
-        if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
-        if (!(result.reason instanceof IssueInDoubt)) continue;
-        const { issued } = result.reason;
-        err(`The KV did not answer: it is not known whether the key of ${issued.account.id} is valid:`);
-        await print(issued);
-      }
-    }
-    err(`Made ${made} of ${names.length} accounts.`);
-    if (made < start + some.length) throw new CommandError("The others could not be made; try those again");
-  }
-}
-
-async function hand(what: string, issued: Issued | null, { out, err }: Terminal): Promise<void> {
-  if (issued === null) throw new CommandError("The account could not be made; try again");
-  err(`${what}: ${describe(issued.account)}`);
-  err("This is the only time that the key is shown:");
-  try {
-    await out(issued.apiKey);
-  } catch (error) {
-    err(`It was not read: ${REPLACE}`);
-    throw error;
-  }
 }

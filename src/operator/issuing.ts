@@ -1,0 +1,66 @@
+import { type Issued, IssueInDoubt } from "../accounts/account.ts";
+import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import { describe } from "./account_view.ts";
+import { CommandError, type Terminal } from "./terminal.ts";
+
+const CREATIONS_AT_ONCE = 500;
+const REPLACE = "replace it with accounts rotate ID.";
+
+/** Whether an account may be called so: 1 to 100 characters that can be printed. */
+export function isName(name: string): boolean {
+  return /^[^\p{Cc}\p{Cs}]{1,100}$/u.test(name);
+}
+
+/** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
+export async function createMany(
+  store: AccountStore,
+  plan: Omit<NewAccount, "name">,
+  { input, out, err, clock, isStopping }: Terminal,
+): Promise<void> {
+  const names = (await Array.fromAsync(input())).filter((name) => name !== "");
+  const wrong = names.findIndex((name) => !isName(name));
+  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have 1 to 100 printable characters`);
+  const print = async ({ account, apiKey }: Issued) => {
+    try {
+      await out(`${account.name}\t${apiKey}`);
+    } catch (error) {
+      err(`The key of ${account.id} was not read, nor were those made with it: ${REPLACE}`);
+      throw error;
+    }
+  };
+  let made = 0;
+  if (names.length === 0) err("Made 0 of 0 accounts.");
+  for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
+    if (isStopping()) throw new CommandError("The service is stopping; try the others again");
+    const some = names.slice(start, start + CREATIONS_AT_ONCE);
+    const results = await Promise.allSettled(some.map((name) => store.create({ ...plan, name }, clock())));
+    for (const result of results) {
+      if (result.status === "fulfilled" && result.value) {
+        await print(result.value);
+        made++;
+      } else if (result.status === "rejected") {
+        if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
+        if (!(result.reason instanceof IssueInDoubt)) continue;
+        const { issued } = result.reason;
+        err(`The KV did not answer: it is not known whether the key of ${issued.account.id} is valid:`);
+        await print(issued);
+      }
+    }
+    err(`Made ${made} of ${names.length} accounts.`);
+    if (made < start + some.length) throw new CommandError("The others could not be made; try those again");
+  }
+}
+
+/** Prints an account's new key; `what` was done is told to people. */
+export async function printKey(what: string, issued: Issued | null, { out, err }: Terminal): Promise<void> {
+  if (issued === null) throw new CommandError("The account could not be made; try again");
+  err(`${what}: ${describe(issued.account)}`);
+  err("This is the only time that the key is shown:");
+  try {
+    await out(issued.apiKey);
+  } catch (error) {
+    err(`It was not read: ${REPLACE}`);
+    throw error;
+  }
+}
