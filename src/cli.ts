@@ -30,9 +30,9 @@ export async function main(
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
-    const isForOperator = error instanceof ConfigError || error instanceof OpenError;
+    const saysWhy = error instanceof ConfigError || error instanceof OpenError;
     const reason = error instanceof Error ? error.message : typeof error;
-    terminal.err(isForOperator ? reason : `Failed: ${reason}`);
+    terminal.err(saysWhy ? reason : `Failed: ${reason}`);
     return 1;
   }
 }

@@ -5,6 +5,7 @@ import * as dom from "./browser/dom.ts";
 import * as exchange from "./browser/exchange.ts";
 import * as key from "./browser/key.ts";
 import * as meters from "./browser/meters.ts";
+import * as pause from "./browser/pause.ts";
 import * as request from "./browser/request.ts";
 import * as samples from "./browser/samples.ts";
 import * as start from "./browser/start.ts";
@@ -19,6 +20,7 @@ const MODULES: readonly Readonly<Record<string, unknown>>[] = [
   answer,
   answerView,
   meters,
+  pause,
   dom,
 ];
 

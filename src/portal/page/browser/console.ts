@@ -5,7 +5,8 @@ import { showAnswer } from "./answer_view.ts";
 import { byId, say, startCopyButton, startForm } from "./dom.ts";
 import { exchange } from "./exchange.ts";
 import { type Key, startKey } from "./key.ts";
-import { startMeters, startPause, type Wait } from "./meters.ts";
+import { startMeters } from "./meters.ts";
+import { startPause, type Wait } from "./pause.ts";
 import { buildRequest, type ConsoleRequest, type Field } from "./request.ts";
 import { maskKey, sample } from "./samples.ts";
 

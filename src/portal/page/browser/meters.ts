@@ -1,7 +1,7 @@
 // deno-coverage-ignore-file -- runs in a browser, where tests/browser/ shows what it does
 /// <reference lib="dom" />
 import type { LimitWindow } from "./answer.ts";
-import { byId, say } from "./dom.ts";
+import { byId } from "./dom.ts";
 
 /** The two meters, which count the seconds down; returns what shows in them what a response told. */
 export function startMeters(): (windows: readonly LimitWindow[]) => void {
@@ -42,41 +42,4 @@ export function duration(seconds: number): string {
   if (seconds < 100) return `${seconds} s`;
   if (seconds < 6_000) return `${Math.round(seconds / 60)} min`;
   return `${Math.round(seconds / 3_600)} h`;
-}
-
-/** A time in which nothing should be sent, by `Date.now()`. */
-export interface Wait {
-  readonly begun: number;
-  readonly until: number;
-}
-
-/** Keeps a button from sending, and shows how long. */
-export interface Pause {
-  readonly isOver: () => boolean;
-  /** Goes on with this wait, or none. */
-  readonly show: (wait: Wait | undefined) => void;
-}
-
-/** The pause of the console's button. */
-export function startPause(button: HTMLElement): Pause {
-  const label = button.textContent;
-  let wait: Wait | undefined;
-  const isOver = () => wait === undefined || wait.until <= Date.now();
-
-  function draw(): void {
-    if (wait && !isOver()) {
-      const left = wait.until - Date.now();
-      // A disabled button would lose the focus.
-      button.setAttribute("aria-disabled", "true");
-      button.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
-      button.style.setProperty("--waited", `${1 - left / (wait.until - wait.begun)}`);
-    } else if (button.hasAttribute("aria-disabled")) {
-      button.removeAttribute("aria-disabled");
-      button.textContent = label;
-      say("You can send again.");
-    }
-  }
-
-  setInterval(draw, 250);
-  return { isOver, show: (next) => (wait = next, draw()) };
 }
