@@ -98,9 +98,10 @@ export class Connection {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
+    // The last that lets go of a file moves its newest rows into it, which one that only reads cannot.
+    this.#dataVersion?.close();
     // Closing a file's handle holds up the whole process until what hangs on it ends.
     if (this.#isServer || this.#generation.hanging === 0) close(this.#generation);
-    this.#dataVersion?.close();
   }
 
   get #isServer(): boolean {

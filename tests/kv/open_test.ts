@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { OpenError, type OpenOptions, openStore } from "../../src/kv/open.ts";
 import { encodeJson } from "../../src/kv/row.ts";
@@ -62,6 +62,17 @@ Deno.test("openStore() opens a store of its own in memory, which takes as many c
   assertEquals([ok, one.maxChecks], [true, 99]);
   assertEquals(await other.get(["row"]), null);
   await Promise.all([one.close(), other.close()]);
+});
+
+Deno.test("Store.close() leaves one file with all that was stored, which can be copied", async () => {
+  await using folder = new Folder();
+  const store = await openStore(`${folder.path}/animals.kv`, CREATE);
+  await store.commit((operation) => operation.set(["row"], encodeJson({})));
+  assertNotEquals(store.dataVersion, undefined);
+
+  await store.close();
+
+  assertEquals(await folder.names(), ["animals.kv"]);
 });
 
 Deno.test("openStore() says in one line why a file cannot be used", async () => {
