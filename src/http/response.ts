@@ -67,7 +67,7 @@ export interface RepresentationOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** etagOf() the text, unless told otherwise. */
   readonly etag?: string;
-  /** Whether it is worth sending it compressed to those who take that. */
+  /** Whether to send it compressed to those who take that. */
   readonly compress?: boolean;
 }
 
@@ -95,7 +95,6 @@ export class Representation {
   readonly #plain: Respond;
   readonly #compress: (() => Respond) | undefined;
   #gzipped: Respond | undefined;
-  #isAskedAgain = false;
 
   constructor(
     text: string,
@@ -114,10 +113,7 @@ export class Representation {
 
   /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2); a shared response. */
   respondTo(request: Request): Response {
-    // Compressing costs more than all the rest: what is asked for just once is not worth it.
-    const isWorthIt = this.#isAskedAgain;
-    this.#isAskedAgain = true;
-    if (this.#compress && isWorthIt && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
+    if (this.#compress && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
       return (this.#gzipped ??= this.#compress())(request);
     }
     return this.#plain(request);

@@ -1,7 +1,7 @@
 import { VersionedCache } from "../caching/versioned_cache.ts";
 import type { Watched } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";
-import { isPreconditionFailed, quickEtagOf } from "../http/etag.ts";
+import { etagOf, isPreconditionFailed, quickEtagOf } from "../http/etag.ts";
 import { targetOf } from "../http/request.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -48,7 +48,9 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
     const { pets: page, next } = await pets.list(petQuery);
     const headers: Record<string, string> = {};
     if (next !== undefined) headers.link = `<${origin}${path}${queryAfter(petQuery, next)}>; rel="next"`;
-    return new Representation(`[${page.join(",")}]`, { headers });
+    const json = `[${page.join(",")}]`;
+    // A page that has gained a next one is another, though its animals are the same.
+    return new Representation(json, { headers, etag: etagOf([query, headers.link, json].join("\n")) });
   }
 
   async function createPet(request: Request, call: Call): Promise<Response> {

@@ -81,7 +81,7 @@ Deno.test.each([
   ["identity", false],
   ["notgzip", false],
   ["", false],
-])("Representation answers Accept-Encoding %o the second time with gzip: %s", async (accepted, isGzip) => {
+])("Representation answers Accept-Encoding %o with gzip: %s", async (accepted, isGzip) => {
   const text = "Rex ".repeat(1_000);
   const page = new Representation(text, { type: "text/plain", compress: true });
   const ask = (headers: Record<string, string> = {}) =>
@@ -89,7 +89,6 @@ Deno.test.each([
       new Request("http://localhost/", { headers: { "accept-encoding": accepted, ...headers } }),
     );
 
-  assertEquals(ask().headers.get("content-encoding"), null);
   const response = ask();
   const etag = response.headers.get("etag") ?? "";
 

@@ -11,14 +11,27 @@ Deno.test.each([["", 20], ["?limit=1", 1], ["?limit=5&status=sold", 5], ["?limit
 
     const full = await shop.call(`GET /v1/pets${query}`);
     await shop.add("sold", "available");
-    const first = await shop.call(`GET /v1/pets${query}`);
+    const headers = { "if-none-match": full.headers.get("etag") ?? "" };
+    const first = await shop.call(`GET /v1/pets${query}`, { headers });
     const next = await shop.call(nextTarget(first) ?? "");
 
     assertEquals(nextTarget(full), undefined);
+    assertEquals(first.status, 200);
     assertEquals((await petsIn(first)).map(({ id }) => id), ids);
     assertEquals((await petsIn(next))[0]?.id, fits + 1);
   },
 );
+
+Deno.test("listPets() gives each query an ETag of its own, even where the animals are the same", async () => {
+  await using shop = await Shop.open();
+  const queries = ["", "?limit=2", "?status=sold", "?status=pending"];
+
+  const tags = await Promise.all(
+    queries.map(async (query) => (await shop.call(`GET /v1/pets${query}`)).headers.get("etag")),
+  );
+
+  assertEquals(new Set(tags).size, queries.length);
+});
 
 Deno.test.each([
   [{}, undefined, "http://localhost:8000"],

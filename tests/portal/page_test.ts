@@ -55,6 +55,21 @@ Deno.test("getPage() answers 304 to whoever has the page, and HEAD", async () =>
   assertEquals([head.status, head.headers.get("etag")], [200, etag]);
 });
 
+Deno.test("getPage() is compressed for the first hosts, and not for each that somebody makes up", async () => {
+  await using service = await Harness.open();
+  const encodings = [];
+  for (let count = 0; count < 120; count++) {
+    const headers = { "host": `h${count}.example`, "accept-encoding": "gzip" };
+    const request = new Request(`http://${headers.host}/`, { headers });
+    const { headers: answered } = await service.app.fetch(request, {
+      remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
+    });
+    encodings.push(answered.get("content-encoding"));
+  }
+
+  assertEquals([encodings.at(0), encodings.at(-1)], ["gzip", null]);
+});
+
 Deno.test("getPage() allows its own style and script, and no other", async () => {
   const { response, html } = await getPage();
   const policy = response.headers.get("content-security-policy") ?? "";

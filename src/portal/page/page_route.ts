@@ -16,6 +16,7 @@ export function pageRoute(options: PageOptions): Route {
   const pages = new BoundedMap<string, Representation>(MAX_HOSTS);
   const headers = pageHeaders(options.publicUrl);
   let template: string | undefined;
+  let made = 0;
 
   /** Each host has a page of its own: the commands in it name the host. */
   function getPage(request: Request, { base }: Call): Response {
@@ -23,7 +24,9 @@ export function pageRoute(options: PageOptions): Route {
     if (known) return known.respondTo(request);
     template ??= renderPage(PLACEHOLDER, options);
     const text = template.replaceAll(PLACEHOLDER, () => String(html`${base}`));
-    const page = new Representation(text, { type: "text/html; charset=utf-8", headers, compress: true });
+    // Compressing costs more than all the rest, and anybody can make up hosts.
+    const compress = made++ < MAX_HOSTS;
+    const page = new Representation(text, { type: "text/html; charset=utf-8", headers, compress });
     pages.set(base, page);
     return page.respondTo(request);
   }
