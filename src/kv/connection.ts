@@ -20,6 +20,8 @@ interface Handle {
   readonly kv: Deno.Kv;
   /** Operations on their way. */
   busy: number;
+  /** When an operation failed at once, first since one succeeded and last, by `performance.now()`. */
+  failing: { readonly since: number; readonly last: number } | undefined;
 }
 
 /** Handles that were opened together. */
@@ -27,8 +29,16 @@ interface Generation {
   readonly handles: readonly Handle[];
   /** Operations that were given up and have not ended. */
   hanging: number;
+  /** Whether it is given up, too, so that no more operations are started. */
+  isGivenUp: boolean;
 }
 
+/** For how long a handle is left alone after a failure, while others are there, in ms. */
+const REST = 1_000;
+/** So many deadlines after its first failure a handle that only fails gets no more time. */
+const MAX_FAILING = 2;
+/** What weighs more than any number of operations on their way. */
+const SHUNNED = 1e9;
 const MAX_HANGING = 16;
 const MAX_LOST = 8;
 const LOST_POLL = 500;
@@ -41,8 +51,10 @@ const LOST_PATIENCE = 30_000;
  * reads that have a handle of their own do not wait for writes.
  *
  * That client never notices either that its connection is dead, and repeats for ever what was given up. So
- * once a deadline is missed, operations are refused until new handles take over. The handles on a file stay:
- * while too many operations hang, one a deadline is tried.
+ * once a deadline is missed, operations are refused until new handles take over. And once it was told nonsense
+ * about its database, it refuses everything by itself until it is told better, which may never happen: new handles
+ * take over from one that does nothing but fail, too. The handles on a file stay: while too many operations hang,
+ * one a deadline is tried.
  */
 export class Connection {
   readonly #deadline: number;
@@ -50,7 +62,7 @@ export class Connection {
   readonly #dataVersion: DataVersion | undefined;
   readonly #closing: AbortController = new AbortController();
   #generation: Generation;
-  /** Settles when lost handles are replaced; undefined while there are some that answer. */
+  /** Settles when handles are replaced; undefined while none are to be. */
   #replacing: Promise<void> | undefined;
   #nextTry = 0;
   /** Replaced generations in which operations still hang. */
@@ -123,10 +135,13 @@ export class Connection {
     const operation = operate(handle.kv);
     handle.busy++;
     try {
-      return await withDeadline(operation, this.#deadline);
+      const result = await withDeadline(operation, this.#deadline);
+      handle.failing = undefined;
+      return result;
     } catch (error) {
       KV_FAILURES.add(1, kind);
       if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
+      else this.#noteFailure(handle, generation);
       throw error;
     } finally {
       handle.busy--;
@@ -136,7 +151,7 @@ export class Connection {
 
   /** Why no operation may be started now; undefined where one may. */
   #obstacle(): string | undefined {
-    if (this.#replacing) return "The server does not answer";
+    if (this.#replacing && this.#generation.isGivenUp) return "The server does not answer";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
     if (performance.now() < this.#nextTry) return "Earlier operations still hang";
     this.#nextTry = performance.now() + this.#deadline;
@@ -149,6 +164,19 @@ export class Connection {
       if (--generation.hanging === 0 && generation !== this.#generation) this.#lost--;
     });
     this.#nextTry = performance.now() + this.#deadline;
+    generation.isGivenUp = this.#isServer;
+    this.#replaceIfCurrent(generation);
+  }
+
+  /** New handles take over, before long, from those of which one does nothing but fail; until then the others serve. */
+  #noteFailure(handle: Handle, generation: Generation): void {
+    const last = performance.now();
+    const { since } = handle.failing ??= { since: last, last };
+    handle.failing = { since, last };
+    if (last - since > MAX_FAILING * this.#deadline) this.#replaceIfCurrent(generation);
+  }
+
+  #replaceIfCurrent(generation: Generation): void {
     if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replace(this.#reopen);
   }
 
@@ -169,13 +197,19 @@ export class Connection {
 }
 
 function generationOf(kvs: readonly Deno.Kv[]): Generation {
-  return { handles: kvs.map((kv) => ({ kv, busy: 0 })), hanging: 0 };
+  const handles = kvs.map((kv) => ({ kv, busy: 0, failing: undefined }));
+  return { handles, hanging: 0, isGivenUp: false };
 }
 
 function close({ handles }: Generation): void {
   for (const { kv } of handles) kv.close();
 }
 
+/** The one with the least to do; not one that fails, which never has much to do, unless all of them do. */
 function leastBusy(handles: readonly Handle[]): Handle {
-  return handles.reduce((least, handle) => handle.busy < least.busy ? handle : least);
+  return handles.reduce((least, handle) => loadOf(handle) < loadOf(least) ? handle : least);
+}
+
+function loadOf({ busy, failing }: Handle): number {
+  return failing && performance.now() - failing.last < REST ? busy + SHUNNED : busy;
 }

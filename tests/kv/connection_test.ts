@@ -129,6 +129,69 @@ Deno.test("Connection to a server refuses everything after a missed deadline, un
   await assertRejects(() => young.ended, DeadlineExceeded);
 });
 
+/** What handles come to that were told nonsense about their database: every operation fails at once. */
+function refuse(): Promise<never> {
+  return Promise.reject(new TypeError("Metadata response body invalid"));
+}
+
+Deno.test("Connection leaves a handle that fails alone for a second, while there are others", async () => {
+  using time = new VirtualTime();
+  const { connection, names } = Fixture.onServer();
+  const attempt = async () => {
+    let on = "";
+    await connection.read((kv) => {
+      on = names.get(kv) ?? "";
+      return on === "a" ? refuse() : Promise.resolve();
+    }).catch(() => {});
+    return on;
+  };
+
+  assertEquals([await attempt(), await attempt(), await attempt()], ["a", "b", "b"]);
+  await time.advance(999);
+  assertEquals(await attempt(), "b");
+  await time.advance(1);
+  assertEquals([await attempt(), await attempt()], ["a", "b"]);
+});
+
+Deno.test("Connection to a server has new handles take over from those of which one does nothing but fail", async () => {
+  using time = new VirtualTime();
+  for (
+    const [kind, between, opened] of [["read", refuse, 1], ["write", () => Promise.resolve(), 0]] as const
+  ) {
+    const fixture = Fixture.onServer("a");
+    const { connection } = fixture;
+    await assertRejects(() => connection[kind](refuse), StoreUnavailable);
+    await time.advance(2 * DEADLINE);
+    await connection[kind](between).catch(() => {});
+    assertEquals(fixture.signals.length, 0);
+    await time.advance(1);
+    await assertRejects(() => connection[kind](refuse), StoreUnavailable);
+
+    assertEquals(fixture.signals.length, opened);
+    assertEquals(fixture.handlesOf(kind, 1), "a", "It is tried until there are others");
+    if (opened === 0) continue;
+    fixture.reopened.resolve(fixture.open("b"));
+    await time.advance(0);
+    assertEquals([fixture.handlesOf(kind, 1), fixture.closed], ["b", ["a"]]);
+  }
+});
+
+Deno.test("Connection refuses operations where one hangs while new handles are looked for", async () => {
+  using time = new VirtualTime();
+  const fixture = Fixture.onServer("a");
+  const { connection } = fixture;
+  for (let failure = 0; failure < 2; failure++) {
+    await assertRejects(() => connection.read(refuse), StoreUnavailable, "failed");
+    await time.advance(2 * DEADLINE + 1);
+  }
+  await assertRejects(() => connection.read(refuse), StoreUnavailable, "failed");
+  fixture.start("read");
+  await time.advance(DEADLINE);
+
+  await assertRejects(() => connection.read(hang), StoreUnavailable, "does not answer");
+  assertEquals(fixture.signals.length, 1);
+});
+
 /** Has an operation hang until the handles are replaced, so often; gives those operations. */
 async function lose(
   fixture: Fixture,
