@@ -3,11 +3,13 @@ import { pause } from "./retried.ts";
 
 const KNOCK_INTERVAL = 500;
 const KNOCK_TIMEOUT = 3_000;
+/** How long an opening that hangs counts, in ms: some never end. */
+const OPENING_PATIENCE = 30_000;
 
 /**
  * Opens `count` handles on the KV of a KV Connect server, as soon as the server answers. That is found out by
  * plain requests, which can be given up without a trace. A `Deno.openKv` that hangs cannot; so no more are begun
- * while two for each handle hang.
+ * for half a minute while two for each handle hang.
  *
  * @throws what aborted the signal.
  */
@@ -20,7 +22,8 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
       return await withDeadline(opening, KV_DEADLINE);
     } catch (error) {
       hanging++;
-      opening.then((kv) => kv.close(), () => {}).finally(() => hanging--);
+      const ended = opening.then((kv) => kv.close(), () => {});
+      withDeadline(ended, OPENING_PATIENCE).catch(() => {}).finally(() => hanging--);
       throw error;
     }
   }

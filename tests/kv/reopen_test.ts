@@ -116,6 +116,27 @@ Deno.test("reopener() has no more than two openings a handle hang, and goes on w
   for (const kv of kvs) kv.close();
 });
 
+Deno.test("reopener() begins others after half a minute where openings hang for good", async () => {
+  await using door = new Door();
+  const bodies: ReadableStreamDefaultController[] = [];
+  const stalled = new Promise<void>((resolve) => {
+    door.onOpen = () => {
+      if (door.openings > 2) return metadata();
+      if (door.openings === 2) resolve();
+      return new Response(new ReadableStream({ start: (body) => void bodies.push(body) }));
+    };
+  });
+  using _ = hastened();
+
+  const reopening = reopener(door.url, 1)(signal);
+  await stalled;
+  const kvs = await reopening;
+
+  assert(door.openings > 2);
+  for (const kv of kvs) kv.close();
+  for (const body of bodies) body.close();
+});
+
 Deno.test("reopener() gives up when it is told to, whether it knocks or waits", async () => {
   await using door = new Door();
   const opened = Promise.withResolvers<void>();
