@@ -53,11 +53,11 @@ function commandOf(args: readonly string[], terminal: Terminal): Command | strin
 
 async function explain(
   error: unknown,
-  [group]: readonly string[],
+  [group = ""]: readonly string[],
   { out, err, isRemote }: Terminal,
 ): Promise<number> {
   if (error instanceof UsageError) {
-    err(`${error.message}. See: deno task ${group ?? "accounts"} --help`);
+    err(`${error.message}. See: deno task ${GROUPS.has(group) ? group : "accounts"} --help`);
     return 2;
   }
   if (error instanceof IssueInDoubt) {

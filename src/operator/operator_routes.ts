@@ -18,7 +18,7 @@ export interface OperatorOptions {
 /** Where operators' commands are sent to. */
 export const OPERATOR_PATH = "/operator";
 /** Most that a command and its input may come to, in bytes. */
-const MAX_BYTES = 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 const ENCODER = new TextEncoder();
 
 /** A line of the answer, as JSON: of output, for people, or the exit code, which comes last. */

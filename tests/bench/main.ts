@@ -48,7 +48,7 @@ function parse(args: string[]) {
         only: { type: "string", multiple: true, default: [""] },
         rounds: { type: "string", default: "5" },
         seconds: { type: "string", default: "3" },
-        help: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
       },
     },
   );
@@ -68,6 +68,7 @@ function parse(args: string[]) {
   ) {
     throw new Error("--rounds and --seconds take a whole number from 1");
   }
+  for (const dir of against) Deno.statSync(`${dir}/main.ts`);
   return {
     help,
     growing,

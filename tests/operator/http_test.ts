@@ -168,7 +168,7 @@ Deno.test.each<[string, object, number]>([
   ["args that are text", { args: "accounts list" }, 400],
   ["args that are no texts", { args: ["accounts", 1] }, 400],
   ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, 400],
-  ["more than a MiB", { args: [], input: "x".repeat(1024 * 1024) }, 413],
+  ["more than 16 MiB", { args: [], input: "x".repeat(16 * 1024 * 1024) }, 413],
 ])("POST /operator refuses %s", async (_, json, status) => {
   await using service = await Harness.open({ operatorToken: TOKEN });
 

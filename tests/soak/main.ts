@@ -71,7 +71,7 @@ function parse(args: string[]) {
   const { values: { help = false, only, ...counts } } = parseArgs({
     args,
     options: {
-      help: { type: "boolean" },
+      help: { type: "boolean", short: "h" },
       only: { type: "string", multiple: true },
       kills: count,
       stops: count,

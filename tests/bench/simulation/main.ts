@@ -67,7 +67,7 @@ function parse(args: string[]) {
       demand: text("2"),
       create: { type: "boolean", default: false },
       kill: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
+      help: { type: "boolean", short: "h", default: false },
     },
   });
   const { create, kill, help, ...texts } = values;
@@ -79,7 +79,7 @@ function parse(args: string[]) {
     return value;
   };
   const count = (name: keyof typeof texts) => {
-    const value = number(name);
+    const value = Number(texts[name]);
     if (!(Number.isSafeInteger(value) && value > 0)) throw new Error(`--${name} takes a whole number from 1`);
     return value;
   };
