@@ -71,9 +71,6 @@ export interface RepresentationOptions {
   readonly compress?: boolean;
 }
 
-/** Deno sends a body this short along with the head, and a longer one only if it is in chunks (RFC 9112 section 7.1). */
-const SHORT = 300;
-
 type Respond = (request: Request) => Response;
 
 /**
@@ -106,8 +103,7 @@ export class Representation {
   ) {
     const vary = compress ? { vary: "Origin, Accept-Encoding" } : {};
     const common = { etag, "cache-control": "private, no-cache", ...headers, ...vary };
-    const framing = text.length > SHORT ? { "transfer-encoding": "chunked" } : {};
-    this.#plain = variant(text, { "content-type": type, ...framing }, common);
+    this.#plain = variant(text, { "content-type": type }, common);
     if (!compress) return;
     // Another encoding is another content, with an ETag of its own (RFC 9110 section 8.8.3.3).
     const full = { "content-type": type, "content-encoding": "gzip" };

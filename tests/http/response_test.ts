@@ -72,15 +72,6 @@ Deno.test("createApp() sends what every response has, and says nothing of origin
   }
 });
 
-Deno.test.each([[300, null], [301, "chunked"]])(
-  "Representation of %i characters has Transfer-Encoding %s",
-  (length, coding) => {
-    const { headers } = new Representation("R".repeat(length)).respondTo(new Request("http://localhost/"));
-
-    assertEquals(headers.get("transfer-encoding"), coding);
-  },
-);
-
 Deno.test.each([
   ["gzip", true],
   ["br, GZIP ; q=0.5, *", true],

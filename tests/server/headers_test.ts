@@ -83,7 +83,6 @@ Deno.test("server sends no body with 304, goes on, and keeps a list as it is for
   const unchanged = await get({ "accept-encoding": "gzip", "if-none-match": `"other",W/${etag}` });
   const changed = await get({ "if-none-match": '"other"' });
 
-  assertEquals(plain?.headers.get("transfer-encoding"), "chunked"); // Else its head would come by itself.
   assertMatch(etag, /^"[\x21\x23-\x7e]+"$/);
   assertStringIncludes(plain?.body ?? "", '"categoryId":9007199254740993');
   for (const answer of [zipped, changed]) {
