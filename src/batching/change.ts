@@ -1,7 +1,10 @@
 /** A key and the value to store under it. */
 export type Row = readonly [key: Deno.KvKey, value: Uint8Array<ArrayBuffer>];
 
-/** What is to be changed, on condition that other rows still are as they were. */
+/**
+ * What is to be changed, on condition that other rows still are as they were. Whoever changes a row that others check
+ * has to check it, too: changes that share a commit are told apart by their checks.
+ */
 export interface Change {
   readonly checks: readonly Deno.AtomicCheck[];
   readonly sets: readonly Row[];
