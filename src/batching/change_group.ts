@@ -15,7 +15,6 @@ export class ChangeGroup {
   readonly #checks: Set<Deno.AtomicCheck> = new Set();
   /** Names of the rows that are checked. */
   readonly #checked: Set<string> = new Set();
-  #isEmpty = true;
   #keyBytes = 0;
   #valueBytes = 0;
   #mutations = 0;
@@ -34,8 +33,8 @@ export class ChangeGroup {
     const mutations = this.#mutations + keys.length;
     const fits = this.#checks.size + own.length <= this.#maxChecks && keyBytes <= MAX_KEY_BYTES &&
       valueBytes <= MAX_VALUE_BYTES && mutations <= MAX_MUTATIONS && !this.outdates(change);
-    if (!fits && !this.#isEmpty) return false;
-    this.#isEmpty = false;
+    const isFirst = this.#mutations === 0 && this.#checks.size === 0;
+    if (!fits && !isFirst) return false;
     this.#keyBytes = keyBytes;
     this.#valueBytes = valueBytes;
     this.#mutations = mutations;

@@ -45,6 +45,16 @@ const check = (...key: Deno.KvKey) => ({ key, versionstamp: null });
 
 const SHARED = check("shared");
 const LONG = "k".repeat(1_000);
+const LOOK_ALIKE: readonly Deno.KvKey[] = [
+  ["a", "x"],
+  ["b", "x"],
+  ["x"],
+  ["x", "y", "x"],
+  ["1", "x"],
+  [1, "x"],
+  ["x", "1"],
+  ["x", 1],
+];
 
 Deno.test.each([
   ["few small ones", upTo(30).map((name) => change(name)), [30]],
@@ -68,12 +78,7 @@ Deno.test.each([
   ],
   [
     "checks of rows whose keys look alike",
-    [["a", "x"], ["b", "x"], ["x"], ["x", "y", "x"], ["1", "x"], [1, "x"], ["x", "1"], ["x", 1]].map((
-      key,
-    ) => ({
-      checks: [check(...key)],
-      sets: [],
-    })),
+    LOOK_ALIKE.map((key) => ({ checks: [check(...key)], sets: [] })),
     [8],
   ],
   ["a row set twice", [0, 1, 0].map((name) => change(name)), [3]],

@@ -6,16 +6,25 @@ import { Harness, type HarnessOptions } from "../harness.ts";
 const BROWSER = `${import.meta.dirname}/../../src/portal/page/browser`;
 const MAX_BYTES = 40 * 1024;
 
+/** Asks a service for its page, by the name of some host. */
+function ask(
+  service: Harness,
+  host: string,
+  headers: Record<string, string> = {},
+): Response | Promise<Response> {
+  const request = new Request(`http://${host}/`, { headers: { host, ...headers } });
+  return service.app.fetch(request, {
+    remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
+  });
+}
+
 /** The page as a service answers with it. */
 async function getPage(
   options: HarnessOptions = {},
   host = "localhost:8000",
 ): Promise<{ response: Response; html: string }> {
   await using service = await Harness.open(options);
-  const request = new Request(`http://${host}/`, { headers: { host } });
-  const response = await service.app.fetch(request, {
-    remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
-  });
+  const response = await ask(service, host);
   return { response, html: await response.text() };
 }
 
@@ -59,12 +68,8 @@ Deno.test("getPage() is compressed for the first hosts, and not for each that so
   await using service = await Harness.open();
   const encodings = [];
   for (let count = 0; count < 120; count++) {
-    const headers = { "host": `h${count}.example`, "accept-encoding": "gzip" };
-    const request = new Request(`http://${headers.host}/`, { headers });
-    const { headers: answered } = await service.app.fetch(request, {
-      remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
-    });
-    encodings.push(answered.get("content-encoding"));
+    const { headers } = await ask(service, `h${count}.example`, { "accept-encoding": "gzip" });
+    encodings.push(headers.get("content-encoding"));
   }
 
   assertEquals([encodings.at(0), encodings.at(-1)], ["gzip", null]);
