@@ -1,6 +1,7 @@
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
+import type { Rotations } from "./rotations.ts";
 
 /**
  * Who calls: a name, a plan, and one API key, which can be rotated. What has been used, strikes and bans are the
@@ -21,6 +22,8 @@ export interface Account {
   readonly keyHash: string;
   /** The key before, for as long as it stays valid. */
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
+  /** Left out before the first. */
+  readonly rotations?: Rotations;
 }
 
 /** An account, and its new key: the only time that it is known. */

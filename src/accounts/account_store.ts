@@ -17,6 +17,7 @@ import {
 import { type AccountState, decodeState, stateKeys } from "./account_state.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey, pastDay } from "./day_totals.ts";
+import { countRotation } from "./rotations.ts";
 import { dayOf, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** What an account is made of. */
@@ -89,7 +90,9 @@ export class AccountStore {
    * Gives an open account a new key. The one that is replaced stays valid for `grace` ms more: the one with the
    * hash `replaced`, if it opens the account now; else its latest. So who asks again, for a new key did not
    * arrive, keeps the key that he has. Null where no open account has this id, or the key does not open it.
+   * Only clients name the key `replaced`: their rotations are counted, in the same commit, and limited.
    *
+   * @throws {ApiError} `rotation_limit`.
    * @throws {IssueInDoubt}
    */
   rotate(
@@ -108,6 +111,7 @@ export class AccountStore {
         ...open.account,
         keyHash: hashApiKey(apiKey),
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
+        ...(replaced === undefined ? {} : { rotations: countRotation(open.account.rotations, now) }),
       };
       const ended = keyHashesOf(open.account).filter((known) => grace === 0 || known !== hash);
       const before = [open.check, ...checks()];

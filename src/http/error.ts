@@ -23,6 +23,7 @@ export const STATUS = {
   rate_limit_day: 429,
   key_banned: 429,
   sign_up_limit: 429,
+  rotation_limit: 429,
   queue_full: 429,
   idempotency_limit: 429,
   internal_error: 500,

@@ -57,6 +57,10 @@ const HELP = {
     means: "Requests went on after 429: the key is banned for a while.",
     todo: "Stop until Retry-After has passed; further bans are longer.",
   },
+  rotation_limit: {
+    means: "Too many keys were made for the account in this hour (UTC).",
+    todo: "Go on with the key that you have, or try again after Retry-After; the request itself has counted.",
+  },
   queue_full: {
     means: "Too many messages of the account wait to be sent.",
     todo: "Try again after Retry-After; the request itself has counted.",

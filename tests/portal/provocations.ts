@@ -1,4 +1,5 @@
 import type { Limits } from "../../src/accounts/plans.ts";
+import { MAX_ROTATIONS } from "../../src/accounts/rotations.ts";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import { MAX_REPLIES } from "../../src/idempotency/reply_store.ts";
@@ -88,6 +89,12 @@ const WAYS = {
     act: ({ service, send }) => {
       service.now = SUNSET;
       return send();
+    },
+  },
+  rotation_limit: {
+    act: async ({ send }) => {
+      for (let count = 0; count < MAX_ROTATIONS; count++) await send();
+      return await send();
     },
   },
   queue_full: {

@@ -51,9 +51,11 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Account",
     summary: "Replace the API key",
     description:
-      "What has been used stays counted. Ask for a grace, so that a lost answer does not lock you out: then ask " +
-      "again with the key that you have. It gets the grace, and the key that an earlier request gave ends at " +
-      "once, whether it arrived or not. An Idempotency-Key is refused: keys are not kept.",
+      "What has been used stays counted. The key that you send stays valid for `graceSeconds`, a minute unless you " +
+      "send another number, so that a lost answer does not lock you out: ask again with the same key. It gets the " +
+      "grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. A key that " +
+      "has leaked wants `graceSeconds` 0: it ends at once, and so does every key before it. At most 10 rotations " +
+      "of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys are not kept.",
     isExtension: true,
     access: "key",
     body: "KeyRotation",
@@ -64,6 +66,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
       schema: "RotatedKey",
       headers: ["Cache-Control"],
     }],
+    errors: ["rotation_limit"],
   },
   {
     id: "getUsage",

@@ -69,8 +69,9 @@ export const ACCOUNT_SCHEMAS: Readonly<Record<string, Schema>> = {
         type: "integer",
         minimum: 0,
         maximum: 604_800,
+        default: 60,
         description:
-          "How long the key of the request stays valid; 0 where it is left out. Without fraction or exponent.",
+          "How long the key of the request stays valid; 0 for a key that has leaked. Without fraction or exponent.",
       },
     },
     examples: [{ graceSeconds: 3_600 }],
