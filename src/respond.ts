@@ -4,10 +4,12 @@ import type { Environment } from "./accounts/api_key.ts";
 import type { Arrival } from "./arrival.ts";
 import { ApiError } from "./http/error.ts";
 import { createResponse } from "./http/response.ts";
-import type { Call } from "./http/router.ts";
+import type { Call, Route } from "./http/router.ts";
+import { createSuggester } from "./suggestion.ts";
 
 /** What answers are made with. */
 export interface ResponderOptions {
+  readonly routes: readonly Route[];
   /** Whose keys are valid here. */
   readonly environment: Environment;
 }
@@ -25,11 +27,12 @@ export type Responder = (
 ) => Response | Promise<Response>;
 
 /** Makes what answers requests. */
-export function createResponder({ environment }: ResponderOptions): Responder {
+export function createResponder({ routes, environment }: ResponderOptions): Responder {
   const unauthorized = unauthorizedIn(environment);
+  const suggest = createSuggester(routes);
 
   return function respond(arrival, { checks, readBody }) {
-    const { request, base, query, now, address, matched, admission } = arrival;
+    const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
     if (admission && refusal) return refusedResponse(admission.decision, refusal);
     switch (matched.kind) {
@@ -47,8 +50,11 @@ export function createResponder({ environment }: ResponderOptions): Responder {
         if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
         throw new ApiError("method_not_allowed", `Allowed methods: ${allow}.`, { allow });
       }
-      case "none":
-        throw new ApiError("not_found", "There is nothing at this path.");
+      case "none": {
+        const meant = suggest(path);
+        const question = meant === undefined ? "" : ` Did you mean ${meant}?`;
+        throw new ApiError("not_found", `There is nothing at this path.${question}`);
+      }
       case "bad host":
         throw new ApiError(
           "invalid_request",
