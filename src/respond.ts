@@ -1,4 +1,4 @@
-import { unauthorized, wrongOperatorToken } from "./access/bearer.ts";
+import { SUSPENDED, unauthorized, wrongOperatorToken } from "./access/bearer.ts";
 import { refusedResponse } from "./access/limit_headers.ts";
 import type { Arrival } from "./arrival.ts";
 import { ApiError } from "./http/error.ts";
@@ -22,6 +22,7 @@ export function respond(
     case "route": {
       const { route, params } = matched;
       if (route.access === "key" && admission?.account === undefined) {
+        if (admission?.isSuspended) return SUSPENDED;
         return unauthorized(request.headers.get("authorization"));
       }
       if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();

@@ -23,6 +23,13 @@ export function invalidApiKey(): ApiError {
   return new ApiError("invalid_api_key", "The API key is not valid.", headers);
 }
 
+/** The 403 for the keys of a suspended account; shared. */
+export const SUSPENDED: Response = shared(problemResponse({
+  code: "account_suspended",
+  message: "The account is suspended. Ask the operator of the service to resume it.",
+  headers: {},
+}));
+
 /** The 401 with its challenge (RFC 6750 section 3); shared. */
 export function unauthorized(authorization: string | null): Response {
   return bearerToken(authorization) === undefined ? MISSING : INVALID;

@@ -78,7 +78,8 @@ Deno.test("every command does over HTTP what it does on the KV", async () => {
     const said: unknown[] = [];
     for (
       const command of [
-        ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID", "close ID"],
+        ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID"],
+        ...["suspend ID", "suspend ID", "show ID", "resume ID", "resume ID", "close ID"],
         ...[
           "close ID",
           "show acct_none",
