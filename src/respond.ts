@@ -1,4 +1,4 @@
-import { unauthorizedIn, wrongOperatorToken } from "./access/bearer.ts";
+import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "./access/bearer.ts";
 import { refusedResponse } from "./access/limit_headers.ts";
 import type { Environment } from "./accounts/api_key.ts";
 import type { Arrival } from "./arrival.ts";
@@ -39,6 +39,7 @@ export function createResponder({ routes, environment }: ResponderOptions): Resp
       case "route": {
         const { route, params } = matched;
         if (route.access === "key" && admission?.account === undefined) {
+          if (admission?.isSuspended) return SUSPENDED;
           return unauthorized(request.headers.get("authorization"));
         }
         if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();

@@ -66,6 +66,7 @@ export function createService(options: ServiceOptions): Service {
     requestsInFlight: () => options.inFlight.size,
     leases: () => leases.count(),
     messages,
+    fileSize: () => store.fileSize,
   });
   const routes = [
     ...petRoutes({ pets, catalogue, replies, publicUrl }),

@@ -26,6 +26,13 @@ export function invalidApiKey(message: string = "The API key is not valid."): Ap
   return new ApiError("invalid_api_key", message, headers);
 }
 
+/** The 403 for the keys of a suspended account; shared. */
+export const SUSPENDED: Response = shared(problemResponse({
+  code: "account_suspended",
+  message: "The account is suspended. Ask the operator of the service to resume it.",
+  headers: {},
+}));
+
 /**
  * Makes the 401s of an environment, each with its challenge (RFC 6750 section 3); shared. They say what anybody can
  * see of a key, and nothing of what is stored: mistyped, unknown, replaced and closed keys are told the same.

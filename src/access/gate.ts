@@ -17,6 +17,8 @@ export interface Admission {
   /** The account whose key was charged; undefined where the client address was. */
   readonly account: Account | undefined;
   readonly decision: Decision;
+  /** Given where the address was charged because the key's account is suspended. */
+  readonly isSuspended?: true;
   /** Undefined where it is certain. */
   readonly provisional?: Provisional;
 }
@@ -30,7 +32,8 @@ export interface PendingAdmission {
    */
   readonly ready: Promise<void> | undefined;
   /**
-   * Charges it, then: to its account or, without a valid key, to its client address.
+   * Charges it, then: to its account or, without a valid key or with one of a suspended account, to its client
+   * address.
    *
    * @throws {StoreUnavailable}
    */
@@ -46,7 +49,10 @@ export interface GateOptions extends DirectoryOptions {
 /** AGAIN where the account has changed meanwhile: for as long as it does, a request is charged again. */
 type Charged = Admission | typeof AGAIN;
 
-/** Charges each request to the account whose API key it carries or, without a valid one, to its client address. */
+/**
+ * Charges each request to the account whose API key it carries or, if it has no valid one or the account is suspended,
+ * to its client address.
+ */
 export class Gate {
   readonly #versions: Versions;
   readonly #directory: Directory;
@@ -81,10 +87,11 @@ export class Gate {
     const admission = mayBeProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
     const charge = () =>
-      whenReady(
-        this.#directory.find(authorization, now),
-        (quota) => quota === null ? byAddress() : this.#charge(quota),
-      );
+      whenReady(this.#directory.find(authorization, now), (quota) => {
+        if (quota === null) return byAddress();
+        if (quota.account.suspendedAt !== null) return { ...byAddress(), isSuspended: true } as const;
+        return this.#charge(quota);
+      });
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
     const early = recalled && this.#chargeInCommit(recalled);
     const ready = this.#versions.look();

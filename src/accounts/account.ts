@@ -1,4 +1,6 @@
+import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
+import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
 import type { Rotations } from "./rotations.ts";
@@ -17,6 +19,8 @@ export interface Account {
   readonly signedUp: boolean;
   /** Ms since the epoch, like all times here. */
   readonly createdAt: number;
+  /** Since when an operator has its requests refused; its keys stay. */
+  readonly suspendedAt: number | null;
   readonly closedAt: number | null;
   /** SHA-256 of the API key, in hex. */
   readonly keyHash: string;
@@ -43,10 +47,23 @@ export class IssueInDoubt extends StoreUnavailable {
   }
 }
 
+/**
+ * What is issued once its commit has applied; null if it was refused.
+ *
+ * @throws {IssueInDoubt}
+ */
+export async function issued(issued: Issued, commit: Promise<CommitResult>): Promise<Issued | null> {
+  try {
+    return (await commit).ok ? issued : null;
+  } catch (error) {
+    throw error instanceof CommitInDoubt ? new IssueInDoubt(issued, error) : error;
+  }
+}
+
 /** The row whose version changes whenever an account is changed or removed, but not with its requests. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
-/** Whether the key with this hash opens the account at that time. */
+/** Whether the key with this hash opens the account at that time, suspended or not. */
 export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
   if (closedAt !== null) return false;
   return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
@@ -63,6 +80,16 @@ export function previousKeyExpiry(account: Account, now: number): string | null 
   return previousKey && isOpenedBy(account, previousKey.hash, now)
     ? new Date(previousKey.expiresAt).toISOString()
     : null;
+}
+
+/**
+ * The account that a row tells of; one that was stored before accounts could be suspended is not.
+ *
+ * @throws {CorruptRow}
+ */
+export function decodeAccount(entry: Entry): Account {
+  const account = decodeJson<Account>(entry);
+  return { ...account, suspendedAt: account.suspendedAt ?? null };
 }
 
 /** Key of the row of an account. */

@@ -8,6 +8,7 @@ export const STATUS = {
   missing_api_key: 401,
   invalid_api_key: 401,
   invalid_operator_token: 401,
+  account_suspended: 403,
   sign_up_closed: 403,
   not_your_pet: 403,
   pet_not_found: 404,

@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { makeFolder, openDataVersion, requireFile, requireOwn } from "./file.ts";
+import { makeFolder, openFileState, requireFile, requireOwn } from "./file.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
 import { againIfLocked, retried } from "./retried.ts";
 import { requireSchema } from "./schema.ts";
@@ -78,7 +78,7 @@ async function openLocal(path: string | undefined, { create }: OpenOptions): Pro
   await (create ? makeFolder(path) : requireFile(path));
   await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
-  return new Connection(kvs, { dataVersion: await openDataVersion(path) });
+  return new Connection(kvs, { file: await openFileState(path) });
 }
 
 async function openKv(path: string | undefined): Promise<Deno.Kv> {

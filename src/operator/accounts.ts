@@ -22,6 +22,9 @@ const HELP = `Usage: deno task accounts COMMAND
                      at once, or after a grace (s, m, h or d); one that had a grace ends at once
   plan ID PLAN [--per-minute N --per-day N]
                      move the account to another plan
+  suspend ID         refuse every request of the account with 403 account_suspended, until resume ID; its keys
+                     and animals stay, and whatever else is done to it leaves it suspended
+  resume ID          end the account's suspension
   unban ID           end the account's ban, and forget its strikes and the bans before
   reset ID           forget what the account has used of its minute and its day, and show it no
                      more; a ban stays
@@ -73,6 +76,22 @@ export const ACCOUNTS: Group = {
       const plan = parsePlan(name, args.options);
       return async ({ accounts }) => {
         err(`Moved: ${describe(found(await accounts.change(id, plan), id))}`);
+      };
+    },
+    suspend(args, { clock, err }) {
+      const id = parseId(args);
+      return async ({ accounts }) => {
+        const account = found(await accounts.suspend(id, clock()), id);
+        err(
+          `${account.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(account)}`,
+        );
+      };
+    },
+    resume(args, { err }) {
+      const id = parseId(args);
+      return async ({ accounts }) => {
+        const account = found(await accounts.suspend(id, null), id);
+        err(`${account.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(account)}`);
       };
     },
     unban(args, { clock, err }) {

@@ -25,6 +25,10 @@ const HELP = {
     means: "Only the operator of the service may do this, and the token sent is not the operator's.",
     todo: "Send the OPERATOR_TOKEN that the service was started with.",
   },
+  account_suspended: {
+    means: "The operator of the service has suspended the account: its keys and animals stay.",
+    todo: "Stop, and ask the operator to resume the account.",
+  },
   sign_up_closed: { means: "Nobody can sign up here.", todo: "Ask the operator of the service for a key." },
   not_your_pet: {
     means: "Another account added the animal.",

@@ -118,6 +118,7 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
     bans: 1,
     signedUp: false,
     createdAt: "2027-01-15T12:00:00.000Z",
+    suspendedAt: null,
     closedAt: null,
     lastUsed: "2027-01-15",
     previousKeyExpiresAt: null,
@@ -232,6 +233,78 @@ Deno.test("accounts plan moves the account to another plan, and accounts close e
   assertEquals((await service.fetch("GET /v1/pets", { key })).status, 401);
 });
 
+Deno.test("accounts suspend and resume say what they did, or that it was so already, and since when", async () => {
+  await using operator = await Operator.start();
+  const { id } = await operator.createAccount();
+  const said: unknown[] = [];
+
+  for (const command of ["resume", "suspend", "suspend", "resume", "resume"]) {
+    operator.now += HOUR;
+    said.push(await operator.run(`accounts ${command} ${id}`), operator.out.length, ...operator.err);
+    await operator.run(`accounts show ${id}`);
+    const { state, suspendedAt } = JSON.parse(operator.out.join("\n"));
+    await operator.run("accounts list");
+    said.push(operator.out[0]?.split("\t")[6], state, suspendedAt);
+  }
+
+  const account = `${id}, tests, staging, plan free, 60 requests a minute, 1000 a day.`;
+  const since = "2027-01-15T14:00:00.000Z";
+  assertEquals(said, [
+    ...[0, 0, `It was not suspended: ${account}`, "active", "active", null],
+    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `It was suspended already: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
+    ...[0, 0, `It was not suspended: ${account}`, "active", "active", null],
+  ]);
+});
+
+Deno.test("accounts COMMAND works on a suspended account, and leaves it suspended until it is closed", async () => {
+  await using operator = await Operator.start();
+  await using service = await operator.serve();
+  const { id, key } = await operator.createAccount();
+  const codeOf = async (key: string) => {
+    const response = await service.fetch("GET /v1/pets", { key });
+    return response.ok ? response.status : (await response.json()).code;
+  };
+  const keys = [key];
+  const seen: unknown[] = [];
+
+  for (
+    const command of [
+      ...[
+        "suspend ID",
+        "rotate ID --grace 1h",
+        "plan ID pro",
+        "unban ID",
+        "reset ID",
+        "delete ID",
+        "close ID",
+      ],
+      ...["resume ID", "delete ID"],
+    ]
+  ) {
+    const exit = await operator.run(`accounts ${command.replace("ID", id)}`);
+    keys.push(...operator.out);
+    const codes = new Set(await Promise.all(keys.map(codeOf)));
+    await operator.run(`accounts show ${id}`);
+    const { state = "", plan = "" } = JSON.parse(operator.out.join("\n") || "{}");
+    seen.push([command.split(" ")[0], exit, ...codes, state, plan]);
+  }
+
+  assertEquals(keys.length, 2);
+  assertEquals(seen, [
+    ["suspend", 0, "account_suspended", "suspended", "free"],
+    ["rotate", 0, "account_suspended", "suspended", "free"],
+    ["plan", 0, "account_suspended", "suspended", "pro"],
+    ["unban", 0, "account_suspended", "suspended", "pro"],
+    ["reset", 0, "account_suspended", "suspended", "pro"],
+    ["delete", 1, "account_suspended", "suspended", "pro"],
+    ["close", 0, "invalid_api_key", "closed", "pro"],
+    ["resume", 1, "invalid_api_key", "closed", "pro"],
+    ["delete", 0, "invalid_api_key", "", ""],
+  ]);
+});
+
 Deno.test("accounts unban ends a ban and forgets strikes, and says so where there is no ban", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount("--plan enterprise --per-minute 3 --per-day 99");
@@ -297,7 +370,7 @@ Deno.test("accounts COMMAND says so and exits with 1 when there is no such accou
   const { id } = await operator.createAccount();
   await operator.run(`accounts close ${id}`);
 
-  for (const command of ["rotate", "plan", "unban", "reset", "close"]) {
+  for (const command of ["rotate", "plan", "suspend", "resume", "unban", "reset", "close"]) {
     for (const other of ["acct_0000", id]) {
       const code = await operator.run(`accounts ${command} ${other} ${command === "plan" ? "pro" : ""}`);
 

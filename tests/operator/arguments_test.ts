@@ -6,7 +6,7 @@ const PLANS = "The plan must be one of free, pro, business, enterprise";
 const NAME = "The NAME must have 1 to 100 printable characters";
 const DURATION = "--grace must be a duration such as 30m, 24h or 7d";
 const ENTERPRISE = "The enterprise plan requires --per-minute N and --per-day N";
-const OF_AN_ACCOUNT = ["show", "rotate", "unban", "reset", "close"];
+const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", "close"];
 
 /** What is said of command lines; words in angle brackets stand for others. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
@@ -94,7 +94,18 @@ for (const [says, lines] of Object.entries(misunderstood)) {
 }
 
 Deno.test.each<[string, string[]]>([
-  ["accounts --help", ["create", "list", "show", "rotate", "plan", "unban", "reset", "close"]],
+  ["accounts --help", [
+    "create",
+    "list",
+    "show",
+    "rotate",
+    "plan",
+    "suspend",
+    "resume",
+    "unban",
+    "reset",
+    "close",
+  ]],
   ["accounts rotate --grace soon -h", ["rotate"]],
   ["pets -h", ["list", "set", "delete"]],
   ["messages take --help", ["take", "remove"]],

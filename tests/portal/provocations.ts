@@ -65,6 +65,13 @@ const WAYS = {
       return await send({ headers: { "idempotency-key": "2" } });
     },
   },
+  account_suspended: {
+    act: async ({ service, apiKey, send }) => {
+      const account = await service.fetch("GET /v1/account", { key: apiKey });
+      await service.accounts.suspend((await account.json()).id, service.now);
+      return await send();
+    },
+  },
   sign_up_closed: { options: () => ({ signUpIsOpen: false }), act: ({ send }) => send() },
   sign_up_limit: {
     act: async ({ send }) => {

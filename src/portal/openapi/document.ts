@@ -11,7 +11,14 @@ export const OPERATIONS: readonly Operation[] = [...PET_OPERATIONS, ...ACCOUNT_O
 const BASE_PATH = "/v1";
 const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
 const BY_ACCESS: Readonly<Record<Operation["access"], readonly ErrorCode[]>> = {
-  key: ["missing_api_key", "invalid_api_key", "rate_limit_minute", "rate_limit_day", "key_banned"],
+  key: [
+    "missing_api_key",
+    "invalid_api_key",
+    "account_suspended",
+    "rate_limit_minute",
+    "rate_limit_day",
+    "key_banned",
+  ],
   address: ["rate_limit_minute"],
   public: [],
 };
