@@ -84,13 +84,6 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   },
   ...ACCOUNT_SCHEMAS,
   Document: { type: "object", description: "An OpenAPI 3.1 document" },
-  ServiceStatus: {
-    ...object({
-      status: { type: "string", enum: ["alive", "ready"] },
-      version: { type: "string", description: "Version of the service" },
-    }),
-    examples: [{ status: "ready", version: "1.0.0" }],
-  },
   Error: {
     ...object({
       code: { type: "string", enum: ERROR_CODES, description: "Machine-readable error code" },
