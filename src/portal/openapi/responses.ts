@@ -58,6 +58,7 @@ const OF_STATUS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
   [404, DEPRECATED],
   [410, DEPRECATED],
+  [412, ["ETag"]],
   [429, ["Retry-After"]],
   [503, ["Retry-After"]],
 ]);
