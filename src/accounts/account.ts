@@ -1,3 +1,4 @@
+import { BIDI_CONTROLS, CONTROLS, type NameRule, nameRule } from "../http/name.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
@@ -22,6 +23,9 @@ export interface Account {
   /** The key before, for as long as it stays valid. */
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
 }
+
+/** What the name of an account has to be where one is sent, because operators see it; rows may hold others. */
+export const ACCOUNT_NAME: NameRule = nameRule(100, [CONTROLS, BIDI_CONTROLS]);
 
 /** An account, and its new key: the only time that it is known. */
 export interface Issued {

@@ -3,6 +3,7 @@ import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { assertConsistent } from "./consistency.ts";
 import { petsIn, REX, Shop } from "./shop.ts";
+import { storeName } from "./stored_name.ts";
 
 Deno.test.each([
   [{ status: "sold" }, "application/json"],
@@ -228,6 +229,27 @@ Deno.test("service looks at If-Match before If-None-Match", async () => {
 
   await assertError(response, 412, "precondition_failed", /^If-Match /);
 });
+
+Deno.test.each([" ", "\u00a0\u3000", "R\u0000e\nx\u009b", "\u202eRex"])(
+  "service lists, changes and removes an animal that is named %j, which requests may not name one",
+  async (name) => {
+    await using shop = await Shop.open();
+    await shop.add("available");
+    await storeName(shop.kv, 1, name);
+    const match = { "if-match": (await shop.call("GET /v1/pets/1")).headers.get("etag") ?? "" };
+
+    const listed = await shop.call("GET /v1/pets?status=available");
+    const sold = await shop.patch(1, { status: "sold" }, match);
+    const kept = await shop.patch(1, {});
+    const removed = await shop.call("DELETE /v1/pets/1");
+
+    assertEquals([listed, sold, kept, removed].map(({ status }) => status), [200, 200, 200, 204]);
+    for (const [response, status] of [[listed, "available"], [sold, "sold"], [kept, "sold"]] as const) {
+      assertEquals<unknown>(await petsIn(response), [{ id: 1, ...REX, name, status }]);
+    }
+    await assertConsistent(shop.kv);
+  },
+);
 
 Deno.test("service gives the same tag to the same content, and no other", async () => {
   await using shop = await Shop.open();
