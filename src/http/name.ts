@@ -15,7 +15,7 @@ export interface NameRule {
 /** Characters with a Unicode property, as a class of a regular expression has them. */
 interface Characters {
   readonly property: string;
-  /** In escapes that Python and Rust understand, too: many clients check patterns by their own means. */
+  /** In escapes that Python and Rust understand, too, because clients are written in them. */
   readonly ranges: string;
 }
 
@@ -43,7 +43,7 @@ export function nameRule(maxLength: number, characters: readonly Characters[]): 
   const ranges = characters.map(({ ranges }) => ranges).join("");
   return {
     maxLength,
-    // White space, a character that is none, and the rest: no way back is ever tried.
+    // White space, then a character that is none, then the rest: each character is read once.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     forbidden: `control characters (Unicode ${characters.map(({ property }) => property).join(" and ")})`,
   };

@@ -23,7 +23,7 @@ export function startTable<Thing>(
   };
 }
 
-/** The text without characters that a terminal might obey, or show what follows them backward for. */
+/** The text without control characters, which a terminal might obey, and bidirectional controls. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\u{fffd}");
 }

@@ -39,7 +39,7 @@ export function nameToSend(what: string, { maxLength, pattern, forbidden }: Name
     maxLength,
     pattern: pattern.source,
     description: `${what}, kept as sent: not white space alone, and without ${forbidden}. Characters are ` +
-      "Unicode code points.",
+      "Unicode code points; half a surrogate pair is none.",
   };
 }
 
