@@ -1,3 +1,4 @@
+import { BIDI_CONTROLS, CONTROLS, type NameRule, nameRule } from "../http/name.ts";
 import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
@@ -29,6 +30,9 @@ export interface Account {
   /** Left out before the first. */
   readonly rotations?: Rotations;
 }
+
+/** What the name of an account has to be where one is sent, because operators see it; rows may hold others. */
+export const ACCOUNT_NAME: NameRule = nameRule(100, [CONTROLS, BIDI_CONTROLS]);
 
 /** An account, and its new key: the only time that it is known. */
 export interface Issued {

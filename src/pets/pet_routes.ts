@@ -1,7 +1,8 @@
 import { VersionedCache } from "../caching/versioned_cache.ts";
 import type { Watched } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";
-import { etagOf, isPreconditionFailed, quickEtagOf } from "../http/etag.ts";
+import { etagOf, quickEtagOf } from "../http/etag.ts";
+import { requireEntityTags, requirePreconditions } from "../http/preconditions.ts";
 import { targetOf } from "../http/request.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -92,6 +93,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
   async function updatePet(request: Request, call: Call): Promise<Response> {
     const { object } = await call.readBody({ otherType: MERGE_PATCH });
     const patch = parsePetPatch(object);
+    requireEntityTags(request);
     const pet = await pets.change(parsePetId(call), (owned) => {
       const before = changeable(owned, request, call);
       const after = { ...before, ...patch };
@@ -103,6 +105,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
   }
 
   async function deletePet(request: Request, call: Call): Promise<Response> {
+    requireEntityTags(request);
     await pets.change(parsePetId(call), (owned) => {
       changeable(owned, request, call);
       return null;
@@ -127,12 +130,7 @@ function changeable(owned: OwnedPet | null, request: Request, { accountId }: Cal
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
-  if (isPreconditionFailed(request, quickEtagOf(toJson(owned.pet)))) {
-    throw new ApiError(
-      "precondition_failed",
-      "The animal's ETag is not in If-Match, or is in If-None-Match: read it again.",
-    );
-  }
+  requirePreconditions(request, quickEtagOf(toJson(owned.pet)));
   return owned.pet;
 }
 

@@ -47,8 +47,8 @@ const HELP = {
     todo: "Send a Content-Length.",
   },
   precondition_failed: {
-    means: "The animal has changed since its ETag was read.",
-    todo: "Read it again and decide anew.",
+    means: "If-Match or If-None-Match does not hold for the animal as it is now.",
+    todo: "Read it again and decide anew; ETag has its current tag.",
   },
   payload_too_large: { means: "The body is larger than 64 KiB.", todo: MEND },
   idempotency_key_reused: {

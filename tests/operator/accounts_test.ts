@@ -57,7 +57,7 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
   assertEquals([none, operator.out, operator.err], [0, [], ["Made 0 of 0 accounts."]]);
 });
 
-Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d"])(
+Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
   "accounts create - makes nothing when a name is %j",
   async (name) => {
     await using operator = await Operator.start();
@@ -66,7 +66,9 @@ Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d"])(
     const code = await operator.run("accounts create -");
 
     assertEquals(code, 1);
-    assertEquals([operator.out, operator.err], [[], ["Name 3 must have 1 to 100 printable characters."]]);
+    assertEquals([operator.out, operator.err], [[], [
+      "Name 3 must have 1 to 100 printable characters, not white space alone.",
+    ]]);
     await operator.run("accounts list");
     assertEquals(operator.out, []);
   },
@@ -142,10 +144,10 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
 Deno.test("accounts COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();
-  const name = "a\u001b[2J\nacct_forged\tboss\u007f\u009b2J";
+  const name = "a\u001b[2J\nacct_forged\tboss\u007f\u009b2J\u202e\u061c";
   const { id } = await operator.createAccount();
   await service.accounts.change(id, { name });
-  const shown = "a\ufffd[2J\ufffdacct_forged\ufffdboss\ufffd\ufffd2J";
+  const shown = "a\ufffd[2J\ufffdacct_forged\ufffdboss\ufffd\ufffd2J\ufffd\ufffd";
 
   for (
     const [command, told] of [
@@ -161,19 +163,22 @@ Deno.test("accounts COMMAND shows no character of a name that a terminal would o
   for (const command of ["list --json", `show ${id}`]) {
     assertEquals(await operator.run(`accounts ${command}`), 0);
     const text = operator.out.join("");
-    assertEquals(/(?!\n)\p{Cc}/u.test(text), false);
+    assertEquals(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u.test(text), false);
     assertEquals(JSON.parse(text).name, name);
   }
 });
 
-Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d"])(
+Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d", "\u3000 ", "a\u2066b"])(
   "accounts create refuses the name %j",
   async (name) => {
     await using operator = await Operator.start();
 
     assertEquals(await operator.run("accounts create", name), 2);
     assertEquals(operator.out, []);
-    assertMatch(operator.err.join("\n"), /^The NAME must have 1 to 100 printable characters\. See: /);
+    assertMatch(
+      operator.err.join("\n"),
+      /^The NAME must have 1 to 100 printable characters, not white space alone\. See: /,
+    );
   },
 );
 
