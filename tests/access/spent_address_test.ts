@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { AnonymousLimiter } from "../../src/access/anonymous.ts";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/kv/retried.ts";
-import { Harness, NOON } from "../harness.ts";
+import { type Harness, NOON } from "../harness.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "./replies.ts";

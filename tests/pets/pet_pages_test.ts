@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertNotStrictEquals, assertStrictEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStrictEquals } from "@std/assert";
 import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
 import { PetPages } from "../../src/pets/pet_pages.ts";
 import { upTo } from "../access/replies.ts";
@@ -102,12 +102,10 @@ Deno.test("PetPages keeps the responses of the hosts that come first, however ma
   for (const number of upTo(1_000)) {
     const madeUp = page.respondTo(request, `http://${number}.example`);
     assertMatch(nextTarget(madeUp) ?? "", /^GET \/v1\/pets\?limit=1&cursor=/);
-    assertNotStrictEquals(madeUp, real);
+    assert(madeUp !== real);
   }
 
   assertStrictEquals(page.respondTo(request, "https://shop.example"), real);
-  assertNotStrictEquals(
-    page.respondTo(request, "http://999.example"),
-    page.respondTo(request, "http://999.example"),
-  );
+  const late = page.respondTo(request, "http://999.example");
+  assert(page.respondTo(request, "http://999.example") !== late);
 });
