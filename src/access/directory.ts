@@ -71,6 +71,11 @@ export class Directory {
     return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
   }
 
+  /** Whether it is in memory whose the key is. */
+  knows(authorization: string): boolean {
+    return this.#claims.get(authorization) !== undefined;
+  }
+
   /** Whether an Authorization value may open an account at all: a typo is known without a read. */
   mayOpen(authorization: string): boolean {
     return this.#keyIn(authorization) !== undefined;

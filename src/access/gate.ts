@@ -61,6 +61,8 @@ export class Gate {
   /** Holds while the accounts have the version that was seen last. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
+  /** Look-ups of keys for spent addresses that are on their way, by Authorization value. */
+  readonly #lookUps: Map<string, Promise<void>> = new Map();
 
   constructor(options: GateOptions) {
     this.#versions = options.versions;
@@ -84,6 +86,12 @@ export class Gate {
     if (authorization === null) return { ready: undefined, admit: byAddress };
     const recalled = this.#directory.recall(authorization, now);
     if (!recalled && !this.#directory.mayOpen(authorization)) return { ready: undefined, admit: byAddress };
+    if (!recalled && !this.#directory.knows(authorization) && this.#anonymous.isSpent(address(), now)) {
+      const lookUp = this.#lookUpForSpent(authorization, address(), now);
+      const enterKnown = () => this.enter(authorization, address, now, mayBeProvisional);
+      const admitKnown = () => this.#directory.knows(authorization) ? admitted(enterKnown()) : byAddress();
+      return { ready: undefined, admit: () => lookUp ? lookUp.then(admitKnown) : byAddress() };
+    }
     const admission = mayBeProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
     const charge = () =>
@@ -132,6 +140,23 @@ export class Gate {
     return { account: quota.account, decision, provisional };
   }
 
+  /**
+   * Looks up a key that is not in memory for a spent address, once for all who send it meanwhile; undefined when the
+   * address has no read left.
+   */
+  #lookUpForSpent(authorization: string, address: string, now: number): Promise<void> | undefined {
+    const pending = this.#lookUps.get(authorization);
+    if (pending || !this.#anonymous.takeRead(address, now)) return pending;
+    const lookUp = this.#lookUp(authorization, now).finally(() => this.#lookUps.delete(authorization));
+    this.#lookUps.set(authorization, lookUp);
+    return lookUp;
+  }
+
+  async #lookUp(authorization: string, now: number): Promise<void> {
+    await this.#versions.look();
+    await this.#directory.find(authorization, now);
+  }
+
   #admitAddress(address: string, now: number): Admission {
     return { account: undefined, decision: this.#anonymous.take(address, now) };
   }
@@ -146,6 +171,12 @@ export class Gate {
     const { account } = quota;
     return this.#leases.admitInCommit(quota)?.then((decision) => chargedTo(account, decision));
   }
+}
+
+/** Charges a request that has just been entered. */
+async function admitted({ ready, admit }: PendingAdmission): Promise<Admission> {
+  await ready;
+  return await admit();
 }
 
 function chargedTo(account: Account, decision: Decision | typeof AGAIN): Charged {
