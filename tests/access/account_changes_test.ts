@@ -123,6 +123,7 @@ Deno.test("createApp() charges a request again while its account changes meanwhi
 
   const { status, remaining } = await time.until(call(service, apiKey), 4_000);
   assertEquals([status, remaining, changes], [200, 999, 20]);
+  service.expectsErrors = true;
   const given = await time.until(call(service, apiKey), 6_000);
   service.disturbance = {};
 

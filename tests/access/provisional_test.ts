@@ -362,6 +362,7 @@ Deno.test("createApp() does not do again what may have been done, though the acc
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
   const before = fixture.stored().length;
+  service.expectsErrors = true;
   service.disturbance = {
     commit: async ({ apply }: Commit) => {
       service.disturbance = {};

@@ -89,6 +89,7 @@ Deno.test("GET /metrics counts what KV failed to do, and commits that were refus
   const { account: { id }, apiKey } = await service.createAccount();
   const before = await time.until(samplesOf(service), 1_000);
 
+  service.expectsErrors = true;
   service.disturbance = { read: fail };
   await time.until(call(service, apiKey), 1_000);
   service.disturbance = {
