@@ -28,7 +28,29 @@ const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
 const INTEGER = /^-?\d+$/;
 
 function exact(source: string): number | bigint {
-  if (!INTEGER.test(source)) return NaN;
+  return INTEGER.test(source) ? exactInteger(source) : NaN;
+}
+
+/** The integer that digits stand for: a number where that is safe, else a bigint. */
+export function exactInteger(source: string): number | bigint {
   const number = Number(source);
   return Number.isSafeInteger(number) ? number : BigInt(source);
+}
+
+/**
+ * The JSON text of a value. A bigint is written digit for digit.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(stringifyJson({ id: 9007199254740993n, tags: ["a"] }), '{"id":9007199254740993,"tags":["a"]}');
+ * ```
+ */
+export function stringifyJson(value: unknown): string {
+  if (typeof value === "bigint") return `${value}`;
+  if (Array.isArray(value)) return `[${value.map(stringifyJson).join()}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${stringifyJson(member)}`).join()}}`;
 }

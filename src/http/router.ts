@@ -31,6 +31,13 @@ export interface Call {
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
+/** What a request is routed to. A path segment written `{name}` matches any one non-empty segment. */
+export interface Endpoint {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly access: Access;
+}
+
 /** Answers a request, maybe with a shared response; or throws an ApiError. */
 export type Handler = (request: Request, call: Call) => Response | Promise<Response>;
 
