@@ -2,7 +2,15 @@ import { BoundedMap } from "../caching/bounded_map.ts";
 import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";
-import { Invalid, type Members, type ParsedMembers, parseMembers, type Schema, together } from "./schema.ts";
+import {
+  Invalid,
+  type Members,
+  membersParser,
+  type Optional,
+  type ParsedMembers,
+  type Schema,
+  together,
+} from "./schema.ts";
 
 /** What a handler knows of a request beside what the client sent. */
 export interface Call {
@@ -35,7 +43,7 @@ export interface Incoming extends Call {
 }
 
 /** What the client sent, parsed. */
-export interface Input<Params extends Members, Query extends Members, Headers extends Members, Body> {
+export interface Input<Params extends Members, Query extends Members, Headers extends OptionalMembers, Body> {
   readonly params: ParsedMembers<Params>;
   readonly query: ParsedMembers<Query>;
   readonly headers: ParsedMembers<Headers>;
@@ -54,8 +62,12 @@ export interface Answer {
 }
 
 /** What an operation is. The document describes it if it has a tag and its path is below `/v1`. */
-export interface Declaration<Params extends Members, Query extends Members, Headers extends Members, Body>
-  extends Endpoint {
+export interface Declaration<
+  Params extends Members,
+  Query extends Members,
+  Headers extends OptionalMembers,
+  Body,
+> extends Endpoint {
   readonly id: string;
   readonly tag?: string;
   readonly summary: string;
@@ -66,6 +78,7 @@ export interface Declaration<Params extends Members, Query extends Members, Head
   /** By name. A path parameter throws the ApiError that says that nothing is there. */
   readonly params?: Params;
   readonly query?: Query;
+  /** Each may be left out. */
   readonly headers?: Headers;
   readonly body?: Schema<Body>;
   /** Another type that the body may have. */
@@ -86,10 +99,10 @@ export interface Declaration<Params extends Members, Query extends Members, Head
 }
 
 /** An operation as the service knows it: a row of the route table that describes itself. */
-export interface Operation extends Declaration<Members, Members, Members, unknown> {
+export interface Operation extends Declaration<Members, Members, OptionalMembers, unknown> {
   readonly params: Members;
   readonly query: Members;
-  readonly headers: Members;
+  readonly headers: OptionalMembers;
   readonly answers: Readonly<Record<number, Answer>>;
   readonly errors: readonly ErrorCode[];
   /**
@@ -100,71 +113,88 @@ export interface Operation extends Declaration<Members, Members, Members, unknow
   readonly answer: (call: Incoming) => Response | Promise<Response>;
 }
 
+/** Headers by name. */
+type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
+
 type None = Readonly<Record<never, never>>;
 
 const NO_BYTES = new Uint8Array();
+const NOTHING: JsonObject = {};
 const MAX_QUERIES = 1_000;
+/** Longer than what clients ask for. */
+const MAX_QUERY_LENGTH = 100;
 const MAX_FAULTS = 5;
 
 /** An operation, with the handler that carries it out. */
 export function operation<
   Params extends Members = None,
   Query extends Members = None,
-  Headers extends Members = None,
+  Headers extends OptionalMembers = None,
   Body = undefined,
 >(
   declaration: Declaration<Params, Query, Headers, Body>,
   handle: (input: Input<Params, Query, Headers, Body>, call: Call) => Response | Promise<Response>,
 ): Operation;
 export function operation(
-  declaration: Declaration<Members, Members, Members, unknown>,
-  handle: (input: Input<Members, Members, Members, unknown>, call: Call) => Response | Promise<Response>,
+  declaration: Declaration<Members, Members, OptionalMembers, unknown>,
+  handle: (
+    input: Input<Members, Members, OptionalMembers, unknown>,
+    call: Call,
+  ) => Response | Promise<Response>,
 ): Operation {
   const { params = {}, query = {}, headers = {}, body, bodyType, bodyIsOptional = false } = declaration;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
+  const parseParams = membersParser(params, (name) => name);
+  const parseHeaders = headersParser(headers);
   const parseQuery = queryParser(query);
 
   function answer(call: Incoming): Response | Promise<Response> {
-    const inPath = parseMembers(
-      params,
-      (name, schema) => schema.fromTexts([call.params[name] ?? ""], name),
-      String,
-    );
+    const inPath = parseParams((name, schema) => schema.fromTexts([call.params[name] ?? ""], name));
     if (body) return answerWithBody(body, inPath, call);
-    const head = valid(() => parseHead(call));
-    return handle({ params: inPath, ...head, body: undefined, bytes: NO_BYTES }, call);
+    const [inHeaders, inQuery] = valid(() => parseHead(call));
+    return handle(
+      { params: inPath, query: inQuery, headers: inHeaders, body: undefined, bytes: NO_BYTES },
+      call,
+    );
   }
 
   async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
     await declaration.before?.(call);
     const { object, bytes } = await call.readBody(rules);
-    const [head, parsed] = valid(() => together(() => parseHead(call), () => schema.parse(object, "")));
-    return await handle({ params: inPath, ...head, body: parsed, bytes }, call);
+    const [[inHeaders, inQuery], parsed] = valid(() =>
+      together(() => parseHead(call), () => schema.parse(object, ""))
+    );
+    return await handle({ params: inPath, query: inQuery, headers: inHeaders, body: parsed, bytes }, call);
   }
 
-  function parseHead({ request, query }: Incoming): { headers: JsonObject; query: JsonObject } {
-    const [inHeaders, inQuery] = together(
-      () => parseMembers(headers, (name) => request.headers.get(name) ?? undefined, (name) => `The ${name}`),
-      () => parseQuery(query),
-    );
-    return { headers: inHeaders, query: inQuery };
+  function parseHead({ request, query }: Incoming): readonly [headers: JsonObject, query: JsonObject] {
+    return together(() => parseHeaders(request), () => parseQuery(query));
   }
 
   return { answers: {}, errors: [], ...declaration, params, query, headers, answer };
 }
 
+/** Parses headers. Most requests have none of those that their operation knows. */
+function headersParser(members: Members): (request: Request) => JsonObject {
+  const names = Object.keys(members);
+  const parse = membersParser(members, (name) => `The ${name}`);
+  return ({ headers }) =>
+    names.some((name) => headers.has(name)) ? parse((name) => headers.get(name) ?? undefined) : NOTHING;
+}
+
 /** Parses query strings. Those that come again are only looked up. */
 function queryParser(members: Members): (query: string) => JsonObject {
   const known = new BoundedMap<string, JsonObject>(MAX_QUERIES);
+  const parse = membersParser(members, (name) => `The query parameter ${name}`);
   return function parseQuery(query: string): JsonObject {
     const found = known.get(query);
     if (found !== undefined) return found;
     const given = new URLSearchParams(query);
-    const parsed = parseMembers(members, (name, schema) => {
+    const parsed = parse((name, schema) => {
       const texts = given.getAll(name);
       return texts.length === 0 ? undefined : schema.fromTexts(texts, name);
-    }, (name) => `The query parameter ${name}`);
-    known.set(query, parsed);
+    });
+    if (query.length <= MAX_QUERY_LENGTH) known.set(query, parsed);
     return parsed;
   };
 }

@@ -64,7 +64,7 @@ export type ParsedMembers<Of extends Members> =
   & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
 
 /** What a schema says of itself beside its bounds. */
-type Words = Pick<JsonSchema, "description" | "examples">;
+type Words = Pick<JsonSchema, "description" | "examples" | "format">;
 
 /** A value is not what its schema wants. There is a phrase for each fault, such as `name must be a string`. */
 export class Invalid extends Error {
@@ -80,10 +80,9 @@ export class Invalid extends Error {
 /** What a text must be. With `max` it has 1 to so many characters, which are Unicode code points. */
 export interface TextRules extends Words {
   readonly max?: number;
-  /** Matches what the text must not be or contain; `rule` says so in words, after `must`. */
-  readonly refused?: readonly { readonly pattern: RegExp; readonly rule: string }[];
-  /** The same as a regular expression that every good text matches, for the description. */
-  readonly pattern?: string;
+  readonly pattern?: RegExp;
+  /** How a message says that the text does not match: what it must. */
+  readonly rule?: string;
 }
 
 /**
@@ -98,16 +97,16 @@ export interface TextRules extends Words {
  * assertThrows(() => name.parse("", "name"), Invalid, "name must have 1 to 3 characters");
  * ```
  */
-export function text({ max, refused = [], ...json }: TextRules = {}): Schema<string> {
+export function text({ max, pattern, rule = "", ...words }: TextRules = {}): Schema<string> {
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
-  return scalar({ type: "string", ...length, ...json }, isText, (value, subject) => {
+  const json = { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words };
+  return scalar(json, isText, (value, subject) => {
     if (!isText(value)) throw expected(subject, "a string", value);
     if (!value.isWellFormed()) throw new Invalid(`${subject} must not contain half a surrogate pair`);
     if (max !== undefined && (value === "" || (value.length > max && [...value].length > max))) {
       throw new Invalid(`${subject} must have 1 to ${max} characters`);
     }
-    const broken = refused.find(({ pattern }) => pattern.test(value));
-    if (broken) throw new Invalid(`${subject} must ${broken.rule}`);
+    if (pattern?.test(value) === false) throw new Invalid(`${subject} must ${rule}`);
     return value;
   });
 }
@@ -227,7 +226,11 @@ export function object(members: Members, words: Words = {}): Schema<JsonObject> 
 export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
   const required = namesOf(members, (schema) => !isOptional(schema));
-  return objectOf(members, { required, additionalProperties: false, ...words }, withoutDefault);
+  return objectOf(members, { required, additionalProperties: false, ...words }, (schema) => {
+    // What was stored may have been made by other rules.
+    const { pattern: _, ...json } = withoutDefault(schema);
+    return json;
+  });
 }
 
 /** The same schema under a name. Descriptions refer to it by that. */
@@ -251,22 +254,29 @@ export function isOptional(schema: Schema): boolean {
   return "isOptional" in schema;
 }
 
-/**
- * The values of members by name: `valueOf` gives each before it is parsed, `subjectOf` what messages call it.
- *
- * @throws {Invalid} that names every fault.
- */
-export function parseMembers(
-  members: Members,
+const NOTHING: JsonObject = {};
+
+/** Parses members: `valueOf` gives the value of each. */
+export type MembersParser = (
   valueOf: (name: string, schema: Schema) => unknown,
-  subjectOf: (name: string) => string,
-): JsonObject {
-  const parsed = together(
-    ...Object.entries(members).map(([name, schema]) => () =>
-      [name, schema.parse(valueOf(name, schema), subjectOf(name))] as const
-    ),
-  );
-  return Object.fromEntries(parsed.filter(([, value]) => value !== undefined));
+  subject?: string,
+) => JsonObject;
+
+/** Makes what parses members and throws Invalid that names every fault; `subjectOf` is what messages call them. */
+export function membersParser(
+  members: Members,
+  subjectOf: (name: string, subject: string) => string,
+): MembersParser {
+  const entries = Object.entries(members);
+  return function parse(valueOf, subject = "") {
+    if (entries.length === 0) return NOTHING;
+    const parsed = together(
+      ...entries.map(([name, schema]) => () =>
+        [name, schema.parse(valueOf(name, schema), subjectOf(name, subject))] as const
+      ),
+    );
+    return Object.fromEntries(parsed.filter(([, value]) => value !== undefined));
+  };
 }
 
 /**
@@ -314,16 +324,13 @@ function objectOf(
   json: JsonSchema,
   describe: (schema: Schema) => JsonSchema,
 ): Schema<JsonObject> {
+  const parse = membersParser(members, (name, subject) => subject === "" ? name : `${subject}.${name}`);
   return {
     json: { type: "object", properties: mapValues(members, describe), ...json },
     definitions: Object.assign({}, ...Object.values(members).map(({ definitions }) => definitions)),
     parse(value, subject) {
       if (!isJsonObject(value)) throw expected(subject, "an object", value);
-      return parseMembers(
-        members,
-        (name) => value[name],
-        (name) => subject === "" ? name : `${subject}.${name}`,
-      );
+      return parse((name) => value[name], subject);
     },
     accepts: (value): value is JsonObject =>
       isJsonObject(value) && Object.entries(members).every(([name, { accepts }]) => accepts(value[name])),

@@ -1,5 +1,6 @@
+import { type Operation, operation } from "../api/operation.ts";
 import { createResponse } from "../http/response.ts";
-import type { Route } from "../http/router.ts";
+
 
 const SINCE = Date.UTC(2025, 11, 5);
 /** When `getPet` ends, ms since the epoch. */
@@ -26,12 +27,14 @@ export function isRemoved(now: number): boolean {
 }
 
 /** The document that the deprecation link leads to. */
-export const DEPRECATION_ROUTE: Route = {
+export const DEPRECATION_OPERATION: Operation = operation({
+  id: "getDeprecations",
   method: "GET",
   path: DOCUMENT,
   access: "public",
-  handler: () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }),
-};
+  tag: "Service",
+  summary: "Get what is deprecated, in words",
+}, () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }));
 
 const TEXT = `GET /v1/pets/{petId} is deprecated since 5 December 2025 and will be removed on
 5 December 2030; from then on it answers 410. Use GET /v1/pets with the status filter instead.
