@@ -1,5 +1,15 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { ApiError } from "../http/error.ts";
+
+/** The challenge of a 401 (RFC 6750 section 3). */
+export const CHALLENGE = 'Bearer realm="animal-store"';
+
+/** For a key that opens no account, or no longer does by the time that it matters; as a rule it does not say why. */
+export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
+  const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
+  return new ApiError("invalid_api_key", message, headers);
+}
 
 /** Where a service runs; a key of one environment is not valid in the other. */
 export type Environment = "production" | "staging";

@@ -1,5 +1,5 @@
 import type { Answer } from "./operation.ts";
-import { Invalid, type Optional, optional, text } from "./schema.ts";
+import { Invalid, type Optional, optional, type Schema, text } from "./schema.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
 /** Tags with commas in between; elements of the list may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */
@@ -18,14 +18,9 @@ const TAGS = new RegExp(String.raw`^(?:,[ \t]*)*${TAG}[ \t]*(?:,[ \t]*(?:${TAG}[
  * ```
  */
 export function entityTags(description: string): Optional<string> {
-  const tags = text({ description });
-  return optional({
-    ...tags,
-    parse(value, subject) {
-      const given = tags.parse(value, subject);
-      if (given === "*" || TAGS.test(given)) return given;
-      throw new Invalid(`${subject} must be * or entity tags in double quotes, such as "a3219ffc0c406b50"`);
-    },
+  return header(text({ description }), (tags, name) => {
+    if (tags === "*" || TAGS.test(tags)) return tags;
+    throw new Invalid(`${name} must be * or entity tags in double quotes, such as "a3219ffc0c406b50"`);
   });
 }
 
@@ -39,3 +34,38 @@ export const NOT_MODIFIED: Answer = {
   description: "The client has it already",
   headers: ["ETag", "Cache-Control"],
 };
+
+const KEY = /^("[!#-~]{1,255}"|[!#-~]{1,255})$/;
+
+/**
+ * The Idempotency-Key of a request, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(IDEMPOTENCY_KEY.parse('"rex-1"', "The Idempotency-Key"), "rex-1");
+ * ```
+ */
+export const IDEMPOTENCY_KEY: Optional<string> = header(
+  text({
+    pattern: KEY,
+    rule: "be 1 to 255 visible ASCII characters other than the double quote, which may enclose them",
+    description:
+      "1 to 255 visible ASCII characters other than the double quote, bare or in double quotes. If the request is " +
+      "repeated with it within 24 hours, the first reply comes again, and nothing is made twice.",
+  }),
+  (key) => key.replaceAll('"', ""),
+);
+
+/** The header on an operation that shows a key, which it does only once: no reply can come again. */
+export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
+  throw new Invalid("This operation takes no Idempotency-Key: a key is shown only once");
+});
+
+function header(
+  schema: Schema<string>,
+  read: (value: string, name: string) => string,
+): Optional<string> {
+  return optional({ ...schema, parse: (value, name) => read(schema.parse(value, name), name) });
+}

@@ -233,6 +233,17 @@ export function answer(members: Members, words: Words = {}): Schema<JsonObject> 
   });
 }
 
+/** Whether a value is what a schema wants. */
+export function isValid(schema: Schema, value: unknown): boolean {
+  try {
+    schema.parse(value, "");
+    return true;
+  } catch (error) {
+    if (error instanceof Invalid) return false;
+    throw error;
+  }
+}
+
 /** The same schema under a name. Descriptions refer to it by that. */
 export function named<Value>(name: string, schema: Schema<Value>): Schema<Value> {
   return {

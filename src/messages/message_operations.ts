@@ -1,6 +1,7 @@
+import { IDEMPOTENCY_KEY } from "../api/headers.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { answer, named, object, oneOf, text, timestamp } from "../api/schema.ts";
-import { createOnce, IDEMPOTENCY_KEY } from "../idempotency/create_once.ts";
+import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
 import type { Message, MessageStore } from "./message_store.ts";
 

@@ -7,7 +7,20 @@ import { ApiError } from "../http/error.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeCount, decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Message, NewMessage } from "./message.ts";
+
+/** A message that waits to be sent. */
+export interface Message {
+  readonly id: string;
+  readonly message: string;
+  readonly status: "queued";
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  /** The account that sent it. */
+  readonly accountId: string;
+}
+
+/** A message to accept. */
+export type NewMessage = Pick<Message, "message" | "accountId">;
 
 /** Most messages of one account that wait. */
 export const MAX_WAITING = 1_000;

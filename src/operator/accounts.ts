@@ -1,7 +1,7 @@
 import { ACCOUNT_NAME } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_state.ts";
 import { pardon, reset } from "../accounts/usage.ts";
-import { isName } from "../http/name.ts";
+import { isValid } from "../api/schema.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
 import { createMany, EXPECTED_NAME, printKey } from "./issuing.ts";
@@ -44,7 +44,7 @@ export const ACCOUNTS: Group = {
       const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
       const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
       if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
-      if (!isName(name, ACCOUNT_NAME)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+      if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
       return async ({ accounts }) => {
         const issued = await accounts.create({ ...plan, name }, terminal.clock());
         await printKey("Made", issued, terminal);

@@ -1,6 +1,6 @@
-import { ACCOUNT_NAME, type Issued, IssueInDoubt } from "../accounts/account.ts";
+import { ACCOUNT_NAME, type Issued, IssueInDoubt, MAX_NAME_LENGTH } from "../accounts/account.ts";
 import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
-import { isName } from "../http/name.ts";
+import { isValid } from "../api/schema.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { describe } from "./account_view.ts";
 import { CommandError, type Terminal } from "./terminal.ts";
@@ -9,8 +9,7 @@ const CREATIONS_AT_ONCE = 500;
 const REPLACE = "replace it with accounts rotate ID.";
 
 /** What the name of an account must have, in words. */
-export const EXPECTED_NAME: string =
-  `1 to ${ACCOUNT_NAME.maxLength} printable characters, not white space alone`;
+export const EXPECTED_NAME: string = `1 to ${MAX_NAME_LENGTH} printable characters, not white space alone`;
 
 /** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
 export async function createMany(
@@ -19,7 +18,7 @@ export async function createMany(
   { input, out, err, clock, isStopping }: Terminal,
 ): Promise<void> {
   const names = (await Array.fromAsync(input())).filter((name) => name !== "");
-  const wrong = names.findIndex((name) => !isName(name, ACCOUNT_NAME));
+  const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
   if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
   const print = async ({ account, apiKey }: Issued) => {
     try {

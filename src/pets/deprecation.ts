@@ -1,7 +1,6 @@
 import { type Operation, operation } from "../api/operation.ts";
 import { createResponse } from "../http/response.ts";
 
-
 const SINCE = Date.UTC(2025, 11, 5);
 /** When `getPet` ends, ms since the epoch. */
 export const SUNSET: number = Date.UTC(2030, 11, 5);

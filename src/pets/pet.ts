@@ -1,4 +1,15 @@
-import { answer, int64, integer, list, named, object, oneOf, optional, type Parsed, partial } from "../api/schema.ts";
+import {
+  answer,
+  int64,
+  integer,
+  list,
+  named,
+  object,
+  oneOf,
+  optional,
+  type Parsed,
+  partial,
+} from "../api/schema.ts";
 import { CONTROLS, nameText } from "../api/name.ts";
 
 /** Values of the availability of an animal. */

@@ -1,4 +1,4 @@
-import { entityTags, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
+import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
 import { integer, Invalid, optional, type Schema, text } from "../api/schema.ts";
@@ -10,7 +10,7 @@ import { stringifyJson } from "../http/json.ts";
 import { requirePreconditions } from "../http/preconditions.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
-import { createOnce, IDEMPOTENCY_KEY } from "../idempotency/create_once.ts";
+import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved } from "./deprecation.ts";
 import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";

@@ -1,15 +1,16 @@
-import { ACCOUNT_NAME, type Issued } from "../accounts/account.ts";
-import type { AccountStore } from "../accounts/account_store.ts";
-import { PLAN_LIMITS } from "../accounts/plans.ts";
-import { hasCalled } from "../accounts/usage.ts";
+import { NO_IDEMPOTENCY_KEY } from "../api/headers.ts";
+import { type Call, type Operation, operation } from "../api/operation.ts";
+import { answer, named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
-import { nameField } from "../http/name.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
-import type { Call, Route } from "../http/router.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { refuseIdempotencyKey } from "./account_routes.ts";
+import { ACCOUNT_NAME, type Issued } from "./account.ts";
+import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
+import type { AccountStore } from "./account_store.ts";
+import { PLAN_LIMITS } from "./plans.ts";
+import { hasCalled } from "./usage.ts";
 
 /** What signing up stands on. */
 export interface SignUpOptions {
@@ -37,59 +38,102 @@ interface Limit {
   readonly per: string;
 }
 
+/** How many accounts were made in a window. */
+interface Count {
+  readonly count: number;
+  /** That it is still as it was read. */
+  readonly check: Deno.AtomicCheck;
+}
+
 const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
 const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
 
-/** `createAccount`: anybody makes an account, a few an hour from one address and a thousand a day in all. */
-export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
-  async function createAccount(request: Request, call: Call): Promise<Response> {
-    if (!isOpen) throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
-    refuseIdempotencyKey(request);
-    const { object } = await call.readBody();
-    const name = nameField(object, ACCOUNT_NAME);
+const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
+const SIGNED_UP_ACCOUNT = named(
+  "SignedUpAccount",
+  answer({ ...ACCOUNT_FIELDS, apiKey: SHOWN_KEY }, {
+    examples: [{ ...EXAMPLES.account, apiKey: EXAMPLES.apiKey }],
+  }),
+);
+
+/** Anybody makes an account: a few an hour from one address, and some a day in all. */
+export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Operation {
+  const createAccount = operation({
+    id: "createAccount",
+    method: "POST",
+    path: "/v1/accounts",
+    access: "address",
+    tag: "Account",
+    summary: "Sign up",
+    description:
+      `Makes an account of the Free plan and shows its API key, this once. At most ${HOURLY.count} an hour from one ` +
+      `address, and ${
+        DAILY.count.toLocaleString("en")
+      } a day in all: the limit headers describe the hour, or the ` +
+      "limit that refused. An Idempotency-Key is refused: keys are not kept.",
+    isExtension: true,
+    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    body: NEW_ACCOUNT,
+    answers: { 201: { description: "The account", body: SIGNED_UP_ACCOUNT, headers: ["Cache-Control"] } },
+    errors: ["sign_up_closed", "sign_up_limit"],
+    async before(call) {
+      if (!isOpen) {
+        throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
+      }
+      await readCounts(call);
+    },
+  }, async ({ body: { name } }, call) => {
     const { issued, left } = await retried(() => signUp(name, call));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
       status: 201,
       headers: { ...NO_STORE, ...limitHeaders(HOURLY, left, call.now) },
     });
-  }
+  });
 
   /** Makes an account; `left` is how many more the address may make in the hour. */
   async function signUp(
     name: string,
-    { address, now }: Call,
+    call: Call,
   ): Promise<{ issued: Issued; left: number } | typeof AGAIN> {
-    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
-    const dayKey = [BY_DAY, Math.floor(now / DAY)];
-    const [hour = null, day = null] = await store.getMany([hourKey, dayKey]);
-    const [inHour, inDay] = [countIn(hour), countIn(day)];
-    if (inHour >= HOURLY.count) throw limited(HOURLY, now);
-    if (inDay >= DAILY.count) throw limited(DAILY, now);
+    const { now } = call;
+    const { hour, day } = await readCounts(call);
     const issued = await accounts.create(
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
       ({ id }) => ({
-        checks: [
-          { key: hourKey, versionstamp: versionstampOf(hour) },
-          { key: dayKey, versionstamp: versionstampOf(day) },
-        ],
+        checks: [hour.check, day.check],
         sets: [
-          [hourKey, encodeJson(inHour + 1)],
-          [dayKey, encodeJson(inDay + 1)],
+          [hour.check.key, encodeJson(hour.count + 1)],
+          [day.check.key, encodeJson(day.count + 1)],
           [[SIGN_UPS, now, id], encodeJson({})],
         ],
       }),
     );
-    return issued ? { issued, left: HOURLY.count - inHour - 1 } : AGAIN;
+    return issued ? { issued, left: HOURLY.count - hour.count - 1 } : AGAIN;
   }
 
-  return { method: "POST", path: "/v1/accounts", access: "address", handler: createAccount };
+  /**
+   * How many accounts were made in the hour from the address, and in the day.
+   *
+   * @throws {ApiError} `sign_up_limit` if these are as many as may be made.
+   */
+  async function readCounts({ address, now }: Call): Promise<{ hour: Count; day: Count }> {
+    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
+    const dayKey = [BY_DAY, Math.floor(now / DAY)];
+    const [hourEntry = null, dayEntry = null] = await store.getMany([hourKey, dayKey]);
+    const [hour, day] = [countIn(hourKey, hourEntry), countIn(dayKey, dayEntry)];
+    if (hour.count >= HOURLY.count) throw limited(HOURLY, now);
+    if (day.count >= DAILY.count) throw limited(DAILY, now);
+    return { hour, day };
+  }
+
+  return createAccount;
 }
 
 /**
  * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
- * another plan, or suspended; resolves to whether there may be more.
+ * another plan; resolves to whether there may be more.
  */
 export async function sweepSignUps(store: Store, accounts: AccountStore, now: number): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
@@ -97,7 +141,7 @@ export async function sweepSignUps(store: Store, accounts: AccountStore, now: nu
   for (const { key } of entries) {
     await accounts.remove(
       String(key.at(-1)),
-      ({ account, usage }) => account.plan === "free" && account.suspendedAt === null && !hasCalled(usage),
+      ({ account, usage }) => account.plan === "free" && !hasCalled(usage),
     );
     await store.remove([key]);
   }
@@ -114,8 +158,11 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-function countIn(entry: Entry | null): number {
-  return entry ? decodeJson<number>(entry) : 0;
+function countIn(key: Deno.KvKey, entry: Entry | null): Count {
+  return {
+    count: entry ? decodeJson<number>(entry) : 0,
+    check: { key, versionstamp: versionstampOf(entry) },
+  };
 }
 
 function limited(limit: Limit, now: number): ApiError {
