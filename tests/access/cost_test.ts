@@ -134,7 +134,9 @@ Deno.test("Gate keeps no lease that a commit brings while it settles", async () 
   };
   for (let count = 0; count < 100; count++) await isRenewed();
   service.disturbance = { commit: slowly };
-  while (!await isRenewed());
+  let isUnderWay = false;
+  for (let count = 0; count < 1_000 && !isUnderWay; count++) isUnderWay = await isRenewed();
+  assert(isUnderWay);
 
   const stopped = time.now;
   await time.until(service.app.settle(), 1_000);
