@@ -93,6 +93,20 @@ Deno.test("Sweeper sweeps once a minute, by its clock, and after a request where
   assertEquals(swept.length, 3);
 });
 
+Deno.test("Sweeper sweeps also when its clock was set back by an hour", async () => {
+  using _ = new VirtualTime();
+  let now = NOON;
+  const swept: number[] = [];
+  const sweep = (now: number) => Promise.resolve(swept.push(now - NOON) < 0);
+  const sweeper = new Sweeper([sweep], () => now, logTo([]));
+
+  now -= 3_600_000;
+  sweeper.sweepIfDue();
+  await sweeper.stop();
+
+  assertEquals(swept, [-3_600_000]);
+});
+
 Deno.test("Sweeper stops once the step that runs is over, and takes no other", async () => {
   using time = new VirtualTime();
   const step = Promise.withResolvers<boolean>();

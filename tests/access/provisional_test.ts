@@ -50,12 +50,12 @@ class Fixture implements AsyncDisposable {
   }
 
   /** Starts to add an animal whose body comes only when it is let go. */
-  startAdding(): { reply: Promise<Reply>; sendBody: () => void } {
+  startAdding(animal: object = REX): { reply: Promise<Reply>; sendBody: () => void } {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-type": "application/json" };
     return {
       reply: call(this.service, this.key, POST, { body: readable, headers }),
-      sendBody: () => void new Blob([JSON.stringify(REX)]).stream().pipeTo(writable),
+      sendBody: () => void new Blob([JSON.stringify(animal)]).stream().pipeTo(writable),
     };
   }
 
@@ -248,6 +248,28 @@ Deno.test("createApp() charges once whoever is admitted anew after its lease was
     const usage = (await other.accounts.find(fixture.id))?.usage;
     assertEquals([usage?.used, usage?.leased], [11, 0]);
   }
+});
+
+Deno.test("createApp() refuses a key that ended while another request's commit was on its way", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, id } = fixture;
+  service.disturbance = {
+    commit: async ({ apply }) => {
+      const result = await apply();
+      await pause(20);
+      return result;
+    },
+  };
+  const before = call(service, fixture.key, POST, { json: REX });
+  await time.advance(5);
+  await other.accounts.rotate(id, 0, NOON);
+  await time.advance(5);
+  const { reply, sendBody } = fixture.startAdding({});
+  const { status } = await time.until(before, 1_000);
+
+  sendBody();
+
+  assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
 });
 
 Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {

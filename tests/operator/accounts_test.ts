@@ -136,6 +136,11 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
   ]);
   await operator.run(`accounts show ${closed.id}`);
   assertEquals(JSON.parse(operator.out.join("\n")).closedAt, "2027-01-15T12:00:00.000Z");
+
+  operator.now += 86_400_000;
+  await operator.run("accounts list");
+  const nextDay = operator.out.find((line) => line.startsWith(banned.id));
+  assertEquals(nextDay, `${banned.id}\ttests\tstaging\tenterprise\t3\t9\tactive\t0\t2027-01-15`);
 });
 
 Deno.test("accounts COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {

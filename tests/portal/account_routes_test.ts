@@ -100,6 +100,19 @@ Deno.test("rotateKey() gives a new key, and ends the one before at once or after
   assertEquals(await statuses(), [401, 401, 200]);
 });
 
+Deno.test("rotateKey() takes no Idempotency-Key, and keeps the key then", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  const refused = await service.fetch("POST /v1/account/key", {
+    key,
+    headers: { "idempotency-key": "once" },
+  });
+
+  await assertError(refused, 400, "invalid_request", /Idempotency-Key/);
+  assertEquals((await call(service, key)).status, 200);
+});
+
 Deno.test("rotateKey() replaces the key that asks, so that who lost an answer may ask again", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();

@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import manifest from "../../deno.json" with { type: "json" };
 import { START_HELP } from "../../src/config.ts";
 import type { Variables } from "../support/deno_process.ts";
 import { call } from "./client.ts";
@@ -13,6 +14,12 @@ Deno.test("server explains its variables when it is asked for help, and takes no
   assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
   const errorLines = ["The service takes no arguments. See: deno task start --help"];
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
+});
+
+Deno.test("server prints its version when it is asked for it", async () => {
+  const outcome = await runServer({ KV_PATH: ":memory:" }, "--version");
+
+  assertEquals(outcome, { code: 0, stdout: `${manifest.version}\n`, errorLines: [] });
 });
 
 Deno.test("server refuses to start with one line when it cannot run as its variables say", async () => {
