@@ -7,10 +7,10 @@ import { overload } from "./overload.ts";
 import { type Effort, type Finding, FULL, type Part } from "./part.ts";
 import { storeCrash } from "./store_crash.ts";
 
-/** As much as a test may take; endless trailers and a lack of files are shown in tests/server. */
+/** As much as a test may take. */
 const BRIEF: Effort = {
   ...FULL,
-  kills: 4,
+  kills: 5,
   storeKills: 2,
   stops: 0,
   seconds: 3,
