@@ -74,6 +74,7 @@ Deno.test.each([
 
     assertEquals([told.status, told.headers.get("allow"), told.body], [204, allow, null]);
     assertEquals(refused.headers.get("allow"), allow);
+    if (path.startsWith("/v1/")) [told, refused].forEach(assertLimitHeaders);
     await assertError(refused, 405, "method_not_allowed", new RegExp(allow));
   },
 );
