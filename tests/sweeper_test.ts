@@ -27,7 +27,7 @@ Deno.test("sweepAll() takes as many steps as there is more, within bounds, and g
   ]);
 });
 
-Deno.test("sweepAll() leaves KV to requests after each step, for three times as long, but no longer than half a second", async () => {
+Deno.test("sweepAll() rests after each step three times as long, at most half a second", async () => {
   using time = new VirtualTime();
   const begun: number[] = [];
   const lengths = [10, 100, 1_000, 1];

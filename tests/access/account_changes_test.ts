@@ -93,7 +93,7 @@ Deno.test("createApp() loses no request when its account is changed while many a
   assertEquals((await call(service, apiKey)).remaining, 99);
 });
 
-Deno.test("createApp() charges a request again while its account changes meanwhile, and gives it up after five seconds", async () => {
+Deno.test("createApp() charges a request again while its account changes, for five seconds", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -155,7 +155,7 @@ function holdReplies(service: NotedService): { readonly letGo: () => void; reado
   return { letGo, count: () => count };
 }
 
-Deno.test("createApp() admits nobody beyond a plan that is lowered while the reply to taking a lease is on its way", async () => {
+Deno.test("createApp() admits nobody beyond a plan that is lowered while a lease is on its way", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv, { maxChecks: 10 });
@@ -185,7 +185,7 @@ Deno.test("createApp() admits nobody beyond a plan that is lowered while the rep
   });
 });
 
-Deno.test("createApp() admits nobody whose key has ended, though its account is read again while a request waits", async () => {
+Deno.test("createApp() refuses a key that ended when its account is read while a request waits", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);

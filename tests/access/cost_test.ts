@@ -103,7 +103,7 @@ Deno.test("Gate costs few commits when an account calls fast", async () => {
   assertEquals([usage?.used, usage?.leased], [500, 0]);
 });
 
-Deno.test("Gate gives its leases back in one commit, and takes no other, when it settles in the middle of many calls", async () => {
+Deno.test("Gate gives its leases back in one commit, and takes no other, when it settles", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();

@@ -123,7 +123,7 @@ const REQUESTS:
 
 for (const [change, apply, told, next] of CHANGES) {
   for (const [what, target, request, status] of REQUESTS) {
-    Deno.test(`createApp() answers whoever ${what} by the account as it is, when it was ${change} elsewhere`, async () => {
+    Deno.test(`createApp() answers whoever ${what} after the account was ${change} elsewhere`, async () => {
       await using fixture = await Fixture.open();
       const before = fixture.stored();
       await apply(fixture.other.accounts, fixture.id);
@@ -195,7 +195,7 @@ Deno.test("createApp() knows no account that another process removed, once it ha
   assertEquals([reply.status, reply.code], [401, "invalid_api_key"]);
 });
 
-Deno.test("createApp() adds nothing for an account that was closed, when another's request has seen that something changed", async () => {
+Deno.test("createApp() adds nothing for a closed account when another's request has seen a change", async () => {
   await using fixture = await Fixture.open();
   const { apiKey } = await fixture.service.createAccount("free");
   const before = fixture.stored();
@@ -231,7 +231,7 @@ Deno.test("createApp() charges an animal once that is added as the minute ends",
   assertEquals((await fixture.send("GET /v1/pets")).remaining, 58);
 });
 
-Deno.test("createApp() charges once whoever is admitted anew after its lease was settled, and not the last place twice", async () => {
+Deno.test("createApp() charges once for a request that is admitted anew after its lease was settled", async () => {
   for (const limits of [{ minute: 60, day: 99 }, { minute: 11, day: 99 }]) {
     await using fixture = await Fixture.open({}, limits);
     const { time, other } = fixture;

@@ -183,10 +183,10 @@ Deno.test("GroupCommit.commit() refuses only the changes whose checks fail", asy
 });
 
 Deno.test.each<[string, { ok: boolean[]; commits: number }]>([
-  ["by a check of its own", { ok: [true, false, false], commits: 1 }],
+  ["each by itself", { ok: [true, false, false], commits: 1 }],
   ["by the very same check", { ok: [true, true, true], commits: 1 }],
 ])(
-  "GroupCommit.commit() refuses a change without a commit if it checks, %s, what another of its round checks: no other",
+  "GroupCommit.commit() answers, in one commit, changes that check one row %s",
   async (how, expected) => {
     using fixture = await Fixture.open();
     const changes = upTo(3).map((name) => ({
@@ -204,7 +204,7 @@ Deno.test.each<[string, { ok: boolean[]; commits: number }]>([
   },
 );
 
-Deno.test("GroupCommit.commit() rejects those alone whose VersionCheck does not hold, and tells it what it found", async () => {
+Deno.test("GroupCommit.commit() rejects only changes whose VersionCheck does not hold, and tells it", async () => {
   using fixture = await Fixture.open();
   const row: Watched = { key: ["row"], version: "" };
   const condition = new VersionCheck(row);

@@ -3,7 +3,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { Harness } from "../harness.ts";
 import { assertError } from "./assertions.ts";
 
-Deno.test("createApp() answers a bare 500, and logs where it comes from, when something is wrong with the service", async () => {
+Deno.test("createApp() answers a bare 500, and logs where it comes from, when the service fails", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount();
   await service.kv.set(usageKey(id), new TextEncoder().encode("confidential"));

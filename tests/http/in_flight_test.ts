@@ -249,7 +249,7 @@ Deno.test("createApp() answers overloaded, and charges nobody, while as many req
   assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
 });
 
-Deno.test("createApp() answers within 5 s where every operation of the store is in time, but all of them are not", async () => {
+Deno.test("createApp() answers within 5 s when only the sum of the store's operations is late", async () => {
   await using service = new VirtualService();
   service.latency = 2_000;
 

@@ -79,7 +79,7 @@ Deno.test.each([
   },
 );
 
-Deno.test("createApp() answers not_found where there is nothing, and tells the limits below /v1, escaped or not", async () => {
+Deno.test("createApp() answers not_found where there is nothing, with limits below /v1", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
 

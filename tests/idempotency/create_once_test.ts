@@ -86,7 +86,7 @@ Deno.test.each(OPERATIONS)("%s refuses a key that came with another body", async
   assertEquals(await again.text(), await first.response.text());
 });
 
-Deno.test("service makes another for another key, in another case, without, by another account, by another operation", async () => {
+Deno.test("service makes another for another key, no key, another account or another operation", async () => {
   await using shop = await Shop.open();
   const { apiKey } = await shop.createAccount();
   const json = { ...REX, message: "Hello" };

@@ -59,7 +59,7 @@ const visit = fc.record({
   waiting: fc.integer({ min: 1, max: 6 }),
 });
 
-Deno.test("take() grants no more than the limits in any minute or day of two clocks that are up to five minutes apart", () => {
+Deno.test("take() grants no more than the limits in any window of two clocks that differ", () => {
   const apart = fc.integer({ min: 1, max: 5 });
   fc.assert(
     fc.property(fc.array(visit, { maxLength: 30 }), apart, (visits, minutes) => {

@@ -19,7 +19,7 @@ Deno.test.each([
   ["--plan business", "business", 1_000, 100_000],
   ["--plan enterprise --per-minute 7 --per-day 1000000000000", "enterprise", 7, 1_000_000_000_000],
 ])(
-  "accounts create %s prints the key alone on standard output; it is good at once, for plan %s: %i a minute, %i a day",
+  "accounts create %s prints a key that is good at once, for plan %s: %i a minute, %i a day",
   async (options, plan, minute, day) => {
     await using operator = await Operator.start();
     await using service = await operator.serve();

@@ -52,7 +52,7 @@ Deno.test.each([
 });
 
 Deno.test.each(["", "&status=sold"])(
-  "listPets() shows what was there throughout a walk with '%s' exactly once, whatever two processes change meanwhile",
+  "listPets() shows exactly once what was there throughout a walk with '%s'",
   async (filter) => {
     await using shop = await Shop.open();
     await using beside = shop.beside();

@@ -39,7 +39,7 @@ Deno.test("getAccount() and getUsage() tell an account of itself, and nobody kee
 });
 
 for (const roundTrip of [0, 3, 20]) {
-  Deno.test(`getAccount() and getUsage() count just what a client has used while places are leased, ${roundTrip} ms from the KV`, async () => {
+  Deno.test(`getAccount() and getUsage() count what was used, not what is leased, ${roundTrip} ms from the KV`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });

@@ -109,7 +109,7 @@ Deno.test("createAccount() makes no more than a thousand accounts a day in all",
   assertEquals((await signUp(service)).status, 201);
 });
 
-Deno.test("createAccount() counts no account that it does not make, but each attempt as a request of the address", async () => {
+Deno.test("createAccount() counts attempts as requests of the address, and only accounts it makes", async () => {
   await using service = await Harness.open();
 
   for (let count = 0; count < 59; count++) {

@@ -34,7 +34,7 @@ async function addUntil(
   await Promise.all(Array.from({ length: CLIENTS }, client));
 }
 
-Deno.test("backup of a server that adds animals has all it acknowledged before, and a server goes on from there", async () => {
+Deno.test("backup of a busy server has all that was acknowledged, and a server goes on from it", async () => {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
   const [file, restored] = [`${store.folder}/backup`, `${store.folder}/restored/animals.kv`];

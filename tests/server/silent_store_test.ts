@@ -29,7 +29,7 @@ Deno.test("server answers 503 in time when the store is silent, and exits 0 when
   assertEquals(outcome(await call(server, "GET /health")), "200");
 });
 
-Deno.test("server recovers by itself and stays exact when its store is away after connections to it died silently", () =>
+Deno.test("server recovers and stays exact when connections to its store died silently", () =>
   inOneDay(async () => {
     await using far = await FarStore.create();
     const account = await far.file.createAccount({ perDay: LIMIT });

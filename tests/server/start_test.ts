@@ -6,7 +6,7 @@ import { call } from "./client.ts";
 import { runServer } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
-Deno.test("server explains its variables when it is asked for help, and takes no arguments that it does not know", async () => {
+Deno.test("server explains its variables when it is asked for help, and takes no other arguments", async () => {
   const help = await runServer({ KV_PATH: ":memory:" }, "--help");
   const short = await runServer({ KV_PATH: ":memory:" }, "-h");
   const refusal = await runServer({ KV_PATH: ":memory:" }, "--port", "80");
@@ -50,7 +50,7 @@ Deno.test("server refuses to start on Deno Deploy when no KV is attached, as eac
   assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
 });
 
-Deno.test("server prints where it listens, and outside production the first steps while there is no account and a command could make one", async () => {
+Deno.test("server prints where it listens, and the first steps while there is no account", async () => {
   await using store = await TemporaryStore.create();
 
   const first = await linesOfOneRun(store);

@@ -28,7 +28,7 @@ for (
     ["loses and doubles nothing when it is killed under mixed load", crash],
     ["loses and doubles nothing when the server of its store is killed", storeCrash],
     [
-      "of three processes stores just the changes it accepted when they contend, are killed and answers get lost",
+      "of three processes stores just the changes it accepted when they are killed",
       contention,
     ],
     ["serves others when it is crowded, in bounded memory", overload],
