@@ -88,7 +88,7 @@ Deno.test("errorRecord() tells the place in the source that an error came from, 
   assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
 });
 
-Deno.test("createApp() records each request: its id, the pattern of its route, its account's id, how long it took", async () => {
+Deno.test("createApp() records each request with its id, route, account and duration", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });

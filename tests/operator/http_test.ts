@@ -132,7 +132,7 @@ Deno.test("COMMAND reads standard input over HTTP only if it makes something of 
   assertEquals(inputs, ["", "", "Zoë\nTom", "Zoë\nTom", "Zoë\nTom"]);
 });
 
-Deno.test("service has no /operator without a token, and answers it without CORS, a limit or a trace of the token", async () => {
+Deno.test("service has no /operator without a token, and answers it without CORS or a limit", async () => {
   await using closed = await Harness.open();
   await assertError(await closed.fetch("POST /operator", ADD), 404, "not_found");
   let written = "";
@@ -194,7 +194,7 @@ Deno.test.each<[string, object, number]>([
   await assertError(response, status, status === 413 ? "payload_too_large" : "invalid_request");
 });
 
-Deno.test("accounts create - over HTTP ends after a batch once the service stops, and gives every key that was made", async () => {
+Deno.test("accounts create - over HTTP ends after a batch when the service stops, with every key", async () => {
   const inFlight = new InFlight();
   await using service = await Harness.open({ operatorToken: TOKEN, inFlight });
   const names = Array.from({ length: 1_200 }, (_, number) => `Name ${number}`);

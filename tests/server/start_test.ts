@@ -1,11 +1,12 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import manifest from "../../deno.json" with { type: "json" };
 import { START_HELP } from "../../src/config.ts";
 import type { Variables } from "../support/deno_process.ts";
 import { call } from "./client.ts";
 import { runServer } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
-Deno.test("server explains its variables when it is asked for help, and takes no arguments that it does not know", async () => {
+Deno.test("server explains its variables when it is asked for help, and takes no other arguments", async () => {
   const help = await runServer({ KV_PATH: ":memory:" }, "--help");
   const short = await runServer({ KV_PATH: ":memory:" }, "-h");
   const refusal = await runServer({ KV_PATH: ":memory:" }, "--port", "80");
@@ -13,6 +14,12 @@ Deno.test("server explains its variables when it is asked for help, and takes no
   assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
   const errorLines = ["The service takes no arguments. See: deno task start --help"];
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
+});
+
+Deno.test("server prints its version when it is asked for it", async () => {
+  const outcome = await runServer({ KV_PATH: ":memory:" }, "--version");
+
+  assertEquals(outcome, { code: 0, stdout: `${manifest.version}\n`, errorLines: [] });
 });
 
 Deno.test("server refuses to start with one line when it cannot run as its variables say", async () => {
@@ -43,7 +50,7 @@ Deno.test("server refuses to start on Deno Deploy when no KV is attached, as eac
   assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
 });
 
-Deno.test("server prints where it listens, and outside production the first steps while there is no account and a command could make one", async () => {
+Deno.test("server prints where it listens, and the first steps while there is no account", async () => {
   await using store = await TemporaryStore.create();
 
   const first = await linesOfOneRun(store);

@@ -29,7 +29,7 @@ Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_
   assert(!`${stdout}${errorLines}`.includes(key));
 });
 
-Deno.test("server takes a proxy's word for an address when CLIENT_ADDRESS_HEADER names its header, and nobody's otherwise", async () => {
+Deno.test("server takes an address from the header that CLIENT_ADDRESS_HEADER names, and no other", async () => {
   await using served = await ServedStore.start();
   await using proxied = await served.store.serve({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
   const remaining = async (server: ServerProcess, forwarded: string) => {
@@ -49,7 +49,7 @@ Deno.test("server refuses the other environment's keys when ENVIRONMENT is produ
   assertEquals(outcome(await call(served.server, "GET /v1/pets", served)), "401 invalid_api_key");
 });
 
-Deno.test("server begins its URLs with PUBLIC_URL, and shows others' changes later when MAX_STALENESS_MS allows that", async () => {
+Deno.test("server obeys PUBLIC_URL and MAX_STALENESS_MS", async () => {
   const variables = { PUBLIC_URL: "https://pets.example/store/", MAX_STALENESS_MS: "60000" };
   await using served = await ServedStore.start({ variables });
   const { server: lazy, key } = served;
