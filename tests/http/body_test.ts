@@ -6,7 +6,7 @@ import { Server } from "../../src/http/server.ts";
 import { Harness } from "../harness.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
-const SHORT: BodyRules = { maxBytes: 10, timeoutMs: 60_000, chunked: false };
+const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
 const MERGE_PATCH = "application/merge-patch+json";
 
 /** Reads a request's body, which is JSON unless the headers say something else. */
@@ -114,7 +114,10 @@ Deno.test.each([
   ["no body", null, "invalid_json", "must be valid JSON"],
   ["half an object", '{"a":', "invalid_json", "must be valid JSON"],
   ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
-  ["deep nesting", `{"a":${"[".repeat(25_000)}${"]".repeat(25_000)}}`, "invalid_json", "nested too deeply"],
+  ["17 levels", `{"a":${"[".repeat(16)}${"]".repeat(16)}}`, "invalid_json", "nested at most 16 levels deep"],
+  ["25,000 levels", `{"a":${"[".repeat(25_000)}`, "invalid_json", "nested at most 16 levels deep"],
+  ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1000 values"],
+  ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1000 values"],
   ["a list", "[{}]", "invalid_request", "must be a JSON object"],
   ["a string", '"{}"', "invalid_request", "must be a JSON object"],
   ["null", "null", "invalid_request", "must be a JSON object"],
@@ -122,9 +125,38 @@ Deno.test.each([
   await assertRefused(read(body), code, message);
 });
 
-Deno.test("readJsonObject() joins chunks, also within a character", async () => {
-  const chunks = [...encode('{"a":"é"}')].map((byte) => new Uint8Array([byte]));
-  assertEquals((await read(ReadableStream.from(chunks))).object, { a: "é" });
+Deno.test("readJsonObject() takes 1,000 values and 16 levels", async () => {
+  const levels = `${"[".repeat(15)}1${"]".repeat(15)}`;
+
+  const { object: { a, b } } = await read(`{"a":[1${",1".repeat(981)}],"b":${levels}}`);
+
+  assertEquals([Array.isArray(a) && a.length, JSON.stringify(b)], [982, levels]);
+});
+
+Deno.test("readJsonObject() joins chunks, also within a character, and keeps none of their buffers", async () => {
+  const buffer = new Uint8Array(1);
+  async function* chunks() {
+    for (const byte of encode('{"a":"é"}')) {
+      buffer[0] = byte;
+      yield buffer;
+      await setImmediate();
+    }
+  }
+  assertEquals((await read(ReadableStream.from(chunks()))).object, { a: "é" });
+});
+
+Deno.test("readJsonObject() reads a body as it comes that claims to be longer than 64 KiB", async () => {
+  const large: BodyRules = { ...BODY_RULES, maxBytes: 1024 * 1024 };
+  const text = `{"a":"${"b".repeat(65_536)}"}`;
+  const headers = { "content-type": "application/json", "content-length": `${text.length}` };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: text });
+  Object.defineProperty(request, "bytes", { value: () => Promise.reject(new Error("It takes the memory")) });
+
+  assertEquals((await readJsonObject(request, large)).bytes, encode(text));
+  for (const length of ["65545", "66000"]) {
+    const refused = read(text, { "content-length": length }, large);
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  }
 });
 
 Deno.test.each([
