@@ -5,8 +5,10 @@ import { ApiError, type ErrorCode } from "../../src/http/error.ts";
 import { Server } from "../../src/http/server.ts";
 import { Harness } from "../harness.ts";
 import { VirtualTime } from "../virtual_time.ts";
+import { assertError } from "./assertions.ts";
 
 const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
+const MESSAGE = { message: "Hello" };
 const MERGE_PATCH = "application/merge-patch+json";
 
 /** Reads a request's body, which is JSON unless the headers say something else. */
@@ -256,3 +258,26 @@ Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has
     await server.stop();
   },
 );
+
+Deno.test("createApp() reads a thousand bodies at a time, and charges for the one that it refuses", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const bodies = Array.from({ length: 1_000 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  const sent = bodies.map(({ readable }) =>
+    service.fetch("POST /v1/messages", { key, headers, body: readable })
+  );
+  const reading = await Promise.all([service.fetch("GET /v1/pets", { key }), setImmediate()]);
+  const before = Number(reading[0].headers.get("x-ratelimit-remaining"));
+
+  const refused = await service.fetch("POST /v1/messages", { key, json: MESSAGE });
+  assertEquals(refused.headers.get("retry-after"), "1");
+  assertEquals(refused.headers.get("x-ratelimit-remaining"), `${before - 1}`);
+  await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+
+  await bodies[0]?.writable.close();
+  assertEquals((await sent[0])?.status, 400);
+  assertEquals((await service.fetch("POST /v1/messages", { key, json: MESSAGE })).status, 202);
+  await Promise.all(bodies.slice(1).map(({ writable }) => writable.close()));
+  for (const response of sent.slice(1)) assertEquals((await response).status, 400);
+});
