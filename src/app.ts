@@ -13,7 +13,6 @@ import {
 } from "./arrival.ts";
 import { Outdated } from "./caching/watched.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
-import { ConcurrencyLimit } from "./http/concurrency.ts";
 import { setCorsHeaders } from "./http/cors.ts";
 import { type Budget, OutOfTime } from "./http/deadlines.ts";
 import {
@@ -52,15 +51,11 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 /** How a request is charged that no route answers. */
 const MISS: Pick<Route, "access" | "checksInCommit"> = { access: "key" };
 
-/** Bodies that are read at a time: one that a client does not finish takes 130 kB over HTTP/2. */
-const BODIES_AT_ONCE = 1_000;
-
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
   const { gate, isOperator, log, inFlight } = options;
   const arrive = createArrivals(options);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
-  const bodies = new ConcurrencyLimit(BODIES_AT_ONCE, "bodies are being read");
   const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
@@ -137,9 +132,7 @@ export function createApp(options: AppOptions): App {
         return arrival.admission?.provisional ? [arrival.admission.provisional.check] : [];
       },
       readBody: (rules) =>
-        arrival.body ??= budget.pausedFor(
-          bodies.run(() => readJsonObject(arrival.request, { ...bodyRules, ...rules })),
-        ),
+        arrival.body ??= budget.pausedFor(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
     });
   }
 

@@ -1,4 +1,5 @@
 import { clearImmediate, setImmediate } from "node:timers";
+import { ConcurrencyLimit } from "./concurrency.ts";
 import { ApiError } from "./error.ts";
 import { exceededBound, type JsonBounds, parseJson } from "./json.ts";
 
@@ -42,7 +43,7 @@ export interface JsonBody {
  * Reads a request's body as a JSON object, within the rules.
  *
  * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object),
- * `length_required`, `payload_too_large` or `request_timeout`.
+ * `length_required`, `overloaded`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
   // Over HTTP/2 one may come that no header tells of (RFC 9113 section 8.1).
@@ -72,6 +73,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Bodies that did not come along with their headers: Deno holds up to 130 kB for each. */
+const AWAITED = new ConcurrencyLimit(1_000, "bodies are being read");
 /** The longest body to read by `bytes()`, which is fast, and takes up to twice the length before any of it has come. */
 const MAX_ALLOCATED = 64 * 1024;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
@@ -115,10 +118,12 @@ function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
 }
 
 async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array<ArrayBuffer>> {
+  AWAITED.requireRoom();
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  // Most bodies come along with their headers: only the others cost a timer.
+  // Most bodies come along with their headers: only the others count, and cost a timer.
   const arming = setImmediate(() => {
+    AWAITED.count(inTime).catch(() => {});
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
   // A body of known length ends there by itself (RFC 9112 section 6.3).

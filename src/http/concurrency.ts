@@ -5,14 +5,16 @@ import { ApiError, OVERLOADED } from "./error.ts";
  *
  * @example
  * ```ts
- * import { assertEquals, assertRejects } from "@std/assert";
+ * import { assertEquals, assertThrows } from "@std/assert";
  *
  * const limit = new ConcurrencyLimit(1, "loaves are in the oven");
  * const { promise, resolve } = Promise.withResolvers<string>();
- * const first = limit.run(() => promise);
- * await assertRejects(() => limit.run(() => promise), Error, "Too many loaves are in the oven.");
+ * limit.requireRoom();
+ * const loaf = limit.count(promise);
+ * assertThrows(() => limit.requireRoom(), Error, "Too many loaves are in the oven.");
  * resolve("bread");
- * assertEquals(await first, "bread");
+ * assertEquals(await loaf, "bread");
+ * limit.requireRoom();
  * ```
  */
 export class ConcurrencyLimit {
@@ -27,17 +29,20 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * Does the work, if less than the capacity is going on.
+   * Makes sure that more work may begin.
    *
-   * @throws {ApiError} `overloaded`, otherwise.
+   * @throws {ApiError} `overloaded`
    */
-  async run<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#running >= this.#capacity) {
-      throw new ApiError("overloaded", `Too many ${this.#what}. Try again shortly.`, OVERLOADED.headers);
-    }
+  requireRoom(): void {
+    if (this.#running < this.#capacity) return;
+    throw new ApiError("overloaded", `Too many ${this.#what}. Try again shortly.`, OVERLOADED.headers);
+  }
+
+  /** Counts work that has begun until it has ended; settles as it does. */
+  async count<Result>(work: Promise<Result>): Promise<Result> {
     this.#running++;
     try {
-      return await work();
+      return await work;
     } finally {
       this.#running--;
     }

@@ -47,13 +47,15 @@ export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptio
 
   /** Answers once the command has begun; the request goes on until the command has ended. */
   function operate(_request: Request, call: Call): Promise<Response> {
+    requests.requireRoom();
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
-    requests.run(async () => {
+    const work = async () => {
       const order = parseOrder((await call.readBody(RULES)).object);
       const { lines, ended } = begin(order, call.now);
       resolve(createResponse(lines, { headers: HEADERS }));
       await ended;
-    }).catch(reject); // Of a command that has begun, nothing any more.
+    };
+    requests.count(work()).catch(reject); // It rejects nothing any more once the command has begun.
     return response;
   }
 
