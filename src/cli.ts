@@ -60,7 +60,7 @@ async function runHere(
 if (import.meta.main) {
   const terminal = {
     clock: Date.now,
-    input: readLines,
+    input: () => Array.fromAsync(readLines()),
     out: printOutput,
     err: print,
     isStopping: () => false,

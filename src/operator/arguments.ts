@@ -39,12 +39,18 @@ export interface Group {
   readonly commands: Readonly<Record<string, (args: Arguments, terminal: Terminal) => Command>>;
 }
 
+/** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
+const LONG_GROUP = /^-[^-].{99}/su;
+
 /**
  * Takes a command line apart; so many of its words name the command.
  *
  * @throws {UsageError} for an unknown option, or one without its value.
  */
 export function parseArguments(args: readonly string[], names: number): Arguments {
+  if (args.some((arg) => LONG_GROUP.test(arg))) {
+    throw new UsageError("An argument that begins with one - must have at most 100 characters");
+  }
   try {
     const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
     return { command: positionals.slice(0, names), words: positionals.slice(names), options: values };

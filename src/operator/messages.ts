@@ -25,7 +25,7 @@ export const MESSAGES: Group = {
       const [text = ""] = expect(args, ["- and ids on standard input"]);
       if (text !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
       return async ({ messages }) => {
-        const ids = (await Array.fromAsync(input())).filter((id) => id !== "");
+        const ids = (await input()).filter((id) => id !== "");
         for (let done = 0; done < ids.length; done += REMOVED_AT_ONCE) {
           if (done > 0) err(`Went through ${done} of ${ids.length}.`);
           await messages.remove(ids.slice(done, done + REMOVED_AT_ONCE));

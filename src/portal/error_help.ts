@@ -11,7 +11,10 @@ const AGAIN = "Try again after Retry-After, and wait longer each time.";
 
 const HELP = {
   invalid_request: { means: "A field, a parameter or a header is missing or has a wrong value.", todo: MEND },
-  invalid_json: { means: "The body is not JSON in UTF-8.", todo: MEND },
+  invalid_json: {
+    means: "The body is not JSON in UTF-8, or has more than 1,000 values or 16 levels.",
+    todo: MEND,
+  },
   invalid_content_type: { means: "The body is not declared as plain JSON in UTF-8.", todo: MEND },
   missing_api_key: {
     means: "There is no API key in bearer form.",
@@ -75,7 +78,10 @@ const HELP = {
   },
   sign_up_limit: { means: "Too many accounts were made.", todo: AGAIN },
   internal_error: { means: "Something went wrong in the service.", todo: "Report the X-Request-Id." },
-  overloaded: { means: "The service answers as many requests as it can.", todo: AGAIN },
+  overloaded: {
+    means: "The service answers as many requests, or reads as many bodies, as it can.",
+    todo: AGAIN,
+  },
   store_unavailable: {
     means: "The store does not answer, or the service is stopping. A write may or may not have been made.",
     todo: "Try again after Retry-After; an Idempotency-Key makes that safe for writes.",

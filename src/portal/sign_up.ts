@@ -37,6 +37,13 @@ interface Limit {
   readonly per: string;
 }
 
+/** How many accounts were made in a window. */
+interface Count {
+  readonly count: number;
+  /** That it is still as it was read. */
+  readonly check: Deno.AtomicCheck;
+}
+
 const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
 const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
 
@@ -45,6 +52,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
   async function createAccount(request: Request, call: Call): Promise<Response> {
     if (!isOpen) throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
     refuseIdempotencyKey(request);
+    await readCounts(call); // An address that may make no more accounts costs no body.
     const { object } = await call.readBody();
     const name = nameField(object, ACCOUNT_NAME);
     const { issued, left } = await retried(() => signUp(name, call));
@@ -58,30 +66,38 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
   /** Makes an account; `left` is how many more the address may make in the hour. */
   async function signUp(
     name: string,
-    { address, now }: Call,
+    call: Call,
   ): Promise<{ issued: Issued; left: number } | typeof AGAIN> {
-    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
-    const dayKey = [BY_DAY, Math.floor(now / DAY)];
-    const [hour = null, day = null] = await store.getMany([hourKey, dayKey]);
-    const [inHour, inDay] = [countIn(hour), countIn(day)];
-    if (inHour >= HOURLY.count) throw limited(HOURLY, now);
-    if (inDay >= DAILY.count) throw limited(DAILY, now);
+    const { now } = call;
+    const { hour, day } = await readCounts(call);
     const issued = await accounts.create(
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
       ({ id }) => ({
-        checks: [
-          { key: hourKey, versionstamp: versionstampOf(hour) },
-          { key: dayKey, versionstamp: versionstampOf(day) },
-        ],
+        checks: [hour.check, day.check],
         sets: [
-          [hourKey, encodeJson(inHour + 1)],
-          [dayKey, encodeJson(inDay + 1)],
+          [hour.check.key, encodeJson(hour.count + 1)],
+          [day.check.key, encodeJson(day.count + 1)],
           [[SIGN_UPS, now, id], encodeJson({})],
         ],
       }),
     );
-    return issued ? { issued, left: HOURLY.count - inHour - 1 } : AGAIN;
+    return issued ? { issued, left: HOURLY.count - hour.count - 1 } : AGAIN;
+  }
+
+  /**
+   * How many accounts were made in the hour from the address, and in the day.
+   *
+   * @throws {ApiError} `sign_up_limit` if these are as many as may be made.
+   */
+  async function readCounts({ address, now }: Call): Promise<{ hour: Count; day: Count }> {
+    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
+    const dayKey = [BY_DAY, Math.floor(now / DAY)];
+    const [hourEntry = null, dayEntry = null] = await store.getMany([hourKey, dayKey]);
+    const [hour, day] = [countIn(hourKey, hourEntry), countIn(dayKey, dayEntry)];
+    if (hour.count >= HOURLY.count) throw limited(HOURLY, now);
+    if (day.count >= DAILY.count) throw limited(DAILY, now);
+    return { hour, day };
   }
 
   return { method: "POST", path: "/v1/accounts", access: "address", handler: createAccount };
@@ -114,8 +130,11 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-function countIn(entry: Entry | null): number {
-  return entry ? decodeJson<number>(entry) : 0;
+function countIn(key: Deno.KvKey, entry: Entry | null): Count {
+  return {
+    count: entry ? decodeJson<number>(entry) : 0,
+    check: { key, versionstamp: versionstampOf(entry) },
+  };
 }
 
 function limited(limit: Limit, now: number): ApiError {

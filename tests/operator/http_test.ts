@@ -1,5 +1,6 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
+import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import { createLog } from "../../src/http/log.ts";
 import { Harness, type HarnessRequest } from "../harness.ts";
@@ -180,18 +181,70 @@ Deno.test("service charges a wrong operator's token to the address, and refuses 
   assertMatch(await (await service.fetch("POST /operator", ADD)).text(), /\{"exit":0\}\n$/);
 });
 
-Deno.test.each<[string, object, number]>([
-  ["no args", {}, 400],
-  ["args that are text", { args: "accounts list" }, 400],
-  ["args that are no texts", { args: ["accounts", 1] }, 400],
-  ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, 400],
-  ["more than 16 MiB", { args: [], input: "x".repeat(16 * 1024 * 1024) }, 413],
-])("POST /operator refuses %s", async (_, json, status) => {
+Deno.test.each<[string, object, ErrorCode]>([
+  ["no args", {}, "invalid_request"],
+  ["args that are text", { args: "accounts list" }, "invalid_request"],
+  ["args that are no texts", { args: ["accounts", 1] }, "invalid_request"],
+  ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, "invalid_request"],
+  ["1,001 args", { args: Array(1_001).fill("") }, "invalid_request"],
+  ["350,000 args", { args: Array(349_000).fill("") }, "invalid_json"],
+  ["more than 1 MiB", { args: [], input: "x".repeat(1024 * 1024) }, "payload_too_large"],
+])("POST /operator refuses %s", async (_, json, code) => {
   await using service = await Harness.open({ operatorToken: TOKEN });
 
   const response = await service.fetch("POST /operator", { key: TOKEN, json });
 
-  await assertError(response, status, status === 413 ? "payload_too_large" : "invalid_request");
+  await assertError(response, code === "payload_too_large" ? 413 : 400, code);
+});
+
+Deno.test("POST /operator takes 1,000 args, and 1 MiB", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const args = ["messages", "remove", ...Array(998).fill("-")];
+  const input = "x".repeat(1024 * 1024 - JSON.stringify({ args, input: "" }).length);
+
+  const response = await service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
+
+  assertMatch(await response.text(), /takes no argument '-'.*\n\{"exit":2\}\n$/);
+});
+
+Deno.test("POST /operator reads no body without the operator's token", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  let pulls = 0;
+  const body = new ReadableStream({ pull: () => void pulls++ }, { highWaterMark: 0 });
+
+  const response = await service.fetch("POST /operator", { key: "x", body });
+
+  await assertError(response, 401, "invalid_operator_token");
+  assertEquals(pulls, 0);
+});
+
+Deno.test("POST /operator takes eight requests at a time, each until its command has ended", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const unfinished = Array.from({ length: 4 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  const sent = unfinished.map(({ readable }) =>
+    service.fetch("POST /operator", { key: TOKEN, headers, body: readable })
+  );
+  const list = () => service.fetch("POST /operator", { key: TOKEN, json: { args: ["accounts", "list"] } });
+  for (let count = 0; count < 3; count++) await service.createAccount();
+  // Their lines wait to be read.
+  const begun = [await list(), await list(), await list(), await list()];
+
+  const refused = await list();
+  assertEquals(refused.headers.get("retry-after"), "1");
+  await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+
+  assertMatch(await begun[0]?.text() ?? "", /\{"exit":0\}\n$/);
+  const next = await list();
+  assertEquals(next.status, 200);
+  await assertError(await list(), 503, "overloaded");
+
+  await unfinished[0]?.writable.abort();
+  await assertError(await sent[0] ?? refused, 400, "invalid_request");
+  begun.push(await list());
+  for (const response of [...begun.slice(1), next]) assertMatch(await response.text(), /\{"exit":0\}\n$/);
+  for (const { writable } of unfinished.slice(1)) await writable.close();
+  for (const response of sent.slice(1)) await assertError(await response, 400, "invalid_json");
 });
 
 Deno.test("accounts create - over HTTP ends after a batch when the service stops, with every key", async () => {
@@ -217,6 +270,37 @@ Deno.test("accounts create - over HTTP ends after a batch when the service stops
   const hashes = made.map(([, key]) => hashApiKey(key)).sort();
   const accounts = await Array.fromAsync(service.accounts.list());
   assertEquals(accounts.map(({ account }) => account.keyHash).sort(), hashes);
+});
+
+Deno.test("accounts create - over HTTP sends long input in parts, once all names are right, until one fails", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const names = Array.from({ length: 4_000 }, (_, number) => `"é${number}`.padEnd(100, "é"));
+  const exit = (code: number) => new Response(`{"err":"Made some."}\n{"exit":${code}}\n`);
+
+  remote.way = () => exit(0);
+  operator.input = [...names, "a\tb"];
+  assertEquals(await operator.run("accounts create - --plan pro"), 1);
+  assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not white space alone."]);
+  assertEquals(remote.requests, []);
+
+  operator.input = names;
+  assertEquals(await operator.run("accounts create - --plan pro"), 0);
+  const count = remote.requests.length;
+  const inputs = remote.requests.map((body) => {
+    const { args, input } = JSON.parse(body);
+    assertEquals(args, ["accounts", "create", "-", "--plan", "pro"]);
+    assert(new TextEncoder().encode(body).length <= 300_000);
+    return input;
+  });
+  assert(count > 1);
+  assertEquals(inputs.join("\n").split("\n"), names);
+  assertEquals(operator.err.slice(0, 3), [`Part 1 of ${count}:`, "Made some.", `Part 2 of ${count}:`]);
+
+  remote.requests = [];
+  remote.way = () => exit(remote.requests.length === 2 ? 1 : 0);
+  assertEquals(await operator.run("accounts create - --plan pro"), 1);
+  assertEquals(remote.requests.length, 2);
 });
 
 Deno.test("messages take over HTTP removes what was printed, and loses nothing when a reply breaks off", async () => {

@@ -37,9 +37,7 @@ export class Operator implements AsyncDisposable {
       (name) => this.environment.get(name),
       {
         clock: () => this.now,
-        input: async function* (this: Operator) {
-          yield* this.input;
-        }.bind(this),
+        input: () => Promise.resolve(this.input),
         out: async (line) => {
           await this.reader(line);
           this.out.push(line);
