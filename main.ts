@@ -56,7 +56,7 @@ async function main(): Promise<void> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    secrets: [API_KEY_LIKE, ...(config.operatorToken ? [config.operatorToken] : [])],
+    secrets: [API_KEY_LIKE, ...config.operatorTokens],
     clock,
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.

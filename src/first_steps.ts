@@ -10,10 +10,10 @@ import { print } from "./stdio.ts";
  */
 export async function printFirstSteps(
   store: Store,
-  { kvPath, environment, onDeploy, signUpIsOpen, operatorToken }: Config,
+  { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens }: Config,
   origin: string,
 ): Promise<void> {
-  if (onDeploy && !signUpIsOpen && operatorToken === undefined) {
+  if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
     print("Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.");
   }
   if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;

@@ -18,6 +18,8 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
   readonly maxChecks?: number;
   /** Longest wait for one operation of its KV, in ms. */
   readonly deadline?: number;
+  /** The only token of its operator. */
+  readonly operatorToken?: string;
 }
 
 /** The whole service on a KV of its own in memory, with a clock that stands still until it is set. */
@@ -35,7 +37,10 @@ export class Harness implements AsyncDisposable {
   /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
 
-  constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000, ...services }: HarnessOptions = {}) {
+  constructor(
+    kv: Deno.Kv,
+    { maxChecks = 100, deadline = 5_000, operatorToken, ...services }: HarnessOptions = {},
+  ) {
     this.#inFlight = services.inFlight ?? new InFlight();
     this.kv = kv;
     const clock = () => this.now;
@@ -54,7 +59,7 @@ export class Harness implements AsyncDisposable {
       maxStalenessMs: 0,
       signUpIsOpen: true,
       securityContact: undefined,
-      operatorToken: undefined,
+      operatorTokens: operatorToken === undefined ? [] : [operatorToken],
       chunkedBodies: false,
       clock,
       log: {

@@ -8,6 +8,7 @@ import { VirtualTime } from "../virtual_time.ts";
 import { Operator } from "./operator.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
 const ADD = { key: TOKEN, json: { args: ["accounts", "create", "tests"] } };
 
 /** What becomes of a request with this body, which `send` sends on. */
@@ -146,6 +147,23 @@ Deno.test("service has no /operator without a token, and answers it without CORS
   await log.flushed();
   assertMatch(written, /"route":"\/operator","status":200/);
   assertEquals(written.includes("abcdef~"), false);
+});
+
+Deno.test("service takes either of two operator's tokens, and commands send the first", async () => {
+  await using operator = await Operator.start();
+  await using service = await Harness.open({ operatorTokens: [TOKEN, OLD_TOKEN] });
+  const run = (key: string) => service.fetch("POST /operator", { ...ADD, key });
+
+  for (const key of [TOKEN, OLD_TOKEN]) assertMatch(await (await run(key)).text(), /\{"exit":0\}\n$/);
+  for (const key of [`${TOKEN},${OLD_TOKEN}`, `${TOKEN}${OLD_TOKEN}`, ","]) {
+    await assertError(await run(key), 401, "invalid_operator_token");
+  }
+  await using remote = await Remote.of(operator);
+  operator.environment.set("OPERATOR_TOKEN", `${TOKEN},${OLD_TOKEN}`);
+  assertEquals([await operator.run("accounts list --json"), remote.requests.length], [0, 1]);
+  operator.environment.set("OPERATOR_TOKEN", `${OLD_TOKEN},${TOKEN}`);
+  assertEquals(await operator.run("accounts list"), 1);
+  assertEquals(operator.err, ["OPERATOR_TOKEN is not the token of this service."]);
 });
 
 Deno.test("service charges a wrong operator's token to the address, and refuses the 61st", async () => {
