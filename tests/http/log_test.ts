@@ -88,6 +88,38 @@ Deno.test("errorRecord() tells the place in the source that an error came from, 
   assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
 });
 
+Deno.test("createLog() filters secrets from a reason before it cuts that to 200 characters", async () => {
+  const { errors, log } = open();
+
+  log.error({ ...ERROR, reason: `${"x".repeat(190)}${TOKEN} is not known here` });
+  log.error({ ...ERROR, reason: `${"x".repeat(188)} ${"as_test_"}${"A1".repeat(19)}${"y".repeat(99)}` });
+  await log.flushed();
+
+  const reasons = errors.lines.map((line) => JSON.parse(line).reason);
+  assertEquals(reasons, [`${"x".repeat(190)}[secret] i`, `${"x".repeat(188)} [secret]`]);
+});
+
+Deno.test("createApp() logs why KV fails, as KV tells it, and no message of another error", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const pet = { name: "secret", categoryId: 1 };
+  const { getMany } = service.kv;
+
+  service.kv.getMany = () => Promise.reject(new TypeError("database or disk is full\n  at secret"));
+  const unavailable = await service.fetch("POST /v1/pets", { key, json: pet });
+  service.kv.getMany = getMany;
+  await service.kv.set(["pets", 1], pet);
+  const corrupt = await service.fetch("GET /v1/pets/1", { key });
+
+  assertEquals([unavailable.status, corrupt.status], [503, 500]);
+  const told = service.errors.map(({ error, reason }) => [error, reason]);
+  assertEquals(told, [
+    ["StoreUnavailable (TypeError)", "database or disk is full"],
+    ["CorruptRow", undefined],
+  ]);
+  assertEquals(JSON.stringify(service.errors).includes("secret"), false);
+});
+
 Deno.test("createApp() records each request: its id, the pattern of its route, its account's id, how long it took", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
