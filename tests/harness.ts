@@ -3,7 +3,7 @@ import { AccountStore } from "../src/accounts/account_store.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
 import { Versions } from "../src/batching/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
-import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
+import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
@@ -29,6 +29,7 @@ export class Harness implements AsyncDisposable {
   readonly accounts: AccountStore;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
+  readonly commands: CommandRecord[] = [];
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
@@ -65,6 +66,7 @@ export class Harness implements AsyncDisposable {
       log: {
         access: (record) => this.accesses.push(record),
         error: (record) => this.errors.push(record),
+        command: (record) => this.commands.push(record),
         flushed: () => Promise.resolve(),
       },
       clientAddress: () => this.address,

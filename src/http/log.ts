@@ -30,12 +30,24 @@ export interface ErrorRecord {
   readonly reason?: string;
 }
 
+/** A line of the log for a command that an operator sent. */
+export interface CommandRecord {
+  /** ISO 8601, UTC: when it came. */
+  readonly time: string;
+  /** Such as `accounts close acct_4kQ0…`: no name, key or other text; empty where nothing was to be done. */
+  readonly command: string;
+  /** Its exit code; 1 where it was cut short, too. */
+  readonly exit: number;
+}
+
 /** Where the service writes what happened; never a key, a body or the message of an error without a `logReason`. */
 export interface Log {
   /** One answered request. */
   readonly access?: (record: AccessRecord) => void;
   /** A failure of the service's own. */
   readonly error: (record: ErrorRecord) => void;
+  /** A command that an operator sent has ended. */
+  readonly command: (record: CommandRecord) => void;
   /** Resolves once every line so far is written, or dropped. */
   readonly flushed: () => Promise<void>;
 }
@@ -44,7 +56,7 @@ export interface Log {
 export interface LogOptions {
   /** For a line a request; undefined where requests are not logged. */
   readonly access: Output | undefined;
-  /** For a line a failure. */
+  /** For a line a failure, and one a command. */
   readonly errors: Output;
   /** What to leave out of every line; clients put secrets in odd places. */
   readonly secrets: readonly (string | RegExp)[];
@@ -68,6 +80,7 @@ export function createLog({ access, errors, secrets, clock }: LogOptions): Log {
       const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
       toErrors.write(line({ ...record, ...shown }));
     },
+    command: (record) => toErrors.write(line(record)),
     ...(toAccess && { access: (record) => toAccess.write(line(record)) }),
     flushed: async () => void await Promise.all([toErrors.flushed(), toAccess?.flushed()]),
   };

@@ -2,7 +2,7 @@ import { ApiError } from "../http/error.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
-import { carryOut } from "./operator.ts";
+import { carryOut, describeCommand } from "./operator.ts";
 import type { Stores, Terminal } from "./terminal.ts";
 
 /** What operators' requests are carried out with. */
@@ -52,7 +52,12 @@ export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptio
       isRemote: true,
     };
     const run = async () => {
-      const exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
+      let exit = 1;
+      try {
+        exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
+      } finally {
+        log.command({ time: new Date(now).toISOString(), command: describeCommand(args), exit });
+      }
       await write({ exit });
       await writer.close();
     };

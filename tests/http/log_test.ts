@@ -9,6 +9,7 @@ import { VirtualTime } from "../virtual_time.ts";
 const TOKEN = "the.operator's+token";
 const TIME = "2027-01-15T12:00:00.000Z";
 const ACCESS = { time: TIME, id: "r1", method: "GET", route: "/", status: 200, ms: 1, accountId: "" };
+const COMMAND = { time: TIME, command: "accounts list", exit: 0 };
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
 /** An output that keeps the lines, after so many turns of the event loop. */
@@ -35,16 +36,17 @@ function open(turns = { access: 1, errors: 1 }) {
 }
 
 Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
-  "createLog() writes a JSON line for a request and one for an error, in turns %j",
+  "createLog() writes a JSON line for a request, and one for an error or a command, in turns %j",
   async (turns) => {
     const { access, errors, log } = open(turns);
 
     log.access?.(ACCESS);
     log.error(ERROR);
+    log.command(COMMAND);
     await log.flushed();
 
     assertEquals(access.lines, [JSON.stringify(ACCESS)]);
-    assertEquals(errors.lines, [JSON.stringify(ERROR)]);
+    assertEquals(errors.lines, [JSON.stringify(ERROR), JSON.stringify(COMMAND)]);
   },
 );
 

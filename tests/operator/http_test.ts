@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
-import { createLog } from "../../src/http/log.ts";
-import { Harness, type HarnessRequest } from "../harness.ts";
+import { createLog, type Log } from "../../src/http/log.ts";
+import { Harness, type HarnessRequest, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { Operator } from "./operator.ts";
@@ -147,6 +147,71 @@ Deno.test("service has no /operator without a token, and answers it without CORS
   await log.flushed();
   assertMatch(written, /"route":"\/operator","status":200/);
   assertEquals(written.includes("abcdef~"), false);
+});
+
+Deno.test("POST /operator logs each command with its exit code, and no name, key or text of it", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { account: { id }, apiKey } = await service.createAccount();
+  const cases: [command: string, input: string, logged: string, exit: number][] = [
+    ["accounts create Bob", "", "accounts create", 0],
+    ["accounts create Bob --plan pro", "", "accounts create", 0],
+    ["--plan=pro accounts create 12345", "", "accounts create", 0],
+    ["accounts create -", "Bob\nEve", "accounts create", 0],
+    [`accounts rotate ${id} --grace 24h`, "", `accounts rotate ${id}`, 0],
+    [`accounts plan ${id} business`, "", `accounts plan ${id}`, 0],
+    [`accounts close ${apiKey}`, "", "accounts close", 2],
+    ["accounts close Bob", "", "accounts close", 1],
+    [`accounts show ${id}x`, "", "accounts show", 1],
+    [`accounts frobnicate ${id}`, "", "", 2],
+    ["accounts", "", "", 2],
+    ["accounts --help", "", "", 0],
+    ["accounts list --secret", "", "", 2],
+    ["constructor toString", "", "", 2],
+    [`${apiKey} Bob`, "", "", 2],
+    ["", "", "", 2],
+    ["pets delete 77", "", "pets delete 77", 1],
+    ["pets set 77 --name Bob", "", "pets set 77", 1],
+    ["messages take 5", "", "messages take 5", 0],
+    ["messages remove -", "msg_Bob", "messages remove", 0],
+  ];
+
+  for (const [command, input] of cases) {
+    service.now += 1_000;
+    const json = { args: command.split(" ").filter((word) => word !== ""), input };
+    await (await service.fetch("POST /operator", { key: TOKEN, json })).text();
+  }
+
+  const expected = cases.map(([, , command, exit], index) => {
+    const time = new Date(NOON + 1_000 * (index + 1)).toISOString();
+    return { time, command, exit };
+  });
+  assertEquals(service.commands, expected);
+  assertEquals(service.errors, []);
+});
+
+Deno.test("POST /operator logs a command that fails or that nobody waits for, as one that could not be done", async () => {
+  const records: (readonly [what: string, outcome: string | number])[] = [];
+  const ended = Promise.withResolvers<void>();
+  const log: Log = {
+    error: ({ route, error }) => records.push([route, error]),
+    command: ({ command, exit }) => (records.push([command, exit]), ended.resolve()),
+    flushed: () => Promise.resolve(),
+  };
+  await using service = await Harness.open({ operatorToken: TOKEN, log });
+  const send = (args: string[], input = "") =>
+    service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
+
+  const { body } = await send(["accounts", "create", "-"], "Bob\n".repeat(600));
+  await body?.cancel();
+  await ended.promise;
+  service.kv.list = () => {
+    throw new TypeError("secret");
+  };
+  const failed = await send(["accounts", "list"]);
+  const text = await failed.text().catch(() => "broken off");
+
+  assertEquals(text, "broken off");
+  assertEquals(records, [["accounts create", 1], ["accounts list", 1], ["/operator", "TypeError"]]);
 });
 
 Deno.test("service takes either of two operator's tokens, and commands send the first", async () => {
