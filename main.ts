@@ -13,6 +13,10 @@ import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;
+/** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
+const ECHO = 300;
+/** The exit code of what Ctrl-C ends. */
+const INTERRUPTED = 130;
 const PATIENCE = {
   ms: 30_000,
   onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
@@ -61,12 +65,14 @@ async function main(): Promise<void> {
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.
   if (config.kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
-  const store = await openStore(config.kvPath, {
+  const opening = openStore(config.kvPath, {
     clock,
     create: true,
     // Deno Deploy starts another instance.
     ...(config.onDeploy ? {} : { patience: PATIENCE }),
   });
+  const store = await Promise.race([opening, stopped]);
+  if (!store) Deno.exit(0);
   if (!config.onDeploy) await giveUpFiles();
   const inFlight = new InFlight();
   const service = createService({
@@ -105,15 +111,22 @@ function kvToken(): string[] {
   return token.length < 8 ? [] : [token];
 }
 
-/** Resolves at the first SIGINT or SIGTERM, from when on the process exits before long in any case. */
+/**
+ * Resolves at the first SIGINT or SIGTERM, from when on the process exits before long in any case: with 1 if the stop
+ * takes too long, with 130 at a further Ctrl-C.
+ */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const stop = () => {
-    setTimeout(() => Deno.exit(0), STOP_TIMEOUT);
-    resolve();
+  let started: number | undefined;
+  const stop = (signal: Deno.Signal) => {
+    if (started === undefined) {
+      started = performance.now();
+      setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
+      resolve();
+    } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
   };
   const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
-  for (const signal of signals) Deno.addSignalListener(signal, stop);
+  for (const signal of signals) Deno.addSignalListener(signal, () => stop(signal));
   return promise;
 }
 
