@@ -14,7 +14,7 @@ import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;
 /** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
-const ECHO = 300;
+const ECHO = 500;
 /** The exit code of what Ctrl-C ends. */
 const INTERRUPTED = 130;
 const PATIENCE = {
