@@ -1,5 +1,5 @@
 import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
-import { ConfigError, readConfig, START_HELP } from "./src/config.ts";
+import { ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
 import { printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
 import { InFlight } from "./src/http/in_flight.ts";
@@ -68,6 +68,7 @@ async function main(): Promise<void> {
   const opening = openStore(config.kvPath, {
     clock,
     create: true,
+    makesFolder: config.kvPath === DEFAULT_KV_PATH,
     // Deno Deploy starts another instance.
     ...(config.onDeploy ? {} : { patience: PATIENCE }),
   });

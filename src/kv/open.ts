@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { makeFolder, openDataVersion, requireFile, requireOwn } from "./file.ts";
+import { makeFolder, openDataVersion, requireFile, requireFolder, requireOwn } from "./file.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
 import { againIfLocked, retried } from "./retried.ts";
 import { requireSchema } from "./schema.ts";
@@ -15,8 +15,10 @@ export class OpenError extends Error {
 export interface OpenOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Whether to make what is missing: the file, its folder, the first row. */
+  /** Whether to make what is missing: the file, the first row. */
   readonly create: boolean;
+  /** Whether to make the folder for the file, too, which has to exist otherwise. */
+  readonly makesFolder?: boolean;
   /** How long to wait for a server that is not up yet, in ms, and what to call once when it has to wait. */
   readonly patience?: { readonly ms: number; readonly onWait: (host: string) => void };
 }
@@ -72,10 +74,14 @@ async function openServer(url: string, { patience }: OpenOptions): Promise<Conne
   return new Connection(kvs, { reopen: reopener(url, SERVER_HANDLES) });
 }
 
-async function openLocal(path: string | undefined, { create }: OpenOptions): Promise<Connection> {
+async function openLocal(
+  path: string | undefined,
+  { create, makesFolder = false }: OpenOptions,
+): Promise<Connection> {
   // What is in memory belongs to one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
-  await (create ? makeFolder(path) : requireFile(path));
+  if (makesFolder) await makeFolder(path);
+  await (create ? requireFolder(path) : requireFile(path));
   await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
   return new Connection(kvs, { dataVersion: await openDataVersion(path) });

@@ -28,12 +28,17 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
       [{ PORT: `${port}` }, new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\.$`)],
       [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
       [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
+      [
+        { KV_PATH: `${store.folder}/typo/a.kv` },
+        /^The KV .+ cannot be used: there is no folder .+\/typo\/, .+\.$/,
+      ],
     ] as const
   ) {
     const { code, stdout, errorLines } = await runServer({ KV_PATH: ":memory:", ...variables });
     assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
     assertMatch(errorLines.join(), line);
   }
+  assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["animals.kv"]);
 });
 
 Deno.test("server refuses to start on Deno Deploy when no KV is attached, as each instance would have its own", async () => {
