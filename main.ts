@@ -1,6 +1,6 @@
 import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
 import { ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
-import { printFirstSteps } from "./src/first_steps.ts";
+import { describeStart, printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
 import { InFlight } from "./src/http/in_flight.ts";
 import { createLog, errorRecord } from "./src/http/log.ts";
@@ -93,9 +93,10 @@ async function main(): Promise<void> {
     sweeper.sweepIfDue();
     return service.fetch(request, info);
   });
-  print(`Listening on ${originOf(server.address)}/`);
-  // The store may not answer; that is no reason to end.
-  await printFirstSteps(store, config, originOf(server.address)).catch(() => {});
+  const origin = originOf(server.address);
+  print(`Listening on ${origin}/\n${describeStart(config)}`);
+  // The store may not answer; that is no reason to end, or to wait.
+  printFirstSteps(store, config, origin).catch(() => {});
 
   await stopped;
   await Promise.all([sweeper.stop(), inFlight.stop()]);

@@ -43,7 +43,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
     const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
     return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
   } catch (error) {
-    throw new OpenError(`The KV ${nameOf(path)} cannot be used: ${withoutPath(reason(error), path)}.`);
+    throw new OpenError(`The KV ${nameOfKv(path)} cannot be used: ${withoutPath(reason(error), path)}.`);
   }
 }
 
@@ -61,7 +61,7 @@ async function usable(connection: Connection, store: Store, { create }: OpenOpti
 
 async function openServer(url: string, { patience }: OpenOptions): Promise<Connection> {
   if (patience) {
-    const timer = setTimeout(() => patience.onWait(nameOf(url)), WAIT_NOTICE);
+    const timer = setTimeout(() => patience.onWait(nameOfKv(url)), WAIT_NOTICE);
     try {
       await answering(url, AbortSignal.timeout(patience.ms));
     } catch {
@@ -108,8 +108,8 @@ async function openPersistently(url: string, tries: number = OPENING_TRIES): Pro
   }
 }
 
-/** What to call the KV in a message; a URL may hold a password. */
-function nameOf(path: string | undefined): string {
+/** What to call the KV of a path in a message; a URL may hold a password. */
+export function nameOfKv(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
   return isUrl(path) ? new URL(path).host : path;
 }
@@ -117,7 +117,7 @@ function nameOf(path: string | undefined): string {
 /** A message without its last full stop and without the path, however that is spelled. */
 function withoutPath(message: string, path: string | undefined): string {
   const spellings = path === undefined ? [] : [path, ...(isUrl(path) ? [new URL(path).href] : [])];
-  return spellings.reduce((text, spelling) => text.replaceAll(spelling, nameOf(path)), message)
+  return spellings.reduce((text, spelling) => text.replaceAll(spelling, nameOfKv(path)), message)
     .replace(/\.$/, "");
 }
 

@@ -39,7 +39,7 @@ export async function descriptors(_: object, note: Note): Promise<Finding[]> {
     atMost(`connections accepted with ${OPEN_FILES} open files`, open, CONNECTIONS),
     exactly("a request on a connection from before", meanwhile, 200),
     exactly("a request once they are closed", later, 200),
-    exactly("lines about it on standard error", errorLines.length - 1, 1),
+    exactly("lines about it on standard error", errorLines.length - 2, 1),
     exactly("exit code", code, 0),
   ];
 }
