@@ -6,12 +6,14 @@ import { call } from "./client.ts";
 import { runServer } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
-Deno.test("server explains its variables when it is asked for help, and takes no arguments that it does not know", async () => {
+Deno.test("server explains its variables and tells its version when it is asked, and takes no arguments that it does not know", async () => {
   const help = await runServer({ KV_PATH: ":memory:" }, "--help");
   const short = await runServer({ KV_PATH: ":memory:" }, "-h");
+  const version = await runServer({ KV_PATH: ":memory:" }, "--version");
   const refusal = await runServer({ KV_PATH: ":memory:" }, "--port", "80");
 
   assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
+  assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
   const errorLines = ["The service takes no arguments. See: deno task start --help"];
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
 });
