@@ -31,10 +31,10 @@ import type { Route } from "./http/router.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { countAdmission, record } from "./record.ts";
-import { respond } from "./respond.ts";
+import { createResponder, type ResponderOptions } from "./respond.ts";
 
 /** What is done with requests. */
-export interface AppOptions extends ArrivalsOptions {
+export interface AppOptions extends ArrivalsOptions, ResponderOptions {
   /** Admits requests. */
   readonly gate: Gate;
   /** Whether an Authorization value is the operator's. */
@@ -55,6 +55,7 @@ const MISS: Pick<Route, "access" | "checksInCommit"> = { access: "key" };
 export function createApp(options: AppOptions): App {
   const { gate, isOperator, log, inFlight } = options;
   const arrive = createArrivals(options);
+  const respond = createResponder(options);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
   const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 

@@ -45,8 +45,8 @@ export const BASE_PATH = "/v1";
 /** Without a valid Host there is no telling what the path is. */
 export const BAD_HOST = { kind: "bad host" } as const;
 
-/** What URLs begin with on a socket that only a front end can reach, such as that of Deno Deploy. */
-const OTHER_SOCKET = /^http\+\w+:/;
+/** Deno Deploy's own, such as `http+vsock`, behind a front end that speaks https; or anything, over HTTP/2. */
+const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
 /** Finds out all that can be known of a request beforehand. */
 export function createArrivals(
@@ -62,7 +62,7 @@ export function createArrivals(
       id: requestId(request),
       now: clock(),
       started: performance.now(),
-      base: publicUrl ?? origin.replace(OTHER_SOCKET, "https:"),
+      base: publicUrl ?? origin.replace(OTHER_SCHEME, "https:"),
       path,
       query,
       matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,

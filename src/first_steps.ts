@@ -1,8 +1,7 @@
-import { type Account, accountKey } from "./accounts/account.ts";
+import { accountKey, decodeAccount } from "./accounts/account.ts";
 import type { Environment } from "./accounts/api_key.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { MEMORY, nameOfKv } from "./kv/open.ts";
-import { decodeJson } from "./kv/row.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./stdio.ts";
 import { VERSION } from "./version.ts";
@@ -34,7 +33,7 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
   const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, SOME);
   if (accounts.length === 0) {
     if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
-  } else if (!accounts.some((entry) => decodeJson<Account>(entry).environment === environment)) {
+  } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
     print(
       `Warning: of the first ${SOME} accounts none is of the environment ${environment}, so their API keys are ` +
         "not valid here. Is ENVIRONMENT right?",

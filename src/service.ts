@@ -2,7 +2,6 @@ import { operatorTokenCheck } from "./access/bearer.ts";
 import { Gate } from "./access/gate.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
-import type { Environment } from "./accounts/api_key.ts";
 import { sweepDayTotals } from "./accounts/day_totals.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { Versions } from "./batching/versions.ts";
@@ -27,7 +26,6 @@ import { VERSION } from "./version.ts";
 /** What the service stands on. */
 export interface ServiceOptions extends Omit<AppOptions, "routes" | "gate" | "isOperator"> {
   readonly store: Store;
-  readonly environment: Environment;
   /** How old what is known of accounts and the catalogue may be, in ms. */
   readonly maxStalenessMs: number;
   /** Whether anybody may make an account. */
@@ -68,6 +66,7 @@ export function createService(options: ServiceOptions): Service {
     requestsInFlight: () => options.inFlight.size,
     leases: () => leases.count(),
     messages,
+    fileSize: () => store.fileSize,
   });
   const routes = [
     ...petRoutes({ pets, catalogue, replies, publicUrl }),

@@ -33,6 +33,8 @@ export class Harness implements AsyncDisposable {
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
+  /** Whether the test makes the service or its store fail; otherwise an error in the log fails the test. */
+  expectsErrors: boolean = false;
   readonly app: Service;
   readonly #inFlight: InFlight;
   /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
@@ -114,11 +116,13 @@ export class Harness implements AsyncDisposable {
     return response;
   }
 
-  /** Stops, as the service does before its KV is closed. */
+  /** Stops, as the service does before its KV is closed; throws if something was wrong until then. */
   async stop(): Promise<void> {
     await this.#inFlight.stop();
     await this.app.settle();
     for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
+    const [error] = this.expectsErrors ? [] : this.errors;
+    if (error) throw new Error(`The service failed: ${JSON.stringify(error)}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

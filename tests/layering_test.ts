@@ -86,7 +86,7 @@ async function readSources(folder: string = "src"): Promise<Map<string, string>>
     const path = `${folder}/${name}`;
     if (isDirectory) {
       for (const [file, source] of await readSources(path)) sources.set(file, source);
-    } else if (!name.endsWith(".d.ts")) {
+    } else if (name.endsWith(".ts") && !name.endsWith(".d.ts")) {
       sources.set(path, await Deno.readTextFile(`${ROOT}/${path}`));
     }
   }

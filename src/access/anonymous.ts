@@ -3,12 +3,18 @@ import { BoundedMap } from "../caching/bounded_map.ts";
 
 const LIMIT = 60;
 const MINUTE = 60_000;
+const READS = 5;
+const SECOND = 1_000;
 const MAX_ADDRESSES = 10_000;
 
 interface Count {
   /** Start of the minute, ms since the epoch. */
   readonly minute: number;
   readonly used: number;
+  /** Start of the second of its last read when it was spent, ms since the epoch. */
+  readonly second: number;
+  /** How many such reads there were in that second. */
+  readonly reads: number;
 }
 
 /** Counts requests without a valid key by client address, 60 a minute, in this process's memory. */
@@ -17,10 +23,26 @@ export class AnonymousLimiter {
 
   /** Takes one of the address's places. */
   take(address: string, now: number): Decision {
-    const { minute, used } = this.#current(address, now);
+    const count = this.#current(address, now);
+    const { minute, used } = count;
     if (used >= LIMIT) return decision(minute, used, now, "minute");
-    this.#counts.set(address, { minute, used: used + 1 });
+    this.#counts.set(address, { ...count, used: used + 1 });
     return decision(minute, used + 1, now);
+  }
+
+  /** Whether the address is spent: it has used all of its places. */
+  isSpent(address: string, now: number): boolean {
+    return this.#current(address, now).used >= LIMIT;
+  }
+
+  /** Takes one of the 5 reads a second that a spent address keeps; false when none is left. */
+  takeRead(address: string, now: number): boolean {
+    const count = this.#current(address, now);
+    const second = now - now % SECOND;
+    const reads = count.second === second ? count.reads : 0;
+    if (reads >= READS) return false;
+    this.#counts.set(address, { ...count, second, reads: reads + 1 });
+    return true;
   }
 
   /** What the address has left, without taking any. */
@@ -35,7 +57,7 @@ export class AnonymousLimiter {
     // A clock that was set back does not open another minute.
     return count && count.minute >= minute && count.minute - minute < 5 * MINUTE
       ? count
-      : { minute, used: 0 };
+      : { minute, used: 0, second: minute, reads: 0 };
   }
 }
 

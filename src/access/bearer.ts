@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { type Environment, environmentOf, KEY_FORM } from "../accounts/api_key.ts";
 import { ApiError, problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 
@@ -15,17 +16,42 @@ const MISSING = shared(problemResponse({
   message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
   headers: { "www-authenticate": CHALLENGE },
 }));
-const INVALID = shared(problemResponse(invalidApiKey()));
+const QUOTED = invalid("The API key is in quotes; send it without them.");
+const OTHER_FORM = invalid(`This is not an API key: those are ${KEY_FORM}.`);
+const QUOTE = /^["']|["']$/;
 
-/** For a key that opens no account, or no longer does by the time that it matters; it does not say why. */
-export function invalidApiKey(): ApiError {
+/** For a key that opens no account, or no longer does by the time that it matters; as a rule it does not say why. */
+export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
   const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
-  return new ApiError("invalid_api_key", "The API key is not valid.", headers);
+  return new ApiError("invalid_api_key", message, headers);
 }
 
-/** The 401 with its challenge (RFC 6750 section 3); shared. */
-export function unauthorized(authorization: string | null): Response {
-  return bearerToken(authorization) === undefined ? MISSING : INVALID;
+/** The 403 for the keys of a suspended account; shared. */
+export const SUSPENDED: Response = shared(problemResponse({
+  code: "account_suspended",
+  message: "The account is suspended. Ask the operator of the service to resume it.",
+  headers: {},
+}));
+
+/**
+ * Makes the 401s of an environment, each with its challenge (RFC 6750 section 3); shared. They say what anybody can
+ * see of a key, and nothing of what is stored: mistyped, unknown, replaced and closed keys are told the same.
+ */
+export function unauthorizedIn(environment: Environment): (authorization: string | null) => Response {
+  const other = environment === "staging" ? "production" : "staging";
+  const ofOther = invalid(`This is a ${other} key; this service is ${environment}.`);
+  const ofThis = invalid();
+  return function unauthorized(authorization: string | null): Response {
+    const token = bearerToken(authorization);
+    if (token === undefined) return MISSING;
+    const named = environmentOf(token);
+    if (named !== undefined) return named === environment ? ofThis : ofOther;
+    return QUOTE.test(token) ? QUOTED : OTHER_FORM;
+  };
+}
+
+function invalid(message?: string): Response {
+  return shared(problemResponse(invalidApiKey(message)));
 }
 
 /** Whether an Authorization value carries one of the operator's tokens, compared in constant time. */

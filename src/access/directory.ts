@@ -47,15 +47,16 @@ export class Directory {
     this.#load = batched((round) => this.#loadQuotas(round));
   }
 
-  /** The quota of the account that the key opened when it was looked up last. */
+  /** The quota of the account that the key opened when it was looked up last, unless it was suspended then. */
   recall(authorization: string, now: number): Quota | undefined {
     const claim = this.#claims.get(authorization);
     const quota = claim && this.#quotas.get(claim.accountId);
-    return quota && isOpenedBy(quota.account, claim.hash, now) ? quota : undefined;
+    if (!quota || quota.account.suspendedAt !== null) return undefined;
+    return isOpenedBy(quota.account, claim.hash, now) ? quota : undefined;
   }
 
   /**
-   * The quota of the account that the key opens at `now` (ms since the epoch), or null. True as of the last
+   * The quota of the account, suspended or not, that the key opens at `now` (ms since the epoch), or null. True as of the last
    * look (`Versions.look()`), which has to come first.
    *
    * @throws {StoreUnavailable}
@@ -68,6 +69,11 @@ export class Directory {
       return this.#lookUp(authorization, now);
     }
     return isOpenedBy(quota.account, claim.hash, now) ? quota : null;
+  }
+
+  /** Whether it is in memory whose the key is. */
+  knows(authorization: string): boolean {
+    return this.#claims.get(authorization) !== undefined;
   }
 
   /** Whether an Authorization value may open an account at all: a typo is known without a read. */

@@ -17,6 +17,8 @@ export interface Admission {
   /** The account whose key was charged; undefined where the client address was. */
   readonly account: Account | undefined;
   readonly decision: Decision;
+  /** Given where the address was charged because the key's account is suspended. */
+  readonly isSuspended?: true;
   /** Undefined where it is certain. */
   readonly provisional?: Provisional;
 }
@@ -30,7 +32,8 @@ export interface PendingAdmission {
    */
   readonly ready: Promise<void> | undefined;
   /**
-   * Charges it, then: to its account or, without a valid key, to its client address.
+   * Charges it, then: to its account or, without a valid key or with one of a suspended account, to its client
+   * address.
    *
    * @throws {StoreUnavailable}
    */
@@ -46,7 +49,10 @@ export interface GateOptions extends DirectoryOptions {
 /** AGAIN where the account has changed meanwhile: for as long as it does, a request is charged again. */
 type Charged = Admission | typeof AGAIN;
 
-/** Charges each request to the account whose API key it carries or, without a valid one, to its client address. */
+/**
+ * Charges each request to the account whose API key it carries or, if it has no valid one or the account is suspended,
+ * to its client address.
+ */
 export class Gate {
   readonly #versions: Versions;
   readonly #directory: Directory;
@@ -55,6 +61,8 @@ export class Gate {
   /** Holds while the accounts have the version that was seen last. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
+  /** Look-ups of keys for spent addresses that are on their way, by Authorization value. */
+  readonly #lookUps: Map<string, Promise<void>> = new Map();
 
   constructor(options: GateOptions) {
     this.#versions = options.versions;
@@ -78,13 +86,20 @@ export class Gate {
     if (authorization === null) return { ready: undefined, admit: byAddress };
     const recalled = this.#directory.recall(authorization, now);
     if (!recalled && !this.#directory.mayOpen(authorization)) return { ready: undefined, admit: byAddress };
+    if (!recalled && !this.#directory.knows(authorization) && this.#anonymous.isSpent(address(), now)) {
+      const lookUp = this.#lookUpForSpent(authorization, address(), now);
+      const enterKnown = () => this.enter(authorization, address, now, mayBeProvisional);
+      const admitKnown = () => this.#directory.knows(authorization) ? admitted(enterKnown()) : byAddress();
+      return { ready: undefined, admit: () => lookUp ? lookUp.then(admitKnown) : byAddress() };
+    }
     const admission = mayBeProvisional && recalled ? this.#admitProvisionally(recalled) : undefined;
     if (admission) return { ready: undefined, admit: () => admission };
     const charge = () =>
-      whenReady(
-        this.#directory.find(authorization, now),
-        (quota) => quota === null ? byAddress() : this.#charge(quota),
-      );
+      whenReady(this.#directory.find(authorization, now), (quota) => {
+        if (quota === null) return byAddress();
+        if (quota.account.suspendedAt !== null) return { ...byAddress(), isSuspended: true } as const;
+        return this.#charge(quota);
+      });
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
     const early = recalled && this.#chargeInCommit(recalled);
     const ready = this.#versions.look();
@@ -125,6 +140,23 @@ export class Gate {
     return { account: quota.account, decision, provisional };
   }
 
+  /**
+   * Looks up a key that is not in memory for a spent address, once for all who send it meanwhile; undefined when the
+   * address has no read left.
+   */
+  #lookUpForSpent(authorization: string, address: string, now: number): Promise<void> | undefined {
+    const pending = this.#lookUps.get(authorization);
+    if (pending || !this.#anonymous.takeRead(address, now)) return pending;
+    const lookUp = this.#lookUp(authorization, now).finally(() => this.#lookUps.delete(authorization));
+    this.#lookUps.set(authorization, lookUp);
+    return lookUp;
+  }
+
+  async #lookUp(authorization: string, now: number): Promise<void> {
+    await this.#versions.look();
+    await this.#directory.find(authorization, now);
+  }
+
   #admitAddress(address: string, now: number): Admission {
     return { account: undefined, decision: this.#anonymous.take(address, now) };
   }
@@ -139,6 +171,12 @@ export class Gate {
     const { account } = quota;
     return this.#leases.admitInCommit(quota)?.then((decision) => chargedTo(account, decision));
   }
+}
+
+/** Charges a request that has just been entered. */
+async function admitted({ ready, admit }: PendingAdmission): Promise<Admission> {
+  await ready;
+  return await admit();
 }
 
 function chargedTo(account: Account, decision: Decision | typeof AGAIN): Charged {

@@ -1,6 +1,10 @@
+import { BIDI_CONTROLS, CONTROLS, type NameRule, nameRule } from "../http/name.ts";
+import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
+import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
+import type { Rotations } from "./rotations.ts";
 
 /**
  * Who calls: a name, a plan, and one API key, which can be rotated. What has been used, strikes and bans are the
@@ -16,12 +20,19 @@ export interface Account {
   readonly signedUp: boolean;
   /** Ms since the epoch, like all times here. */
   readonly createdAt: number;
+  /** Since when an operator has its requests refused; its keys stay. */
+  readonly suspendedAt: number | null;
   readonly closedAt: number | null;
   /** SHA-256 of the API key, in hex. */
   readonly keyHash: string;
   /** The key before, for as long as it stays valid. */
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
+  /** Left out before the first. */
+  readonly rotations?: Rotations;
 }
+
+/** What the name of an account has to be where one is sent, because operators see it; rows may hold others. */
+export const ACCOUNT_NAME: NameRule = nameRule(100, [CONTROLS, BIDI_CONTROLS]);
 
 /** An account, and its new key: the only time that it is known. */
 export interface Issued {
@@ -40,10 +51,23 @@ export class IssueInDoubt extends StoreUnavailable {
   }
 }
 
+/**
+ * What is issued once its commit has applied; null if it was refused.
+ *
+ * @throws {IssueInDoubt}
+ */
+export async function issued(issued: Issued, commit: Promise<CommitResult>): Promise<Issued | null> {
+  try {
+    return (await commit).ok ? issued : null;
+  } catch (error) {
+    throw error instanceof CommitInDoubt ? new IssueInDoubt(issued, error) : error;
+  }
+}
+
 /** The row whose version changes whenever an account is changed or removed, but not with its requests. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
-/** Whether the key with this hash opens the account at that time. */
+/** Whether the key with this hash opens the account at that time, suspended or not. */
 export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
   if (closedAt !== null) return false;
   return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
@@ -60,6 +84,16 @@ export function previousKeyExpiry(account: Account, now: number): string | null 
   return previousKey && isOpenedBy(account, previousKey.hash, now)
     ? new Date(previousKey.expiresAt).toISOString()
     : null;
+}
+
+/**
+ * The account that a row tells of; one that was stored before accounts could be suspended is not.
+ *
+ * @throws {CorruptRow}
+ */
+export function decodeAccount(entry: Entry): Account {
+  const account = decodeJson<Account>(entry);
+  return { ...account, suspendedAt: account.suspendedAt ?? null };
 }
 
 /** Key of the row of an account. */

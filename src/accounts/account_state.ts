@@ -1,5 +1,5 @@
-import { decodeJson, type Entry } from "../kv/row.ts";
-import { type Account, accountKey } from "./account.ts";
+import type { Entry } from "../kv/row.ts";
+import { type Account, accountKey, decodeAccount } from "./account.ts";
 import { decodeUsage, type Usage, usageKey } from "./usage.ts";
 
 /** An account and what it has used, as its two rows tell, and the versions of these. */
@@ -26,7 +26,7 @@ export function decodeState(
 ): AccountState | null {
   return account && usage
     ? {
-      account: decodeJson(account),
+      account: decodeAccount(account),
       accountVersionstamp: account.versionstamp,
       usage: decodeUsage(usage),
       usageVersionstamp: usage.versionstamp,

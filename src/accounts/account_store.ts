@@ -1,22 +1,24 @@
 import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
 import { seeVersion, touch, type Watched } from "../caching/watched.ts";
-import { type Build, certain, type Checks, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
+import { type Build, certain, type Checks, type CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
-import { decodeJson, encodeJson } from "../kv/row.ts";
+import { encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import {
   type Account,
   accountKey,
   apiKeyKey,
+  decodeAccount,
   isOpenedBy,
   type Issued,
-  IssueInDoubt,
+  issued,
   keyHashesOf,
 } from "./account.ts";
 import { type AccountState, decodeState, stateKeys } from "./account_state.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey, pastDay } from "./day_totals.ts";
+import { countRotation } from "./rotations.ts";
 import { dayOf, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** What an account is made of. */
@@ -56,7 +58,8 @@ export class AccountStore {
     const apiKey = createApiKey(environment);
     const key = { keyHash: hashApiKey(apiKey), previousKey: null };
     const id = `acct_${randomBase62(16)}`;
-    const account = { id, ...newAccount, environment, createdAt: now, closedAt: null, ...key };
+    const times = { createdAt: now, suspendedAt: null, closedAt: null };
+    const account = { id, ...newAccount, environment, ...times, ...key };
     const made: Change = {
       checks: [{ key: accountKey(id), versionstamp: null }],
       sets: [
@@ -89,7 +92,9 @@ export class AccountStore {
    * Gives an open account a new key. The one that is replaced stays valid for `grace` ms more: the one with the
    * hash `replaced`, if it opens the account now; else its latest. So who asks again, for a new key did not
    * arrive, keeps the key that he has. Null where no open account has this id, or the key does not open it.
+   * Only clients name the key `replaced`: their rotations are counted, in the same commit, and limited.
    *
+   * @throws {ApiError} `rotation_limit`.
    * @throws {IssueInDoubt}
    */
   rotate(
@@ -108,6 +113,7 @@ export class AccountStore {
         ...open.account,
         keyHash: hashApiKey(apiKey),
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
+        ...(replaced === undefined ? {} : { rotations: countRotation(open.account.rotations, now) }),
       };
       const ended = keyHashesOf(open.account).filter((known) => grace === 0 || known !== hash);
       const before = [open.check, ...checks()];
@@ -126,11 +132,21 @@ export class AccountStore {
       const open = await this.#findOpen(id);
       if (open === null) return null;
       const account = { ...open.account, ...change };
-      const before = [open.check, ...checks()];
-      const { ok } = await this.#commit((operation) => {
-        operation.check(...before).set(accountKey(id), encodeJson(account));
-      });
-      return ok ? account : AGAIN;
+      return await this.#replace(account, open.check, ...checks()) ? account : AGAIN;
+    });
+  }
+
+  /**
+   * Suspends an open account since that time (ms since the epoch), or resumes it if that is null; resolves to what it
+   * was before. One that is so already stays as it is. Null where no open account has this id.
+   */
+  suspend(id: string, since: number | null): Promise<Account | null> {
+    return retried(async () => {
+      const open = await this.#findOpen(id);
+      if (open === null) return null;
+      const { account, check } = open;
+      if ((account.suspendedAt === null) === (since === null)) return account;
+      return await this.#replace({ ...account, suspendedAt: since }, check) ? account : AGAIN;
     });
   }
 
@@ -174,8 +190,16 @@ export class AccountStore {
 
   async #findOpen(id: string): Promise<{ account: Account; check: Deno.AtomicCheck } | null> {
     const entry = await this.#store.get(accountKey(id));
-    const account = entry && decodeJson<Account>(entry);
+    const account = entry && decodeAccount(entry);
     return entry && account && account.closedAt === null ? { account, check: entry } : null;
+  }
+
+  /** Stores an account in place of what it was; resolves to whether the checks held. */
+  async #replace(account: Account, ...checks: readonly Deno.AtomicCheck[]): Promise<boolean> {
+    const { ok } = await this.#commit((operation) => {
+      operation.check(...checks).set(accountKey(account.id), encodeJson(account));
+    });
+    return ok;
   }
 
   /** Commits what changes accounts. */
@@ -186,14 +210,5 @@ export class AccountStore {
     }));
     if (result.ok) seeVersion(this.#accounts, result.versionstamp);
     return result;
-  }
-}
-
-/** What is issued once its commit has applied; null if it was refused. */
-async function issued(issued: Issued, commit: Promise<CommitResult>): Promise<Issued | null> {
-  try {
-    return (await commit).ok ? issued : null;
-  } catch (error) {
-    throw error instanceof CommitInDoubt ? new IssueInDoubt(issued, error) : error;
   }
 }

@@ -14,6 +14,9 @@ const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 const API_KEY = /^as_(?:live|test)_[0-9A-Za-z]{38}$/;
 
+/** What an API key looks like, in words. */
+export const KEY_FORM = "as_test_ or as_live_ and 38 letters and digits";
+
 /** What may be an API key, wherever it stands in a text. */
 export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
 
@@ -35,9 +38,15 @@ export function createApiKey(environment: Environment): string {
   return body + checksum(body);
 }
 
+/** The environment of a key, by its prefix; undefined for a text of another form. */
+export function environmentOf(text: string): Environment | undefined {
+  if (!API_KEY.test(text)) return undefined;
+  return text.startsWith(KEY_PREFIXES.production) ? "production" : "staging";
+}
+
 /** Whether the text has the form and checksum of a key of this environment; a typo is known without a read. */
 export function isApiKey(text: string, environment: Environment): boolean {
-  if (!API_KEY.test(text) || !text.startsWith(KEY_PREFIXES[environment])) return false;
+  if (environmentOf(text) !== environment) return false;
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 

@@ -44,6 +44,7 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
   requireJson(request.headers, rules);
   requireLength(request.headers, rules);
   const bytes = untold ?? await readBytes(request, rules);
+  if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
   const object = parse(decode(bytes));
   if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
   return { bytes, object };

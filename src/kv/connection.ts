@@ -1,6 +1,6 @@
 import { KV_DURATION, KV_FAILURES } from "../metrics/metrics.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import type { DataVersion } from "./file.ts";
+import type { FileState } from "./file.ts";
 import { pause } from "./retried.ts";
 
 /** How a connection is kept. */
@@ -13,7 +13,7 @@ export interface ConnectionOptions {
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** Given where KV is a file. */
-  readonly dataVersion?: DataVersion | undefined;
+  readonly file?: FileState | undefined;
 }
 
 interface Handle {
@@ -57,9 +57,10 @@ const LOST_PATIENCE = 30_000;
  * one a deadline is tried.
  */
 export class Connection {
+  /** Undefined where KV is no file, or SQLite does not tell of it. */
+  readonly file: FileState | undefined;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
-  readonly #dataVersion: DataVersion | undefined;
   readonly #closing: AbortController = new AbortController();
   #generation: Generation;
   /** Settles when handles are replaced; undefined while none are to be. */
@@ -70,17 +71,12 @@ export class Connection {
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, reopen, dataVersion }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, reopen, file }: ConnectionOptions = {},
   ) {
+    this.file = file;
     this.#generation = generationOf(kvs);
     this.#deadline = deadline;
     this.#reopen = reopen;
-    this.#dataVersion = dataVersion;
-  }
-
-  /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
-  get dataVersion(): number | undefined {
-    return this.#dataVersion?.read();
   }
 
   /**
@@ -111,7 +107,7 @@ export class Connection {
     this.#closing.abort();
     await this.#replacing;
     // The last that lets go of a file moves its newest rows into it, which one that only reads cannot.
-    this.#dataVersion?.close();
+    this.file?.close();
     // Closing a file's handle holds up the whole process until what hangs on it ends.
     if (this.#isServer || this.#generation.hanging === 0) close(this.#generation);
   }

@@ -78,32 +78,42 @@ async function tablesIn(path: string): Promise<unknown[]> {
   }
 }
 
-/** A number that changes with every commit to an SQLite file; unlike a row, it is read without waiting. */
-export interface DataVersion {
-  /** The number now; undefined where the file is locked or cannot be read. */
-  readonly read: () => number | undefined;
+/** What SQLite tells of the file of a KV. Unlike a row, it is read without waiting. */
+export interface FileState {
+  /** A number that changes with every commit; undefined if the file is locked or cannot be read. */
+  readonly version: () => number | undefined;
+  /** How many bytes it has, with what its write-ahead log adds; undefined if it is locked or cannot be read. */
+  readonly size: () => number | undefined;
   /** Lets go of the file. */
   readonly close: () => void;
 }
 
 /** That of a file which is there already; undefined where it cannot be read in this way. */
-export async function openDataVersion(path: string): Promise<DataVersion | undefined> {
+export async function openFileState(path: string): Promise<FileState | undefined> {
   try {
     // Only where it is needed: Deno Deploy has no files.
     const { DatabaseSync } = await import("node:sqlite");
     const database = new DatabaseSync(path, { readOnly: true });
     database.exec("PRAGMA busy_timeout = 0");
-    const statement = database.prepare("PRAGMA data_version");
-    return { read: () => versionIn(statement), close: () => database.close() };
+    const version = database.prepare("PRAGMA data_version");
+    const size = database.prepare(
+      "SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size",
+    );
+    return {
+      version: () => numberIn(version, "data_version"),
+      size: () => numberIn(size, "size"),
+      close: () => database.close(),
+    };
   } catch {
     return undefined;
   }
 }
 
-function versionIn(statement: StatementSync): number | undefined {
+/** The number in a column of what a statement selects; undefined where it cannot be carried out now. */
+function numberIn(statement: StatementSync, column: string): number | undefined {
   try {
-    const version = statement.get()?.data_version;
-    return typeof version === "number" ? version : undefined;
+    const number = statement.get()?.[column];
+    return typeof number === "number" ? number : undefined;
   } catch {
     return undefined;
   }

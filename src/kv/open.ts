@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { makeFolder, openDataVersion, requireFile, requireFolder, requireOwn } from "./file.ts";
+import { makeFolder, openFileState, requireFile, requireFolder, requireOwn } from "./file.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
 import { againIfLocked, retried } from "./retried.ts";
 import { requireSchema } from "./schema.ts";
@@ -84,7 +84,7 @@ async function openLocal(
   await (create ? requireFolder(path) : requireFile(path));
   await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
-  return new Connection(kvs, { dataVersion: await openDataVersion(path) });
+  return new Connection(kvs, { file: await openFileState(path) });
 }
 
 async function openKv(path: string | undefined): Promise<Deno.Kv> {

@@ -47,7 +47,12 @@ export class Store {
 
   /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
   get dataVersion(): number | undefined {
-    return this.#connection.dataVersion;
+    return this.#connection.file?.version();
+  }
+
+  /** How many bytes the file of the KV has; undefined where it is no file, or that cannot be told. */
+  get fileSize(): number | undefined {
+    return this.#connection.file?.size();
   }
 
   /** One row, or null. */

@@ -24,7 +24,7 @@ export const ACCOUNT_COLUMNS: Columns<Shown> = {
 /** Everything that an operator may know of an account. */
 export function detailsOf(shown: Shown): object {
   const { account, now } = shown;
-  const { id, name, environment, plan, limits, signedUp, createdAt, closedAt } = account;
+  const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;
   const usage = roll(shown.usage, now);
   return {
     id,
@@ -42,6 +42,7 @@ export function detailsOf(shown: Shown): object {
     bans: usage.bans,
     signedUp,
     createdAt: iso(createdAt),
+    suspendedAt: suspendedAt === null ? null : iso(suspendedAt),
     closedAt: closedAt === null ? null : iso(closedAt),
     lastUsed: lastUsed(shown.usage),
     previousKeyExpiresAt: previousKeyExpiry(account, now),
@@ -56,6 +57,7 @@ export function describe({ id, name, environment, plan, limits: { minute, day } 
 
 function stateOf({ account, usage, now }: Shown): string {
   if (account.closedAt !== null) return "closed";
+  if (account.suspendedAt !== null) return "suspended";
   return usage.bannedUntil > now ? "banned" : "active";
 }
 

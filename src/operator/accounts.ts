@@ -1,8 +1,10 @@
+import { ACCOUNT_NAME } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_state.ts";
 import { pardon, reset } from "../accounts/usage.ts";
+import { isName } from "../http/name.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
-import { createMany, isName, printKey } from "./issuing.ts";
+import { createMany, EXPECTED_NAME, printKey } from "./issuing.ts";
 import { printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
 
@@ -22,6 +24,9 @@ const HELP = `Usage: deno task accounts COMMAND
                      at once, or after a grace (s, m, h or d); one that had a grace ends at once
   plan ID PLAN [--per-minute N --per-day N]
                      move the account to another plan
+  suspend ID         refuse every request of the account with 403 account_suspended, until resume ID; its keys
+                     and animals stay, and whatever else is done to it leaves it suspended
+  resume ID          end the account's suspension
   unban ID           end the account's ban, and forget its strikes and the bans before
   reset ID           forget what the account has used of its minute and its day, and show it no
                      more; a ban stays
@@ -40,7 +45,7 @@ export const ACCOUNTS: Group = {
       const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
       const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
       if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
-      if (!isName(name)) throw new UsageError("The NAME must have 1 to 100 printable characters");
+      if (!isName(name, ACCOUNT_NAME)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
       return async ({ accounts }) => {
         const issued = await accounts.create({ ...plan, name }, terminal.clock());
         await printKey("Made", issued, terminal);
@@ -74,6 +79,22 @@ export const ACCOUNTS: Group = {
       const plan = parsePlan(name, args.options);
       return async ({ accounts }) => {
         err(`Moved: ${describe(found(await accounts.change(id, plan), id))}`);
+      };
+    },
+    suspend(args, { clock, err }) {
+      const id = parseId(args);
+      return async ({ accounts }) => {
+        const account = found(await accounts.suspend(id, clock()), id);
+        err(
+          `${account.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(account)}`,
+        );
+      };
+    },
+    resume(args, { err }) {
+      const id = parseId(args);
+      return async ({ accounts }) => {
+        const account = found(await accounts.suspend(id, null), id);
+        err(`${account.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(account)}`);
       };
     },
     unban(args, { clock, err }) {

@@ -1,5 +1,6 @@
-import { type Issued, IssueInDoubt } from "../accounts/account.ts";
+import { ACCOUNT_NAME, type Issued, IssueInDoubt } from "../accounts/account.ts";
 import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
+import { isName } from "../http/name.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { describe } from "./account_view.ts";
 import { CommandError, type Terminal } from "./terminal.ts";
@@ -7,10 +8,9 @@ import { CommandError, type Terminal } from "./terminal.ts";
 const CREATIONS_AT_ONCE = 500;
 const REPLACE = "replace it with accounts rotate ID.";
 
-/** Whether an account may be called so: 1 to 100 characters that can be printed. */
-export function isName(name: string): boolean {
-  return /^[^\p{Cc}\p{Cs}]{1,100}$/u.test(name);
-}
+/** What the name of an account must have, in words. */
+export const EXPECTED_NAME: string =
+  `1 to ${ACCOUNT_NAME.maxLength} printable characters, not white space alone`;
 
 /** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
 export async function createMany(
@@ -19,8 +19,8 @@ export async function createMany(
   { input, out, err, clock, isStopping }: Terminal,
 ): Promise<void> {
   const names = (await Array.fromAsync(input())).filter((name) => name !== "");
-  const wrong = names.findIndex((name) => !isName(name));
-  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have 1 to 100 printable characters`);
+  const wrong = names.findIndex((name) => !isName(name, ACCOUNT_NAME));
+  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
   const print = async ({ account, apiKey }: Issued) => {
     try {
       await out(`${account.name}\t${apiKey}`);

@@ -17,6 +17,8 @@ interface Order {
   readonly input: string;
 }
 
+/** Commands that read standard input if their first word is `-`. */
+const READ_INPUT: readonly string[] = ["accounts create", "messages remove"];
 /** Messages that are taken at a time. */
 const TAKEN_AT_ONCE = 100;
 /** How long nothing may be heard of a service that carries out a command, in ms. */
@@ -32,9 +34,11 @@ export async function carryOutRemotely(
   service: RemoteService,
   terminal: Terminal,
 ): Promise<number> {
-  const { command, words: [count] } = parseArguments(args, 2);
-  if (command.join(" ") === "messages take") return await takeMessages(Number(count), service, terminal);
-  const input = args.includes("-") ? (await Array.fromAsync(terminal.input())).join("\n") : "";
+  const { command, words: [word] } = parseArguments(args, 2);
+  const name = command.join(" ");
+  if (name === "messages take") return await takeMessages(Number(word), service, terminal);
+  const reads = word === "-" && READ_INPUT.includes(name);
+  const input = reads ? (await Array.fromAsync(terminal.input())).join("\n") : "";
   return await send({ args, input }, service, terminal);
 }
 

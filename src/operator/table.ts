@@ -23,14 +23,17 @@ export function startTable<Thing>(
   };
 }
 
-/** The text without characters that a terminal might obey. */
+/** The text without control characters, which a terminal might obey, and bidirectional controls. */
 export function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, "\u{fffd}");
+  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\u{fffd}");
 }
 
-/** The same JSON without characters that a terminal might obey: JSON leaves some as they are. */
+/** The same JSON without those characters, some of which JSON leaves as they are. */
 export function printableJson(json: string): string {
-  return json.replace(/[\x7f-\x9f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`);
+  return json.replace(
+    /[\x7f-\x9f\p{Bidi_Control}]/gu,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** The JSON of a cell; an int64 digit for digit. */

@@ -1,11 +1,15 @@
 import type { JsonObject } from "../http/body.ts";
-import { int64Field, invalidField, stringField } from "../http/validation.ts";
+import { CONTROLS, nameField, type NameRule, nameRule } from "../http/name.ts";
+import { int64Field, invalidField } from "../http/validation.ts";
 
 /** Availability of an animal. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
 
 /** One of the availability statuses. */
 export type PetStatus = typeof PET_STATUSES[number];
+
+/** What the name of an animal has to be where one is sent; rows may hold others. */
+export const PET_NAME: NameRule = nameRule(255, [CONTROLS]);
 
 /** An animal to add. */
 export interface NewPet {
@@ -39,7 +43,7 @@ export interface Pet extends NewPet {
  */
 export function parseNewPet(object: JsonObject): NewPet {
   return {
-    name: parseName(object),
+    name: nameField(object, PET_NAME),
     categoryId: int64Field(object, "categoryId"),
     status: parseStatus({ status: "available", ...object }),
   };
@@ -53,14 +57,10 @@ export function parseNewPet(object: JsonObject): NewPet {
  */
 export function parsePetPatch(object: JsonObject): Partial<NewPet> {
   return {
-    ...("name" in object ? { name: parseName(object) } : {}),
+    ...("name" in object ? { name: nameField(object, PET_NAME) } : {}),
     ...("categoryId" in object ? { categoryId: int64Field(object, "categoryId") } : {}),
     ...("status" in object ? { status: parseStatus(object) } : {}),
   };
-}
-
-function parseName(object: JsonObject): string {
-  return stringField(object, "name", 255);
 }
 
 function parseStatus({ status }: JsonObject): PetStatus {

@@ -1,5 +1,5 @@
 import { integerParameter, invalidParameter, readQuery } from "../http/validation.ts";
-import { EXPECTED_STATUS, isPetStatus, type PetStatus } from "./pet.ts";
+import { EXPECTED_STATUS, isPetStatus, PET_STATUSES, type PetStatus } from "./pet.ts";
 
 /** Which animals to list. */
 export interface PetQuery {
@@ -7,7 +7,7 @@ export interface PetQuery {
   readonly limit: number;
   /** Undefined for any status. */
   readonly status: PetStatus | undefined;
-  /** Only animals with a greater id. */
+  /** Only animals with a greater id; 0 for all. */
   readonly after: number;
 }
 
@@ -15,6 +15,9 @@ export interface PetQuery {
 export const PET_PARAMETERS: readonly string[] = ["limit", "status", "cursor"];
 
 const LIMIT = { min: 1, max: 100, otherwise: 20 };
+
+/** How many queries there are without a cursor: of any status or of one, with each limit. */
+export const FIRST_PAGES: number = (1 + PET_STATUSES.length) * LIMIT.max;
 
 /**
  * The query parameters of `listPets`.
@@ -26,11 +29,8 @@ const LIMIT = { min: 1, max: 100, otherwise: 20 };
  * import { assertEquals } from "@std/assert";
  *
  * assertEquals(parsePetQuery("?status=sold"), { limit: 20, status: "sold", after: 0 });
- * assertEquals(parsePetQuery(queryAfter({ limit: 20, status: "sold" }, 7)), {
- *   limit: 20,
- *   status: "sold",
- *   after: 7,
- * });
+ * const next = { limit: 20, status: "sold", after: 7 } as const;
+ * assertEquals(parsePetQuery(toQueryString(next)), next);
  * ```
  */
 export function parsePetQuery(query: string): PetQuery {
@@ -41,10 +41,11 @@ export function parsePetQuery(query: string): PetQuery {
   return { limit, status, after: parseCursor(parameters.get("cursor")) };
 }
 
-/** The query string of the page that begins after the animal with this id. */
-export function queryAfter({ limit, status }: Omit<PetQuery, "after">, id: number): string {
+/** The one query string that stands for all that parse to this query. */
+export function toQueryString({ limit, status, after }: PetQuery): string {
   const filter = status === undefined ? "" : `&status=${status}`;
-  return `?limit=${limit}${filter}&cursor=${encodeCursor(id)}`;
+  const cursor = after === 0 ? "" : `&cursor=${encodeCursor(after)}`;
+  return `?limit=${limit}${filter}${cursor}`;
 }
 
 function parseCursor(cursor: string | undefined): number {

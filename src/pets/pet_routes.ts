@@ -1,8 +1,8 @@
 import { VersionedCache } from "../caching/versioned_cache.ts";
 import type { Watched } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";
-import { etagOf, isPreconditionFailed, quickEtagOf } from "../http/etag.ts";
-import { targetOf } from "../http/request.ts";
+import { quickEtagOf } from "../http/etag.ts";
+import { requireEntityTags, requirePreconditions } from "../http/preconditions.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
 import { whenReady } from "../http/when_ready.ts";
@@ -10,12 +10,10 @@ import { createOnce } from "../idempotency/create_once.ts";
 import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { DEPRECATION_ROUTE, deprecationHeaders, isRemoved } from "./deprecation.ts";
 import { parseNewPet, parsePetPatch, type Pet, toJson } from "./pet.ts";
-import { parsePetQuery, queryAfter } from "./pet_query.ts";
+import { PetPages, PETS_PATH } from "./pet_pages.ts";
 import type { OwnedPet, PetStore } from "./pet_store.ts";
 
-const PATH = "/v1/pets";
 const MERGE_PATCH = "application/merge-patch+json";
-const MAX_PAGES = 100;
 const MAX_PETS = 5_000;
 
 /** What the routes of animals stand on. */
@@ -33,24 +31,12 @@ export interface PetRoutesOptions {
  * interface, `updatePet` and `deletePet`.
  */
 export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOptions): Route[] {
-  const pages = new VersionedCache(catalogue, MAX_PAGES, renderPage);
+  const pages = new PetPages(pets, catalogue);
   const representations = new VersionedCache(catalogue, MAX_PETS, renderPet);
   const deprecated = deprecationHeaders(publicUrl ?? "");
 
   function listPets(request: Request, call: Call): Response | Promise<Response> {
-    const url = `${call.base}${PATH}${call.query}`;
-    return whenReady(pages.get(url), (page) => page.respondTo(request));
-  }
-
-  async function renderPage(url: string): Promise<Representation> {
-    const { origin, path, query } = targetOf(url);
-    const petQuery = parsePetQuery(query);
-    const { pets: page, next } = await pets.list(petQuery);
-    const headers: Record<string, string> = {};
-    if (next !== undefined) headers.link = `<${origin}${path}${queryAfter(petQuery, next)}>; rel="next"`;
-    const json = `[${page.join(",")}]`;
-    // A page that has gained a next one is another, though its animals are the same.
-    return new Representation(json, { headers, etag: etagOf([query, headers.link, json].join("\n")) });
+    return whenReady(pages.get(call.query), (page) => page.respondTo(request, call.base));
   }
 
   async function createPet(request: Request, call: Call): Promise<Response> {
@@ -62,7 +48,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
       create: (along) => pets.create(newPet, call.accountId, along),
       reply: (pet) => {
         const body = toJson(pet);
-        const location = `${call.base}${PATH}/${pet.id}`;
+        const location = `${call.base}${PETS_PATH}/${pet.id}`;
         // The body is what is there (RFC 9110 section 8.7); and Deno sends it along with a head this long.
         const headers = { location, "content-location": location, etag: quickEtagOf(body) };
         return { status: 201, headers, body };
@@ -92,6 +78,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
   async function updatePet(request: Request, call: Call): Promise<Response> {
     const { object } = await call.readBody({ otherType: MERGE_PATCH });
     const patch = parsePetPatch(object);
+    requireEntityTags(request);
     const pet = await pets.change(parsePetId(call), (owned) => {
       const before = changeable(owned, request, call);
       const after = { ...before, ...patch };
@@ -103,6 +90,7 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
   }
 
   async function deletePet(request: Request, call: Call): Promise<Response> {
+    requireEntityTags(request);
     await pets.change(parsePetId(call), (owned) => {
       changeable(owned, request, call);
       return null;
@@ -110,10 +98,10 @@ export function petRoutes({ pets, catalogue, replies, publicUrl }: PetRoutesOpti
     return createResponse(null, { status: 204 });
   }
 
-  const one = `${PATH}/:petId`;
+  const one = `${PETS_PATH}/:petId`;
   return [
-    { method: "GET", path: PATH, access: "key", handler: listPets },
-    { method: "POST", path: PATH, access: "key", handler: createPet, checksInCommit: true },
+    { method: "GET", path: PETS_PATH, access: "key", handler: listPets },
+    { method: "POST", path: PETS_PATH, access: "key", handler: createPet, checksInCommit: true },
     { method: "GET", path: one, access: "key", handler: getPet },
     { method: "PATCH", path: one, access: "key", handler: updatePet, checksInCommit: true },
     { method: "DELETE", path: one, access: "key", handler: deletePet, checksInCommit: true },
@@ -127,12 +115,7 @@ function changeable(owned: OwnedPet | null, request: Request, { accountId }: Cal
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
   }
-  if (isPreconditionFailed(request, quickEtagOf(toJson(owned.pet)))) {
-    throw new ApiError(
-      "precondition_failed",
-      "The animal's ETag is not in If-Match, or is in If-None-Match: read it again.",
-    );
-  }
+  requirePreconditions(request, quickEtagOf(toJson(owned.pet)));
   return owned.pet;
 }
 

@@ -5,11 +5,12 @@ import { Sequence } from "../batching/sequence.ts";
 import type { Watched } from "../caching/watched.ts";
 import { isJsonObject } from "../http/body.ts";
 import { parseJson } from "../http/json.ts";
+import { int64Field } from "../http/validation.ts";
 import type { Checks } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { type NewPet, parseNewPet, type Pet, toJson } from "./pet.ts";
+import { isPetStatus, type NewPet, type Pet, toJson } from "./pet.ts";
 import type { PetQuery } from "./pet_query.ts";
 
 /** The row whose version changes whenever an animal does. */
@@ -126,11 +127,13 @@ function ownedPetIn(entry: Entry): OwnedPet {
   return { pet: { id: Number(entry.key.at(-1)), ...newPetIn(json) }, ownerId };
 }
 
-/** What a client once sent; if it is wrong now, that is not the fault of who asks. */
+/** What a client once sent, of the right types. Its name may be one that is refused by now. */
 function newPetIn(json: string): NewPet {
   try {
     const object = parseJson(json);
-    if (isJsonObject(object)) return parseNewPet(object);
+    if (isJsonObject(object) && typeof object.name === "string" && isPetStatus(object.status)) {
+      return { name: object.name, categoryId: int64Field(object, "categoryId"), status: object.status };
+    }
   } catch {
     // It holds something else.
   }

@@ -14,6 +14,7 @@ import type { Store } from "../kv/store.ts";
 
 const PATH = "/v1/account";
 const GRACE_SECONDS = { min: 0, max: 7 * 86_400 };
+const ROTATION_DEFAULTS = { graceSeconds: 60 };
 const DAYS = { min: 1, max: DAYS_KEPT, otherwise: 30 };
 const DAY = 86_400_000;
 
@@ -26,7 +27,7 @@ export function accountRoutes(store: Store, accounts: AccountStore, gate: Gate):
   async function rotateKey(request: Request, call: Call): Promise<Response> {
     refuseIdempotencyKey(request);
     const { object } = await call.readBody({ mayBeEmpty: true });
-    const graceSeconds = integerField({ graceSeconds: 0, ...object }, "graceSeconds", GRACE_SECONDS);
+    const graceSeconds = integerField({ ...ROTATION_DEFAULTS, ...object }, "graceSeconds", GRACE_SECONDS);
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const grace = graceSeconds * 1_000;
     const issued = await accounts.rotate(call.accountId, grace, call.now, hashApiKey(key), call.checks);

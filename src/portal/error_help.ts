@@ -25,6 +25,10 @@ const HELP = {
     means: "Only the operator of the service may do this, and the token sent is not the operator's.",
     todo: "Send the OPERATOR_TOKEN that the service was started with.",
   },
+  account_suspended: {
+    means: "The operator of the service has suspended the account: its keys and animals stay.",
+    todo: "Stop, and ask the operator to resume the account.",
+  },
   sign_up_closed: { means: "Nobody can sign up here.", todo: "Ask the operator of the service for a key." },
   not_your_pet: {
     means: "Another account added the animal.",
@@ -43,8 +47,8 @@ const HELP = {
     todo: "Send a Content-Length.",
   },
   precondition_failed: {
-    means: "The animal has changed since its ETag was read.",
-    todo: "Read it again and decide anew.",
+    means: "If-Match or If-None-Match does not hold for the animal as it is now.",
+    todo: "Read it again and decide anew; ETag has its current tag.",
   },
   payload_too_large: { means: "The body is larger than 64 KiB.", todo: MEND },
   idempotency_key_reused: {
@@ -56,6 +60,10 @@ const HELP = {
   key_banned: {
     means: "Requests went on after 429: the key is banned for a while.",
     todo: "Stop until Retry-After has passed; further bans are longer.",
+  },
+  rotation_limit: {
+    means: "Too many keys were made for the account in this hour (UTC).",
+    todo: "Go on with the key that you have, or try again after Retry-After; the request itself has counted.",
   },
   queue_full: {
     means: "Too many messages of the account wait to be sent.",

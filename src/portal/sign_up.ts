@@ -1,11 +1,11 @@
-import type { Issued } from "../accounts/account.ts";
+import { ACCOUNT_NAME, type Issued } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { PLAN_LIMITS } from "../accounts/plans.ts";
 import { hasCalled } from "../accounts/usage.ts";
 import { ApiError } from "../http/error.ts";
+import { nameField } from "../http/name.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
-import { stringField } from "../http/validation.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -46,8 +46,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
     if (!isOpen) throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
     refuseIdempotencyKey(request);
     const { object } = await call.readBody();
-    const name = stringField(object, "name", 100);
-    if (/\p{Cc}/u.test(name)) throw new ApiError("invalid_request", "name must have no control characters.");
+    const name = nameField(object, ACCOUNT_NAME);
     const { issued, left } = await retried(() => signUp(name, call));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
@@ -90,7 +89,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
 
 /**
  * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
- * another plan; resolves to whether there may be more.
+ * another plan, or suspended; resolves to whether there may be more.
  */
 export async function sweepSignUps(store: Store, accounts: AccountStore, now: number): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
@@ -98,7 +97,7 @@ export async function sweepSignUps(store: Store, accounts: AccountStore, now: nu
   for (const { key } of entries) {
     await accounts.remove(
       String(key.at(-1)),
-      ({ account, usage }) => account.plan === "free" && !hasCalled(usage),
+      ({ account, usage }) => account.plan === "free" && account.suspendedAt === null && !hasCalled(usage),
     );
     await store.remove([key]);
   }

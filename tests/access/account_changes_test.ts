@@ -29,6 +29,12 @@ const CONDITIONS:
 type Told = readonly [inUse: string, leased: string, exhausted: string, banned: string];
 
 const ENDED: Told = ["invalid_api_key", "invalid_api_key", "invalid_api_key", "invalid_api_key"];
+const SUSPENDED: Told = [
+  "account_suspended",
+  "account_suspended",
+  "account_suspended",
+  "account_suspended",
+];
 const SAME: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "key_banned"];
 const ONE_LESS: Told = ["46 of 60", "46 of 60", "rate_limit_minute", "key_banned"];
 const HIGHER: Told = ["287 of 300", "287 of 300", "239 of 300", "key_banned"];
@@ -41,6 +47,15 @@ type Apply = (accounts: AccountStore, id: string) => Promise<Issued | Account | 
 /** A change, what is said next to the key there was, and to a new one after that. */
 const changes: readonly (readonly [what: string, apply: Apply, told: Told, toNewKey?: Told])[] = [
   ["closed", (accounts, id) => accounts.change(id, { closedAt: NOON }), ENDED],
+  ["suspended", (accounts, id) => accounts.suspend(id, NOON), SUSPENDED],
+  ["suspended and resumed", async (accounts, id) => {
+    await accounts.suspend(id, NOON);
+    return await accounts.suspend(id, null);
+  }, SAME],
+  ["suspended and closed", async (accounts, id) => {
+    await accounts.suspend(id, NOON);
+    return await accounts.change(id, { closedAt: NOON });
+  }, ENDED],
   ["given a new key", (accounts, id) => accounts.rotate(id, 0, NOON), ENDED, SAME],
   ["given a new key with a grace", (accounts, id) => accounts.rotate(id, HOUR, NOON), SAME, ONE_LESS],
   ["moved to a higher plan", (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }), HIGHER],
@@ -108,6 +123,7 @@ Deno.test("createApp() charges a request again while its account changes meanwhi
 
   const { status, remaining } = await time.until(call(service, apiKey), 4_000);
   assertEquals([status, remaining, changes], [200, 999, 20]);
+  service.expectsErrors = true;
   const given = await time.until(call(service, apiKey), 6_000);
   service.disturbance = {};
 

@@ -6,11 +6,14 @@ import { call, OtherProcess } from "./replies.ts";
 const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
 const INVALID = "The API key is not valid.";
-const BAD_KEY = [`${CHALLENGE}, error="invalid_token"`, {
-  code: "invalid_api_key",
-  message: INVALID,
-  status: 401,
-}];
+const QUOTED = "The API key is in quotes; send it without them.";
+const OTHER_FORM = "This is not an API key: those are as_test_ or as_live_ and 38 letters and digits.";
+
+/** Status, challenge and body of the answer to a bad key. */
+function badKey(message: string = INVALID): unknown[] {
+  const body = { code: "invalid_api_key", message, status: 401 };
+  return [401, `${CHALLENGE}, error="invalid_token"`, body];
+}
 
 /** Status, challenge and body of the answer to a request with this header. */
 async function answer(service: Harness, authorization?: string): Promise<unknown[]> {
@@ -36,27 +39,36 @@ Deno.test("createApp() asks for a key when there is none in bearer form", async 
   }
 });
 
-Deno.test("createApp() says the same of every bad key, whatever is wrong with it", async (t) => {
+Deno.test("createApp() says of a bad key what can be seen of it, and the same of all that look right", async (t) => {
   await using service = await Harness.open();
   const { account, apiKey } = await service.createAccount();
   const closed = await service.createAccount();
   await service.accounts.change(closed.account.id, { closedAt: service.now });
   const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
 
+  const replaced = await service.createAccount();
+  await service.accounts.rotate(replaced.account.id, 0, service.now);
+
   for (
-    const [what, key] of [
-      ["mistyped", typo],
-      ["unknown", createApiKey("staging")],
-      ["of a closed account", closed.apiKey],
-      ["of production", createApiKey("production")],
-      ["too short", apiKey.slice(0, -1)],
-      ["too long", `${apiKey}0`],
-      ["an account's id", account.id],
-      ["in quotes", `"${apiKey}"`],
-      ["very long", "x".repeat(100_000)],
+    const [what, key, message] of [
+      ["mistyped", typo, INVALID],
+      ["unknown", createApiKey("staging"), INVALID],
+      ["replaced", replaced.apiKey, INVALID],
+      ["of a closed account", closed.apiKey, INVALID],
+      ["too short", apiKey.slice(0, -1), OTHER_FORM],
+      ["too long", `${apiKey}0`, OTHER_FORM],
+      ["with another character", `${apiKey.slice(0, -1)}-`, OTHER_FORM],
+      ["in capitals", apiKey.toUpperCase(), OTHER_FORM],
+      ["an account's id", account.id, OTHER_FORM],
+      ["a placeholder", "<API_KEY>", OTHER_FORM],
+      ["very long", "x".repeat(100_000), OTHER_FORM],
+      ["in quotes", `"${apiKey}"`, QUOTED],
+      ["in single quotes", `'${apiKey}'`, QUOTED],
+      ["with a quote before it", `"${apiKey}`, QUOTED],
+      ["with a quote after it", `${apiKey}'`, QUOTED],
     ] as const
   ) {
-    await t.step(what, async () => assertEquals(await answer(service, `Bearer ${key}`), [401, ...BAD_KEY]));
+    await t.step(what, async () => assertEquals(await answer(service, `Bearer ${key}`), badKey(message)));
   }
 });
 
@@ -81,9 +93,10 @@ Deno.test("createApp() accepts a key only in its own environment, though both ar
   const { apiKey } = await staging.createAccount();
   const live = await production.createAccount("free");
 
-  for (const [service, key] of [[staging, live.apiKey], [production, apiKey]] as const) {
-    assertEquals(await answer(service, `Bearer ${key}`), [401, ...BAD_KEY]);
-  }
+  const toStaging = badKey("This is a production key; this service is staging.");
+  assertEquals(await answer(staging, `Bearer ${live.apiKey}`), toStaging);
+  const toProduction = badKey("This is a staging key; this service is production.");
+  assertEquals(await answer(production, `Bearer ${apiKey}`), toProduction);
   assertEquals((await call(production, live.apiKey)).status, 200);
 });
 
@@ -92,7 +105,7 @@ Deno.test("createApp() accepts a key made by another process at once, also when 
   await using elsewhere = await Harness.open();
   const { apiKey } = await elsewhere.createAccount();
   for (let count = 0; count < 2; count++) {
-    assertEquals(await answer(service, `Bearer ${apiKey}`), [401, ...BAD_KEY]);
+    assertEquals(await answer(service, `Bearer ${apiKey}`), badKey());
   }
 
   for await (const { key, value } of elsewhere.kv.list({ prefix: [] })) await service.kv.set(key, value);

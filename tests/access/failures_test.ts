@@ -24,6 +24,7 @@ for (
     if (isKnown && table === "api_keys") continue;
     Deno.test(`createApp() fails only the account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
       await using service = await Harness.open();
+      service.expectsErrors = true;
       const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
       const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
       if (isKnown) await callAll();
@@ -60,6 +61,7 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
   const accounts = await Promise.all(upTo(20).map(() => service.createAccount("free")));
   const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
   await callAll();
+  service.expectsErrors = true;
   fails = true;
 
   const replies = await callAll();

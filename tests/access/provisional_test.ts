@@ -75,12 +75,14 @@ class Fixture implements AsyncDisposable {
 type Change = (accounts: AccountStore, id: string) => Promise<unknown>;
 
 const ENDED = "401 invalid_api_key";
+const SUSPENDED = "403 account_suspended";
 const REFUSED = "429 rate_limit_minute";
 
 /** What is done to the account, what its next request is told if it is in order, and what the one after that. */
 const CHANGES: readonly (readonly [what: string, change: Change, told: string, next: string])[] = [
   ["renamed", (accounts, id) => accounts.change(id, { name: "new" }), "49 of 60", "48 of 60"],
   ["closed", (accounts, id) => accounts.change(id, { closedAt: NOON }), ENDED, ENDED],
+  ["suspended", (accounts, id) => accounts.suspend(id, NOON), SUSPENDED, SUSPENDED],
   ["given a new key", (accounts, id) => accounts.rotate(id, 0, NOON), ENDED, ENDED],
   [
     "moved to a higher plan",
@@ -131,7 +133,7 @@ for (const [change, apply, told, next] of CHANGES) {
       const reply = await fixture.send(target, request);
 
       const { code, remaining, limit } = reply;
-      const isRefused = told === ENDED || told === REFUSED;
+      const isRefused = [ENDED, SUSPENDED, REFUSED].includes(told);
       assertEquals(isRefused ? `${reply.status} ${code}` : `${remaining} of ${limit}`, told);
       if (isRefused) assertEquals(fixture.stored(), before);
       else assertEquals(reply.status, status);
@@ -360,6 +362,7 @@ Deno.test("createApp() does not do again what may have been done, though the acc
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
   const before = fixture.stored().length;
+  service.expectsErrors = true;
   service.disturbance = {
     commit: async ({ apply }: Commit) => {
       service.disturbance = {};

@@ -4,7 +4,7 @@ import { Versions } from "../../src/batching/versions.ts";
 import { seeVersion, type Watched } from "../../src/caching/watched.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { openDataVersion } from "../../src/kv/file.ts";
+import { openFileState } from "../../src/kv/file.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Store } from "../../src/kv/store.ts";
 import { disturbed, fail } from "../kv/disturbed_kv.ts";
@@ -188,12 +188,12 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   const path = `${folder}/animals.kv`;
   const kv = await Deno.openKv(path);
   const other = await Deno.openKv(path);
-  const dataVersion = await openDataVersion(path);
-  assertEquals(typeof dataVersion?.read(), "number");
-  assertEquals(await openDataVersion(`${folder}/none.kv`), undefined);
+  const file = await openFileState(path);
+  assertEquals(typeof file?.version(), "number");
+  assertEquals(await openFileState(`${folder}/none.kv`), undefined);
   let reads = 0;
   const counted = disturbed(kv, { read: () => void reads++ });
-  const store = new Store(new Connection([counted], { dataVersion }), { maxChecks: 100, clock: () => 0 });
+  const store = new Store(new Connection([counted], { file }), { maxChecks: 100, clock: () => 0 });
   const versions = new Versions(store);
   const row = versions.watch(["row"]);
   const changed = async (handle: Deno.Kv, key: string) => (await handle.set([key], 1)).versionstamp;
@@ -215,25 +215,25 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   assertEquals([late.version > row.version, reads], [true, 5]);
 
   await store.close();
-  assertEquals(dataVersion?.read(), undefined);
+  assertEquals(file?.version(), undefined);
   other.close();
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("openDataVersion() gives a number that waits for nobody who locks the file", async () => {
+Deno.test("openFileState() tells of a file without waiting for anybody who locks it", async () => {
   const path = await Deno.makeTempFile();
   using database = new DatabaseSync(path);
   database.exec("CREATE TABLE kv (k)");
-  const dataVersion = await openDataVersion(path);
-  assertEquals(typeof dataVersion?.read(), "number");
+  const file = await openFileState(path);
+  assertEquals(typeof file?.version(), "number");
 
   database.exec("BEGIN EXCLUSIVE");
   const started = performance.now();
-  assertEquals(dataVersion?.read(), undefined);
+  assertEquals([file?.version(), file?.size()], [undefined, undefined]);
   assertLess(performance.now() - started, 1_000);
 
   database.exec("COMMIT");
-  assertEquals(typeof dataVersion?.read(), "number");
-  dataVersion?.close();
+  assertEquals([typeof file?.version(), typeof file?.size()], ["number", "number"]);
+  file?.close();
   await Deno.remove(path);
 });

@@ -52,7 +52,7 @@ Deno.test("page shows the limit as it is spent, and waits until it may send agai
   assertMatch(await page.locator("#answer-advice").textContent() ?? "", /^Try again after Retry-After/);
   const send = page.locator("#send");
   assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
-  await choose(page, "getHealth");
+  await choose(page, "getOpenApi");
   assertEquals(await send.textContent(), "Send");
   await choose(page, "listPets");
   await page.locator("#key-input").press("End+Space");
@@ -81,7 +81,7 @@ Deno.test("page keeps an address waiting whatever key is typed", async () => {
   await page.locator("#key-input").fill("as_test_");
 
   assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
-  await choose(page, "getHealth");
+  await choose(page, "getOpenApi");
   assertEquals(await page.locator("#send").textContent(), "Send");
 });
 

@@ -111,7 +111,9 @@ Deno.test("readJsonObject() takes another type as well where it is told to", asy
 });
 
 Deno.test.each([
-  ["no body", null, "invalid_json", "must be valid JSON"],
+  ["no body", null, "invalid_json", "The body is empty; send a JSON object."],
+  ["a body of length zero", "", "invalid_json", "The body is empty; send a JSON object."],
+  ["a blank body", " ", "invalid_json", "must be valid JSON"],
   ["half an object", '{"a":', "invalid_json", "must be valid JSON"],
   ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
   ["deep nesting", `{"a":${"[".repeat(25_000)}${"]".repeat(25_000)}}`, "invalid_json", "nested too deeply"],

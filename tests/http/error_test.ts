@@ -5,6 +5,7 @@ import { assertError, assertLimitHeaders } from "./assertions.ts";
 
 Deno.test("createApp() answers a bare 500, and logs where it comes from, when something is wrong with the service", async () => {
   await using service = await Harness.open();
+  service.expectsErrors = true;
   const { account: { id }, apiKey: key } = await service.createAccount();
   await service.kv.set(usageKey(id), new TextEncoder().encode("confidential"));
 

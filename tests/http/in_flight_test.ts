@@ -48,30 +48,25 @@ class VirtualService implements AsyncDisposable {
   delay = 0;
   readonly time: VirtualTime = new VirtualTime();
   readonly inFlight: InFlight = new InFlight();
-  readonly #service: Harness;
+  readonly harness: Harness;
 
   constructor() {
     const read = () => pause(this.latency);
     const commit = async (apply: () => CommitResult) => (await pause(this.latency + this.delay), apply());
-    this.#service = new Harness(new FakeKv().connect({ read, commit }), { inFlight: this.inFlight });
-  }
-
-  /** What was logged. */
-  get errors(): readonly unknown[] {
-    return this.#service.errors;
+    this.harness = new Harness(new FakeKv().connect({ read, commit }), { inFlight: this.inFlight });
   }
 
   /** Sends a message with the key of a new account. */
   async send(message: object): Promise<(ms: number) => Promise<Response>> {
-    const { apiKey: key } = await this.time.until(this.#service.createAccount(), 10_000);
-    const sent = this.#service.fetch("POST /v1/messages", { key, ...message });
+    const { apiKey: key } = await this.time.until(this.harness.createAccount(), 10_000);
+    const sent = this.harness.fetch("POST /v1/messages", { key, ...message });
     return (ms) => this.time.until(sent, ms);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     // What was given up goes on; it ends before the service does.
     await this.time.advance(60_000);
-    await this.time.until(this.#service[Symbol.asyncDispose](), 60_000);
+    await this.time.until(this.harness[Symbol.asyncDispose](), 60_000);
     this.time[Symbol.dispose]();
   }
 }
@@ -266,12 +261,13 @@ Deno.test("createApp() logs why a request failed that it had given up before", a
   service.latency = 600;
   const answered = await service.send({ json: MESSAGE });
   service.delay = 30_000;
+  service.harness.expectsErrors = true;
 
   assertEquals((await answered(5_100)).status, 503);
-  assertEquals(service.errors, []);
+  assertEquals(service.harness.errors, []);
   await service.time.advance(5_000);
 
-  assertEquals(service.errors.length, 1);
+  assertEquals(service.harness.errors.length, 1);
 });
 
 Deno.test("createApp() gives a body its 10 s beside the store's 5 s, and no more", async () => {

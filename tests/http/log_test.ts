@@ -103,6 +103,7 @@ Deno.test("createLog() filters secrets from a reason before it cuts that to 200 
 
 Deno.test("createApp() logs why KV fails, as KV tells it, and no message of another error", async () => {
   await using service = await Harness.open();
+  service.expectsErrors = true;
   const { apiKey: key } = await service.createAccount();
   const pet = { name: "secret", categoryId: 1 };
   const { getMany } = service.kv;

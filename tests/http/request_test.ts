@@ -45,20 +45,35 @@ Deno.test.each([
   }
 });
 
-Deno.test("createApp() begins URLs with https when it is asked over a socket that only a front end can reach", async () => {
+Deno.test.each([
+  ["http://pets.example", "http://pets.example"],
+  ["https://pets.example", "https://pets.example"],
+  // A socket that only a front end can reach.
+  ["http+vsock://pets.example", "https://pets.example"],
+  // What a client may say of itself over HTTP/2.
+  ["javascript://pets.example", "https://pets.example"],
+  ["httpx://pets.example", "https://pets.example"],
+])("createApp() begins URLs with http or https alone: asked at %s with %s", async (asked, base) => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount("free");
-  const request = new Request("http+vsock://pets.example/v1/pets", {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: '{"name":"Rex","categoryId":1}',
-  });
+  const ask = (method: string, path: string, body: string | null) =>
+    service.app.fetch(
+      new Request(asked + path, {
+        method,
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body,
+      }),
+      { remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 } },
+    );
 
-  const response = await service.app.fetch(request, {
-    remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 },
-  });
+  const created = await ask("POST", "/v1/pets", '{"name":"Rex","categoryId":1}');
+  await ask("POST", "/v1/pets", '{"name":"Tom","categoryId":1}');
+  const listed = await ask("GET", "/v1/pets?limit=1", null);
 
-  assertEquals(response.headers.get("location"), "https://pets.example/v1/pets/1");
+  assertEquals([created.status, listed.status], [201, 200]);
+  assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
+  assertEquals(created.headers.get("content-location"), `${base}/v1/pets/1`);
+  assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
 });
 
 Deno.test.each(["/v1/pets", "/", "/health", "/ready", "/nothing", "/v1x"])(

@@ -43,6 +43,7 @@ export async function variedResponses(headers: Record<string, string>): Promise<
     responses.push(response);
   }
   assertEquals(service.errors, []);
+  service.expectsErrors = true;
   service.kv.getMany = () => Promise.reject(new Error());
   return [...responses, await send("GET /v1/pets")];
 }

@@ -225,6 +225,7 @@ Deno.test.each<[string, (commit: Commit) => Promise<unknown>, boolean]>([
     throw new TypeError("connection reset");
   };
   await using shop = await Shop.on(disturbed(kv, { commit }));
+  shop.expectsErrors = true;
 
   const failed = await shop.call("POST /v1/pets", { json: REX, headers: ONCE });
   isBroken = false;

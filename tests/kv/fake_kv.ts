@@ -91,6 +91,7 @@ export class FakeKv {
   }
 }
 
+/** A text for each key; JSON has no bigint, and no key has an array. */
 function nameOf(key: Deno.KvKey): string {
-  return JSON.stringify(key);
+  return JSON.stringify(key.map((part) => typeof part === "bigint" ? [`${part}`] : part));
 }

@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertGreaterOrEqual, assertNotEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { OpenError, type OpenOptions, openStore } from "../../src/kv/open.ts";
 import { encodeJson } from "../../src/kv/row.ts";
@@ -77,6 +77,26 @@ Deno.test("Store.close() leaves one file with all that was stored, which can be 
   await store.close();
 
   assertEquals(await folder.names(), ["animals.kv"]);
+});
+
+Deno.test("Store.fileSize is that of the file once its log is written into it, and unknown in memory", async () => {
+  await using folder = new Folder();
+  const path = `${folder.path}/animals.kv`;
+  const store = await openStore(path, CREATE);
+  const memory = await openStore(":memory:", CREATE);
+  const before = store.fileSize ?? NaN;
+  await store.commit((operation) => operation.set(["row"], new Uint8Array(60_000)));
+
+  const size = store.fileSize ?? NaN;
+
+  {
+    using database = new DatabaseSync(path);
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  assertEquals(size, (await Deno.stat(path)).size);
+  assertGreaterOrEqual(size - before, 60_000);
+  assertEquals(memory.fileSize, undefined);
+  await Promise.all([store.close(), memory.close()]);
 });
 
 Deno.test("openStore() says in one line why a file cannot be used", async () => {

@@ -6,6 +6,7 @@ import { type Disturbance, disturbed, fail, hang } from "./disturbed_kv.ts";
 /** A service on the KV of a calm one, which hangs or fails when it is told to. */
 class RoughService extends Harness {
   readonly calm: Harness;
+  override expectsErrors: boolean = true;
   disturbance: Disturbance = {};
 
   constructor(calm: Harness) {

@@ -57,7 +57,7 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
   assertEquals([none, operator.out, operator.err], [0, [], ["Made 0 of 0 accounts."]]);
 });
 
-Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d"])(
+Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
   "accounts create - makes nothing when a name is %j",
   async (name) => {
     await using operator = await Operator.start();
@@ -66,7 +66,9 @@ Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d"])(
     const code = await operator.run("accounts create -");
 
     assertEquals(code, 1);
-    assertEquals([operator.out, operator.err], [[], ["Name 3 must have 1 to 100 printable characters."]]);
+    assertEquals([operator.out, operator.err], [[], [
+      "Name 3 must have 1 to 100 printable characters, not white space alone.",
+    ]]);
     await operator.run("accounts list");
     assertEquals(operator.out, []);
   },
@@ -118,6 +120,7 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
     bans: 1,
     signedUp: false,
     createdAt: "2027-01-15T12:00:00.000Z",
+    suspendedAt: null,
     closedAt: null,
     lastUsed: "2027-01-15",
     previousKeyExpiresAt: null,
@@ -141,10 +144,10 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
 Deno.test("accounts COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();
-  const name = "a\u001b[2J\nacct_forged\tboss\u007f\u009b2J";
+  const name = "a\u001b[2J\nacct_forged\tboss\u007f\u009b2J\u202e\u061c";
   const { id } = await operator.createAccount();
   await service.accounts.change(id, { name });
-  const shown = "a\ufffd[2J\ufffdacct_forged\ufffdboss\ufffd\ufffd2J";
+  const shown = "a\ufffd[2J\ufffdacct_forged\ufffdboss\ufffd\ufffd2J\ufffd\ufffd";
 
   for (
     const [command, told] of [
@@ -160,19 +163,22 @@ Deno.test("accounts COMMAND shows no character of a name that a terminal would o
   for (const command of ["list --json", `show ${id}`]) {
     assertEquals(await operator.run(`accounts ${command}`), 0);
     const text = operator.out.join("");
-    assertEquals(/(?!\n)\p{Cc}/u.test(text), false);
+    assertEquals(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u.test(text), false);
     assertEquals(JSON.parse(text).name, name);
   }
 });
 
-Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d"])(
+Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d", "\u3000 ", "a\u2066b"])(
   "accounts create refuses the name %j",
   async (name) => {
     await using operator = await Operator.start();
 
     assertEquals(await operator.run("accounts create", name), 2);
     assertEquals(operator.out, []);
-    assertMatch(operator.err.join("\n"), /^The NAME must have 1 to 100 printable characters\. See: /);
+    assertMatch(
+      operator.err.join("\n"),
+      /^The NAME must have 1 to 100 printable characters, not white space alone\. See: /,
+    );
   },
 );
 
@@ -230,6 +236,78 @@ Deno.test("accounts plan moves the account to another plan, and accounts close e
     ...[0, 0, `Closed: ${id}, ${enterprise}`],
   ]);
   assertEquals((await service.fetch("GET /v1/pets", { key })).status, 401);
+});
+
+Deno.test("accounts suspend and resume say what they did, or that it was so already, and since when", async () => {
+  await using operator = await Operator.start();
+  const { id } = await operator.createAccount();
+  const said: unknown[] = [];
+
+  for (const command of ["resume", "suspend", "suspend", "resume", "resume"]) {
+    operator.now += HOUR;
+    said.push(await operator.run(`accounts ${command} ${id}`), operator.out.length, ...operator.err);
+    await operator.run(`accounts show ${id}`);
+    const { state, suspendedAt } = JSON.parse(operator.out.join("\n"));
+    await operator.run("accounts list");
+    said.push(operator.out[0]?.split("\t")[6], state, suspendedAt);
+  }
+
+  const account = `${id}, tests, staging, plan free, 60 requests a minute, 1000 a day.`;
+  const since = "2027-01-15T14:00:00.000Z";
+  assertEquals(said, [
+    ...[0, 0, `It was not suspended: ${account}`, "active", "active", null],
+    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `It was suspended already: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
+    ...[0, 0, `It was not suspended: ${account}`, "active", "active", null],
+  ]);
+});
+
+Deno.test("accounts COMMAND works on a suspended account, and leaves it suspended until it is closed", async () => {
+  await using operator = await Operator.start();
+  await using service = await operator.serve();
+  const { id, key } = await operator.createAccount();
+  const codeOf = async (key: string) => {
+    const response = await service.fetch("GET /v1/pets", { key });
+    return response.ok ? response.status : (await response.json()).code;
+  };
+  const keys = [key];
+  const seen: unknown[] = [];
+
+  for (
+    const command of [
+      ...[
+        "suspend ID",
+        "rotate ID --grace 1h",
+        "plan ID pro",
+        "unban ID",
+        "reset ID",
+        "delete ID",
+        "close ID",
+      ],
+      ...["resume ID", "delete ID"],
+    ]
+  ) {
+    const exit = await operator.run(`accounts ${command.replace("ID", id)}`);
+    keys.push(...operator.out);
+    const codes = new Set(await Promise.all(keys.map(codeOf)));
+    await operator.run(`accounts show ${id}`);
+    const { state = "", plan = "" } = JSON.parse(operator.out.join("\n") || "{}");
+    seen.push([command.split(" ")[0], exit, ...codes, state, plan]);
+  }
+
+  assertEquals(keys.length, 2);
+  assertEquals(seen, [
+    ["suspend", 0, "account_suspended", "suspended", "free"],
+    ["rotate", 0, "account_suspended", "suspended", "free"],
+    ["plan", 0, "account_suspended", "suspended", "pro"],
+    ["unban", 0, "account_suspended", "suspended", "pro"],
+    ["reset", 0, "account_suspended", "suspended", "pro"],
+    ["delete", 1, "account_suspended", "suspended", "pro"],
+    ["close", 0, "invalid_api_key", "closed", "pro"],
+    ["resume", 1, "invalid_api_key", "closed", "pro"],
+    ["delete", 0, "invalid_api_key", "", ""],
+  ]);
 });
 
 Deno.test("accounts unban ends a ban and forgets strikes, and says so where there is no ban", async () => {
@@ -297,7 +375,7 @@ Deno.test("accounts COMMAND says so and exits with 1 when there is no such accou
   const { id } = await operator.createAccount();
   await operator.run(`accounts close ${id}`);
 
-  for (const command of ["rotate", "plan", "unban", "reset", "close"]) {
+  for (const command of ["rotate", "plan", "suspend", "resume", "unban", "reset", "close"]) {
     for (const other of ["acct_0000", id]) {
       const code = await operator.run(`accounts ${command} ${other} ${command === "plan" ? "pro" : ""}`);
 
@@ -350,11 +428,11 @@ Deno.test("accounts delete removes a closed account with all that is stored of i
   ]);
   assertEquals([code, operator.err], [0, [`Deleted: account ${id}.`]]);
   await using service = await operator.serve();
-  const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
-  const tables = rows.filter(({ key: [table] }) => table !== "commits").map(({ key }) => key.join());
-  assertEquals(tables.filter((row) => row.includes(id)), []);
-  assertEquals(tables.filter((row) => /^(accounts|api_keys|usage|messages,)/.test(row)), []);
-  assertEquals(tables.filter((row) => row.startsWith("pets")), ["pets,1", "pets_by_status,available,1"]);
+  const keys = (await Array.fromAsync(service.kv.list({ prefix: [] }))).map(({ key }) => key);
+  const keysOf = (...tables: Deno.KvKey) => keys.filter(([table = ""]) => tables.includes(table));
+  assertEquals(keys.filter((key) => key.join().includes(id)), []);
+  assertEquals(keysOf("accounts", "api_keys", "usage", "messages"), []);
+  assertEquals(keysOf("pets", "pets_by_status"), [["pets", 1], ["pets_by_status", "available", 1]]);
 });
 
 Deno.test("no key is stored in any row, whatever was done with it", async () => {

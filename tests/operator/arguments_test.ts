@@ -3,10 +3,10 @@ import { carryOut } from "../../src/operator/operator.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
-const NAME = "The NAME must have 1 to 100 printable characters";
+const NAME = "The NAME must have 1 to 100 printable characters, not white space alone";
 const DURATION = "--grace must be a duration such as 30m, 24h or 7d";
 const ENTERPRISE = "The enterprise plan requires --per-minute N and --per-day N";
-const OF_AN_ACCOUNT = ["show", "rotate", "unban", "reset", "close"];
+const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", "close"];
 
 /** What is said of command lines; words in angle brackets stand for others. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
@@ -16,7 +16,9 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "There is no command pets create": ["pets create"],
   "There is no command messages give": ["messages give 1"],
   "accounts create needs a NAME": ["accounts create", "accounts create --plan free"],
-  [NAME]: ["<empty>", "<tab>", "<line>", "<long>"].map((name) => `accounts create ${name}`),
+  [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>"].map((name) =>
+    `accounts create ${name}`
+  ),
   [PLANS]: ["accounts create a --plan gold", "accounts create a --plan FREE", "accounts plan acct_1 gold"],
   [ENTERPRISE]: [
     "accounts create a --plan enterprise",
@@ -49,6 +51,10 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "pets set needs --name, --category-id or --status": ["pets set 1"],
   "status must be one of available, pending, sold": ["pets set 1 --status lost"],
   "name must have 1 to 255 characters": ["pets set 1 --name <empty>"],
+  "name must have a character other than white space, and no control characters (Unicode Cc)": [
+    "pets set 1 --name <blank>",
+    "pets set 1 --name <tab>",
+  ],
   "categoryId must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
     `pets set 1 --category-id=${id}`
   ),
@@ -58,7 +64,14 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "messages remove takes ids on standard input only: -": ["messages remove msg_1"],
 };
 
-const words = new Map([["<empty>", ""], ["<tab>", "a\tb"], ["<line>", "a\nb"], ["<long>", "a".repeat(101)]]);
+const words = new Map([
+  ["<empty>", ""],
+  ["<blank>", "\u00a0 "],
+  ["<tab>", "a\tb"],
+  ["<line>", "a\nb"],
+  ["<turn>", "a\u202eb"],
+  ["<long>", "a".repeat(101)],
+]);
 
 /** Carries out a command line that needs nothing; tells of its exit code, output and what it says. */
 async function tell(line: string): Promise<{ code: number; out: string[]; err: string[] }> {
@@ -94,7 +107,18 @@ for (const [says, lines] of Object.entries(misunderstood)) {
 }
 
 Deno.test.each<[string, string[]]>([
-  ["accounts --help", ["create", "list", "show", "rotate", "plan", "unban", "reset", "close"]],
+  ["accounts --help", [
+    "create",
+    "list",
+    "show",
+    "rotate",
+    "plan",
+    "suspend",
+    "resume",
+    "unban",
+    "reset",
+    "close",
+  ]],
   ["accounts rotate --grace soon -h", ["rotate"]],
   ["pets -h", ["list", "set", "delete"]],
   ["messages take --help", ["take", "remove"]],

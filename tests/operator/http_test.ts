@@ -79,7 +79,8 @@ Deno.test("every command does over HTTP what it does on the KV", async () => {
     const said: unknown[] = [];
     for (
       const command of [
-        ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID", "close ID"],
+        ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID"],
+        ...["suspend ID", "suspend ID", "show ID", "resume ID", "resume ID", "close ID"],
         ...[
           "close ID",
           "show acct_none",
@@ -114,6 +115,22 @@ Deno.test("every command does over HTTP what it does on the KV", async () => {
 
   assertEquals(await talk(distant, remote.service), await talk(local, service));
   assertEquals(remote.service.errors, []);
+});
+
+Deno.test("COMMAND reads standard input over HTTP only if it makes something of it", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  operator.input = ["Zoë", "Tom"];
+
+  for (
+    const command of [
+      ...["pets set 1 --name -", "accounts show -", "accounts create - --plan pro"],
+      ...["accounts create --plan pro -", "messages remove -"],
+    ]
+  ) await operator.run(command);
+
+  const inputs = remote.requests.map((body) => JSON.parse(body).input);
+  assertEquals(inputs, ["", "", "Zoë\nTom", "Zoë\nTom", "Zoë\nTom"]);
 });
 
 Deno.test("service has no /operator without a token, and answers it without CORS, a limit or a trace of the token", async () => {

@@ -1,8 +1,9 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
+import { openStore } from "../../src/kv/open.ts";
 import { NotedService } from "../access/noted_service.ts";
 import { call, callAtOnce } from "../access/replies.ts";
-import { Harness } from "../harness.ts";
+import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { carryOut, fail } from "../kv/disturbed_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
@@ -88,6 +89,7 @@ Deno.test("GET /metrics counts what KV failed to do, and commits that were refus
   const { account: { id }, apiKey } = await service.createAccount();
   const before = await time.until(samplesOf(service), 1_000);
 
+  service.expectsErrors = true;
   service.disturbance = { read: fail };
   await time.until(call(service, apiKey), 1_000);
   service.disturbance = {
@@ -104,6 +106,28 @@ Deno.test("GET /metrics counts what KV failed to do, and commits that were refus
     (after.get(name) ?? NaN) - (before.get(name) ?? 0)
   );
   assertEquals(grown, [1, 1]);
+});
+
+Deno.test("GET /metrics tells since when the process runs and how much memory it occupies, and of the file it stands on", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/animals.kv`;
+  const store = await openStore(path, { clock: () => NOON, create: true });
+  const kv = await Deno.openKv(path);
+  {
+    await using service = new Harness(kv, { store, operatorToken: TOKEN });
+    await using inMemory = await Harness.open({ operatorToken: TOKEN });
+
+    const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
+    const without = await samplesOf(inMemory);
+
+    const valueOf = (name: string) => Number(RegExp(`^${name} (\\d+(?:\\.\\d+)?)$`, "m").exec(text)?.[1]);
+    assertEquals(valueOf("process_start_time_seconds"), performance.timeOrigin / 1_000);
+    assertGreater(valueOf("process_resident_memory_bytes"), 1_000_000);
+    assertEquals(valueOf("animal_store_kv_file_bytes"), store.fileSize);
+    assertEquals(without.has("kv_file_bytes"), false);
+  }
+  await store.close();
+  await Deno.remove(folder, { recursive: true });
 });
 
 const GAUGES: readonly string[] = [

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { assertConsistent } from "../pets/consistency.ts";
+import { storeName } from "../pets/stored_name.ts";
 import { Operator } from "./operator.ts";
 
 /** An operator on whose KV an account has added Rex, Tom and Kim, all available, of category 2^53 + 1. */
@@ -35,21 +36,21 @@ Deno.test("pets list prints every animal and the account that added it", async (
 });
 
 Deno.test("pets COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
-  const { operator, id, key } = await withPets();
+  const { operator, id } = await withPets();
   await using _ = operator;
-  const name = "T\u001b[2J\n9\tforged\u009b2J";
+  const name = "T\u001b[2J\n9\tforged\u009b2J\u202e\u061c";
   await using service = await operator.serve();
-  await service.fetch("PATCH /v1/pets/2", { key, json: { name } });
+  await storeName(service.kv, 2, name);
 
   assertEquals(await operator.run("pets list"), 0);
   assertEquals(
     operator.out[1],
-    `2\tT\ufffd[2J\ufffd9\ufffdforged\ufffd2J\t9007199254740993\tavailable\t${id}`,
+    `2\tT\ufffd[2J\ufffd9\ufffdforged\ufffd2J\ufffd\ufffd\t9007199254740993\tavailable\t${id}`,
   );
   for (const [command, line] of [["list --json", 1], ["set 2 --status sold", 0]] as const) {
     assertEquals(await operator.run(`pets ${command}`), 0);
     const text = operator.out[line] ?? "";
-    assertEquals(/\p{Cc}/u.test(text), false);
+    assertEquals(/[\p{Cc}\p{Bidi_Control}]/u.test(text), false);
     assertEquals(JSON.parse(text).name, name);
   }
 });
@@ -91,3 +92,23 @@ Deno.test.each(["set 9 --status sold", "delete 9"])(
     assertEquals([code, operator.out, operator.err], [1, [], ["There is no animal with the id 9."]]);
   },
 );
+
+Deno.test("pets COMMAND changes and removes animals whose names are refused by now", async () => {
+  const { operator } = await withPets();
+  await using _ = operator;
+  await using service = await operator.serve();
+  for (const [id, name] of [[1, " "], [2, "\u0000"], [3, "\n"]] as const) {
+    await storeName(service.kv, id, name);
+  }
+
+  const set = await operator.run("pets set 1 --status sold");
+  const changed = operator.out;
+  const renamed = [await operator.run("pets set 2 --name Tom"), operator.out];
+  const refused = await operator.run("pets set 3 --name", "\n");
+  const removed = await operator.run("pets delete 3");
+
+  assertEquals([set, changed], [0, ['{"id":1,"name":" ","categoryId":9007199254740993,"status":"sold"}']]);
+  assertEquals(renamed, [0, ['{"id":2,"name":"Tom","categoryId":9007199254740993,"status":"available"}']]);
+  assertEquals([refused, removed], [2, 0]);
+  await assertConsistent(service.kv);
+});

@@ -3,6 +3,7 @@ import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError, assertLimitHeaders } from "../http/assertions.ts";
 import { assertConsistent } from "./consistency.ts";
 import { petsIn, REX, Shop } from "./shop.ts";
+import { storeName } from "./stored_name.ts";
 
 Deno.test.each([
   [{ status: "sold" }, "application/json"],
@@ -141,9 +142,9 @@ for (const method of ["PATCH", "DELETE"]) {
     ["the tag", (etag) => etag, true],
     ["one of several tags", (etag) => `"a" , ${etag},"b"`, true],
     ["*", () => "*", true],
+    ["a tag with a comma, and empty elements", (etag) => `, "a,b" ,, ${etag} ,`, true],
+    ["another tag", () => '"other"', false],
     ["a weak tag", (etag) => `W/${etag}`, false],
-    ["the tag without quotes", (etag) => etag.replaceAll('"', ""), false],
-    ["nothing", () => "", false],
   ])(`${method} with If-Match of %s is carried out: %3$s`, async (_, value, matches) => {
     await using shop = await Shop.open();
     const created = await shop.call("POST /v1/pets", { json: REX });
@@ -159,6 +160,96 @@ for (const method of ["PATCH", "DELETE"]) {
     assertEquals(await shop.ids("?status=available"), matches ? [] : [1]);
   });
 }
+
+for (const method of ["PATCH", "DELETE"]) {
+  Deno.test.each([
+    "3f42",
+    '"3f42',
+    '3f42"',
+    '"a" "b"',
+    '"a""b"',
+    '"a" x',
+    'w/"a"',
+    '*, "a"',
+    "'a'",
+    ",",
+    "",
+  ])(`${method} refuses If-Match and If-None-Match of %j, also where there is no animal`, async (value) => {
+    await using shop = await Shop.open();
+    const { apiKey } = await shop.createAccount();
+    await shop.fetch("POST /v1/pets", { key: apiKey, json: REX });
+    await shop.add("available");
+    const before = await (await shop.call("GET /v1/pets")).text();
+
+    for (const name of ["If-Match", "If-None-Match"]) {
+      for (const id of [1, 2, 9]) {
+        const response = await shop.call(`${method} /v1/pets/${id}`, {
+          ...(method === "PATCH" && { json: { status: "sold" } }),
+          headers: { [name]: value },
+        });
+        assertLimitHeaders(response);
+        await assertError(response, 400, "invalid_request", RegExp(`^${name} must be \\* or entity tags`));
+      }
+    }
+
+    assertEquals(await (await shop.call("GET /v1/pets")).text(), before);
+  });
+
+  Deno.test.each<[string, string, (etag: string) => string, RegExp]>([
+    ["If-Match", "another tag", () => '"other"', /^If-Match does not have the current ETag\b(?!.*weak)/],
+    ["If-Match", "its tag made weak", (etag) => `"a", W/${etag}`, /^If-Match .*weak tag \(W\/\)/],
+    ["If-None-Match", "its tag", (etag) => etag, /^If-None-Match has the current ETag/],
+    ["If-None-Match", "its tag made weak", (etag) => `W/${etag}`, /^If-None-Match has the current ETag/],
+    ["If-None-Match", "*", () => "*", /^If-None-Match has the current ETag, or is \*/],
+  ])(
+    `${method} says that %s failed, and what the tag is now, when it is given %s`,
+    async (name, _, value, says) => {
+      await using shop = await Shop.open();
+      const created = await shop.call("POST /v1/pets", { json: REX });
+      const etag = created.headers.get("etag") ?? "";
+
+      const response = await shop.call(`${method} /v1/pets/1`, {
+        ...(method === "PATCH" && { json: { status: "sold" } }),
+        headers: { [name]: value(etag) },
+      });
+
+      assertEquals(response.headers.get("etag"), etag);
+      assertLimitHeaders(response);
+      await assertError(response, 412, "precondition_failed", says);
+      assertEquals(await shop.ids("?status=available"), [1]);
+    },
+  );
+}
+
+Deno.test("service looks at If-Match before If-None-Match", async () => {
+  await using shop = await Shop.open();
+  await shop.add("available");
+
+  const response = await shop.patch(1, {}, { "if-match": '"other"', "if-none-match": "*" });
+
+  await assertError(response, 412, "precondition_failed", /^If-Match /);
+});
+
+Deno.test.each([" ", "\u00a0\u3000", "R\u0000e\nx\u009b", "\u202eRex"])(
+  "service lists, changes and removes an animal that is named %j, which requests may not name one",
+  async (name) => {
+    await using shop = await Shop.open();
+    await shop.add("available");
+    await storeName(shop.kv, 1, name);
+    const match = { "if-match": (await shop.call("GET /v1/pets/1")).headers.get("etag") ?? "" };
+
+    const listed = await shop.call("GET /v1/pets?status=available");
+    const sold = await shop.patch(1, { status: "sold" }, match);
+    const kept = await shop.patch(1, {});
+    const removed = await shop.call("DELETE /v1/pets/1");
+
+    assertEquals([listed, sold, kept, removed].map(({ status }) => status), [200, 200, 200, 204]);
+    for (const [response, status] of [[listed, "available"], [sold, "sold"], [kept, "sold"]] as const) {
+      assertEquals<unknown>(await petsIn(response), [{ id: 1, ...REX, name, status }]);
+    }
+    await assertConsistent(shop.kv);
+  },
+);
 
 Deno.test("service gives the same tag to the same content, and no other", async () => {
   await using shop = await Shop.open();

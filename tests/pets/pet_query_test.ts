@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { ApiError } from "../../src/http/error.ts";
-import { parsePetQuery, queryAfter } from "../../src/pets/pet_query.ts";
+import { parsePetQuery, toQueryString } from "../../src/pets/pet_query.ts";
 
 const LIMIT = "The query parameter limit must be an integer from 1 to 100.";
 const STATUS = "The query parameter status must be one of available, pending, sold.";
@@ -48,14 +48,15 @@ Deno.test.each([
   assertEquals<unknown>(parsePetQuery(query), { limit: 20, status: undefined, after: 0, ...difference });
 });
 
-Deno.test.each([1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER])(
-  "parsePetQuery() undoes queryAfter() the animal %i",
+Deno.test.each([0, 1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER])(
+  "parsePetQuery() undoes toQueryString() of a page after the animal %i",
   (id) => {
     for (const status of [undefined, "sold"] as const) {
-      const query = queryAfter({ limit: 7, status }, id);
+      const petQuery = { limit: 7, status, after: id };
+      const query = toQueryString(petQuery);
 
       assertMatch(query, /^\?[\w=&-]+$/);
-      assertEquals(parsePetQuery(query), { limit: 7, status, after: id });
+      assertEquals(parsePetQuery(query), petQuery);
     }
   },
 );

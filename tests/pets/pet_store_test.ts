@@ -130,7 +130,13 @@ Deno.test("listOwned() gives every animal, also beyond what is read at a time", 
   assertEquals(listed, upTo(1_000).map((id) => ({ pet: { id, ...named(id) }, ownerId: `${id}` })));
 });
 
-Deno.test.each(["[]", "{", '{"id":1,"name":"","categoryId":1,"status":"sold"}'])(
+Deno.test.each([
+  "[]",
+  "{",
+  '{"id":1,"name":null,"categoryId":1,"status":"sold"}',
+  '{"id":1,"name":"Rex","categoryId":"1","status":"sold"}',
+  '{"id":1,"name":"Rex","categoryId":1,"status":"lost"}',
+])(
   "change() makes nothing of a row that holds no animal: %s",
   async (json) => {
     using kv = await Deno.openKv(":memory:");

@@ -5,6 +5,8 @@ import { parseNewPet, parsePetPatch } from "../../src/pets/pet.ts";
 
 const REX = { name: "Rex", categoryId: 7 };
 const NAME = "name must have 1 to 255 characters.";
+const CHARACTERS =
+  "name must have a character other than white space, and no control characters (Unicode Cc).";
 const CATEGORY = "categoryId must be an integer from -9223372036854775808 to 9223372036854775807.";
 const STATUS = "status must be one of available, pending, sold.";
 
@@ -12,6 +14,8 @@ Deno.test.each<[string, JsonObject, string]>([
   ["an empty name", { name: "" }, NAME],
   ["a name of 256 characters", { name: "🐶".repeat(256) }, NAME],
   ["categoryId 2^63", { categoryId: 2n ** 63n }, CATEGORY],
+  ["a name of white space alone", { name: " \u3000" }, CHARACTERS],
+  ["a name with a control character", { name: "R\u0000ex" }, CHARACTERS],
   ["an unknown status", { status: "lost" }, STATUS],
   ["a status in another case", { status: "Sold" }, STATUS],
   ["a status of Object.prototype", { status: "constructor" }, STATUS],
@@ -34,7 +38,7 @@ Deno.test.each<[string, JsonObject, string]>([
 });
 
 Deno.test.each<[string, JsonObject]>([
-  ["control characters and quotes", { name: '\u0000"\\\t' }],
+  ["a name with white space, quotes and bidirectional controls", { name: " \u202e\"\\'" }],
   ["255 characters", { name: "🐶".repeat(255) }],
   ["the greatest int64", { categoryId: 2n ** 63n - 1n }],
   ["the least int64", { categoryId: -(2n ** 63n) }],

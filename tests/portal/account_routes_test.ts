@@ -77,28 +77,48 @@ function dayLeft({ headers }: Response): string | undefined {
   return /"day";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
 }
 
-Deno.test("rotateKey() gives a new key, and ends the one before at once or after a grace", async () => {
+for (
+  const [what, seconds, request] of [
+    ["a minute, where there is no body", 60, {}],
+    ["a minute, where the body is empty", 60, { headers: { ...JSON_TYPE, "content-length": "0" } }],
+    ["a minute, where graceSeconds is left out", 60, { json: {} }],
+    ["graceSeconds", 3, { json: { graceSeconds: 3 } }],
+  ] as const
+) {
+  Deno.test(`rotateKey() gives a new key, and ends the one before after ${what}`, async () => {
+    await using service = await Harness.open();
+    const { apiKey: key } = await service.createAccount();
+
+    const response = await service.fetch("POST /v1/account/key", { key, ...request });
+
+    assertEquals([response.status, response.headers.get("cache-control")], [201, "no-store"]);
+    const { apiKey, previousKeyExpiresAt } = await response.json();
+    assertMatch(apiKey, /^as_test_\w{38}$/);
+    assertEquals(previousKeyExpiresAt, new Date(NOON + seconds * 1_000).toISOString());
+    service.now += seconds * 1_000 - 1;
+    assertEquals(await statusesOf(service, [key, apiKey]), [200, 200]);
+    service.now += 1;
+    assertEquals(await statusesOf(service, [key, apiKey]), [401, 200]);
+  });
+}
+
+Deno.test("rotateKey() ends every key before at once where graceSeconds is 0, as one that leaked wants it", async () => {
   await using service = await Harness.open();
   const { apiKey: first } = await service.createAccount();
-  const rotate = async (key: string, request: RequestInit) => {
-    const response = await service.fetch("POST /v1/account/key", { key, ...request });
-    assertEquals([response.status, response.headers.get("cache-control")], [201, "no-store"]);
-    return await response.json();
-  };
+  const rotate = async (key: string, json: object) =>
+    await (await service.fetch("POST /v1/account/key", { key, json })).json();
 
   const second = await rotate(first, {});
-  const empty = await rotate(second.apiKey, { headers: { ...JSON_TYPE, "content-length": "0" } });
-  const third = await rotate(empty.apiKey, { body: '{"graceSeconds":60}', headers: JSON_TYPE });
+  const third = await rotate(second.apiKey, { graceSeconds: 0 });
 
-  assertMatch(third.apiKey, /^as_test_\w{38}$/);
-  const expiry = "2027-01-15T12:01:00.000Z";
-  assertEquals([second.previousKeyExpiresAt, third.previousKeyExpiresAt], [null, expiry]);
-  const keys = [first, empty.apiKey, third.apiKey];
-  const statuses = () => Promise.all(keys.map(async (key) => (await call(service, key)).status));
-  assertEquals(await statuses(), [401, 200, 200]);
-  service.now += 60_000;
-  assertEquals(await statuses(), [401, 401, 200]);
+  assertEquals(third.previousKeyExpiresAt, null);
+  assertEquals(await statusesOf(service, [first, second.apiKey, third.apiKey]), [401, 401, 200]);
 });
+
+/** What requests with these keys are answered with. */
+function statusesOf(service: Harness, keys: readonly string[]): Promise<number[]> {
+  return Promise.all(keys.map(async (key) => (await call(service, key)).status));
+}
 
 Deno.test("rotateKey() replaces the key that asks, so that who lost an answer may ask again", async () => {
   await using service = await Harness.open();
@@ -114,19 +134,18 @@ Deno.test("rotateKey() replaces the key that asks, so that who lost an answer ma
 
   assertEquals(previousKeyExpiresAt, "2027-01-15T12:01:30.000Z");
   const keys = [key, lost, got];
-  const statuses = () => Promise.all(keys.map(async (key) => (await call(service, key)).status));
-  assertEquals(await statuses(), [200, 401, 200]);
+  assertEquals(await statusesOf(service, keys), [200, 401, 200]);
   await rotate(0);
-  assertEquals(await statuses(), [401, 401, 401]);
+  assertEquals(await statusesOf(service, keys), [401, 401, 401]);
 });
 
-Deno.test("rotateKey() gives one new key to those who ask at once with one key", async () => {
+Deno.test("rotateKey() gives one new key to those who ask at once with one key, for which there is no grace", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { apiKey: key } = await service.createAccount();
 
   const asked = [service, other, service, other].map((process) =>
-    process.fetch("POST /v1/account/key", { key })
+    process.fetch("POST /v1/account/key", { key, json: { graceSeconds: 0 } })
   );
   const responses = await Promise.all(asked);
 

@@ -138,6 +138,15 @@ Deno.test("getPage() has every operation, every error and every plan", async () 
   assertMatch(html, /<time datetime="2030-12-05">5 December 2030<\/time>/);
 });
 
+Deno.test("getPage() names in its reference what the OpenAPI document leaves out", async () => {
+  const { html } = await getPage();
+  const reference = /<section id="reference">.*?<\/section>/s.exec(html)?.[0] ?? "";
+
+  for (const path of ["/health", "/ready", "/docs/deprecations"]) {
+    assertStringIncludes(reference, `GET ${path}`);
+  }
+});
+
 Deno.test("getPage() has no two elements of one id, no link to nowhere and nothing from elsewhere", async () => {
   const { html } = await getPage();
   const page = html.replace(/<script>.*<\/script>/s, "");

@@ -1,4 +1,5 @@
 import type { Limits } from "../../src/accounts/plans.ts";
+import { MAX_ROTATIONS } from "../../src/accounts/rotations.ts";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import { MAX_REPLIES } from "../../src/idempotency/reply_store.ts";
@@ -64,6 +65,13 @@ const WAYS = {
       return await send({ headers: { "idempotency-key": "2" } });
     },
   },
+  account_suspended: {
+    act: async ({ service, apiKey, send }) => {
+      const account = await service.fetch("GET /v1/account", { key: apiKey });
+      await service.accounts.suspend((await account.json()).id, service.now);
+      return await send();
+    },
+  },
   sign_up_closed: { options: () => ({ signUpIsOpen: false }), act: ({ send }) => send() },
   sign_up_limit: {
     act: async ({ send }) => {
@@ -88,6 +96,12 @@ const WAYS = {
     act: ({ service, send }) => {
       service.now = SUNSET;
       return send();
+    },
+  },
+  rotation_limit: {
+    act: async ({ send }) => {
+      for (let count = 0; count < MAX_ROTATIONS; count++) await send();
+      return await send();
     },
   },
   queue_full: {

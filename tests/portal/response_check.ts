@@ -4,6 +4,7 @@ import { openApiDocument } from "../../src/portal/openapi/document.ts";
 
 /** An OpenAPI document, as far as it is looked at here. */
 export interface Document {
+  readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: {
     readonly responses: Readonly<Record<string, ResponseObject>>;
@@ -13,7 +14,6 @@ export interface Document {
 
 /** A path of the document with its operations. */
 export interface PathItem {
-  readonly servers?: readonly object[];
   readonly get?: OperationObject;
   readonly post?: OperationObject;
   readonly patch?: OperationObject;
@@ -41,13 +41,16 @@ interface HeaderObject {
 
 /** The document, as a client reads it. */
 export const DOCUMENT: Document = JSON.parse(JSON.stringify(openApiDocument("")));
-/** Paths that are no part of the API: what is for people, for browsers, for robots and for the operator. */
+/** Paths that are no part of the API: what is for people, browsers, robots, load balancers and the operator. */
 export const BESIDE_THE_API: readonly string[] = [
   "/",
   "/favicon.ico",
   "/favicon.svg",
   "/robots.txt",
   "/.well-known/security.txt",
+  "/docs/deprecations",
+  "/health",
+  "/ready",
   "/operator",
   "/metrics",
 ];
@@ -73,8 +76,7 @@ export interface Described {
 export const DESCRIBED: readonly Described[] = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
   METHODS.flatMap((method) => {
     const operation = item[method];
-    const prefix = item.servers ? "" : "/v1";
-    return operation ? [{ method: method.toUpperCase(), path: prefix + path, operation }] : [];
+    return operation ? [{ method: method.toUpperCase(), path: `/v1${path}`, operation }] : [];
   })
 ).sort((one, other) => one.path.split("{").length - other.path.split("{").length);
 

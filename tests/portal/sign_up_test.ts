@@ -128,6 +128,8 @@ for (
     ["a name that moves a terminal's cursor", { json: { name: "a\u001b[2Jb" } }, "invalid_request"],
     ["a name of two lines", { json: { name: "a\nb" } }, "invalid_request"],
     ["a name with a C1 control character", { json: { name: "a\u009b2Jb" } }, "invalid_request"],
+    ["a name that turns the text after it around", { json: { name: "a\u202eb" } }, "invalid_request"],
+    ["a name of white space alone", { json: { name: "\u00a0 " } }, "invalid_request"],
     ["an Idempotency-Key", { json: { name: "a" }, headers: { "idempotency-key": "1" } }, "invalid_request"],
     ["no JSON", { body: "{", headers: { "content-type": "application/json" } }, "invalid_json"],
   ] as const

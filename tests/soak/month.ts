@@ -28,6 +28,7 @@ export async function month(
   for (let day = 0; day < WARM_UP_DAYS + 7 * weeks; day++) {
     // Every day a process begins which is killed in the end: nobody clears up after it.
     const service = new Harness(kv);
+    service.expectsErrors = true; // They are counted.
     for (let session = 0; session < sessions; session++) {
       service.now = NOON + (day + session / sessions) * DAY;
       const used = regulars.map((regular) => regular.useService(service));

@@ -51,9 +51,11 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
     tag: "Account",
     summary: "Replace the API key",
     description:
-      "What has been used stays counted. Ask for a grace, so that a lost answer does not lock you out: then ask " +
-      "again with the key that you have. It gets the grace, and the key that an earlier request gave ends at " +
-      "once, whether it arrived or not. An Idempotency-Key is refused: keys are not kept.",
+      "What has been used stays counted. The key that you send stays valid for `graceSeconds`, a minute unless you " +
+      "send another number, so that a lost answer does not lock you out: ask again with the same key. It gets the " +
+      "grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. A key that " +
+      "has leaked wants `graceSeconds` 0: it ends at once, and so does every key before it. At most 10 rotations " +
+      "of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys are not kept.",
     isExtension: true,
     access: "key",
     body: "KeyRotation",
@@ -64,6 +66,7 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
       schema: "RotatedKey",
       headers: ["Cache-Control"],
     }],
+    errors: ["rotation_limit"],
   },
   {
     id: "getUsage",
@@ -96,35 +99,5 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
       { status: 200, description: "This document", schema: "Document", headers: ["ETag", "Cache-Control"] },
       NOT_MODIFIED,
     ],
-  },
-  {
-    id: "getHealth",
-    method: "GET",
-    path: "/health",
-    tag: "Service",
-    summary: "Tell whether it is alive",
-    isExtension: true,
-    access: "public",
-    successes: [{ status: 200, description: "It is", schema: "ServiceStatus" }],
-  },
-  {
-    id: "getReadiness",
-    method: "GET",
-    path: "/ready",
-    tag: "Service",
-    summary: "Tell whether it can serve",
-    isExtension: true,
-    access: "public",
-    successes: [{ status: 200, description: "Its store works", schema: "ServiceStatus" }],
-  },
-  {
-    id: "getDeprecations",
-    method: "GET",
-    path: "/docs/deprecations",
-    tag: "Service",
-    summary: "Get what is deprecated, in words",
-    isExtension: true,
-    access: "public",
-    successes: [{ status: 200, description: "Text", text: "text/plain" }],
   },
 ];

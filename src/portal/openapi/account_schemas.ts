@@ -1,5 +1,6 @@
+import { ACCOUNT_NAME } from "../../accounts/account.ts";
 import { PLANS } from "../../accounts/plans.ts";
-import { COUNT, object, type Schema, TIME } from "./schema.ts";
+import { COUNT, nameToSend, object, type Schema, TIME } from "./schema.ts";
 
 const NULLABLE_TIME = { type: ["string", "null"], format: "date-time" };
 const USAGE_WINDOW = { $ref: "#/components/schemas/UsageWindow" };
@@ -16,9 +17,7 @@ export const ACCOUNT_SCHEMAS: Readonly<Record<string, Schema>> = {
   NewAccount: {
     type: "object",
     required: ["name"],
-    properties: {
-      name: { type: "string", minLength: 1, maxLength: 100, description: "Without control characters" },
-    },
+    properties: { name: nameToSend("The account's name", ACCOUNT_NAME) },
     examples: [{ name: "me" }],
   },
   Plan: { type: "string", enum: PLANS },
@@ -69,8 +68,9 @@ export const ACCOUNT_SCHEMAS: Readonly<Record<string, Schema>> = {
         type: "integer",
         minimum: 0,
         maximum: 604_800,
+        default: 60,
         description:
-          "How long the key of the request stays valid; 0 where it is left out. Without fraction or exponent.",
+          "How long the key of the request stays valid; 0 for a key that has leaked. Without fraction or exponent.",
       },
     },
     examples: [{ graceSeconds: 3_600 }],

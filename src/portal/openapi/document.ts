@@ -11,7 +11,14 @@ export const OPERATIONS: readonly Operation[] = [...PET_OPERATIONS, ...ACCOUNT_O
 const BASE_PATH = "/v1";
 const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
 const BY_ACCESS: Readonly<Record<Operation["access"], readonly ErrorCode[]>> = {
-  key: ["missing_api_key", "invalid_api_key", "rate_limit_minute", "rate_limit_day", "key_banned"],
+  key: [
+    "missing_api_key",
+    "invalid_api_key",
+    "account_suspended",
+    "rate_limit_minute",
+    "rate_limit_day",
+    "key_banned",
+  ],
   address: ["rate_limit_minute"],
   public: [],
 };
@@ -42,7 +49,7 @@ export function openApiDocument(base: string): object {
     servers: [{ url: base + BASE_PATH }],
     security: [{ apiKey: [] }],
     tags: TAGS,
-    paths: paths(base),
+    paths: paths(),
     components: {
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "The API key of an account" },
@@ -65,20 +72,20 @@ const TAGS: readonly { name: Operation["tag"]; description: string }[] = [
 
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
-that either limit or a ban refuses do not. Every response below \`/v1\` tells the limits in its headers. A key
-that is refused more often within a minute than its minute allows is banned for five minutes, and twice as
-long for each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods
-that do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
+that either limit or a ban refuses do not. Every response tells the limits in its headers. A key that is
+refused more often within a minute than its minute allows is banned for five minutes, and twice as long for
+each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
+not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
 
-/** Those below the server's URL are written without its path. */
-function paths(base: string): object {
-  const byPath = Map.groupBy(OPERATIONS, ({ path }) => path);
-  return Object.fromEntries([...byPath].map(([path, operations]) => [path.replace(BASE_PATH, ""), {
-    servers: operations.every(isBelowBase) ? undefined : [{ url: base || "/" }],
-    ...Object.fromEntries(
+/** Paths begin where the server's URL ends. */
+function paths(): object {
+  const byPath = Map.groupBy(OPERATIONS, ({ path }) => path.replace(BASE_PATH, ""));
+  return Object.fromEntries([...byPath].map(([path, operations]) => [
+    path,
+    Object.fromEntries(
       operations.map((operation) => [operation.method.toLowerCase(), operationObject(operation)]),
     ),
-  }]));
+  ]));
 }
 
 /** JSON leaves out what is undefined. */
@@ -93,13 +100,8 @@ function operationObject(operation: Operation): object {
     security: operation.access === "key" ? undefined : [],
     parameters,
     requestBody: body && requestBody(body, operation),
-    responses: responses(operation.successes, errorResponsesOf(operation), isBelowBase(operation)),
+    responses: responses(operation.successes, errorResponsesOf(operation)),
   };
-}
-
-/** Whether its path is below the server's, where responses tell of limits. */
-function isBelowBase({ path }: Operation): boolean {
-  return path.startsWith(BASE_PATH);
 }
 
 /** Every error that an operation may answer with. */
@@ -110,7 +112,7 @@ export function errorsOf({ access, body, errors = [] }: Operation): readonly Err
 /** The responses that they come in: those of one status share one. */
 export function errorResponsesOf(operation: Operation): ErrorResponse[] {
   const byStatus = Map.groupBy(errorsOf(operation), (code) => STATUS[code]);
-  return [...byStatus].map(([status, codes]) => ({ status, codes, isLimited: isBelowBase(operation) }));
+  return [...byStatus].map(([status, codes]) => ({ status, codes }));
 }
 
 function requestBody(schema: string, { bodyType: otherType, bodyIsOptional }: Operation): object {

@@ -22,13 +22,15 @@ const IF_MATCH: Parameter = {
   name: "If-Match",
   in: "header",
   description:
-    "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen.",
+    "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
+    "more tags, in their double quotes, or `*`. POST and PATCH answer with the animal's ETag; `PATCH {}` changes " +
+    "nothing and answers with it; so does `GET /v1/pets/{petId}`. The ETag of a list is another.",
   schema: { type: "string" },
 };
 const IF_OTHER: Parameter = {
   name: "If-None-Match",
   in: "header",
-  description: "Changes the animal only if this is not its ETag.",
+  description: "Changes the animal only if this is not its ETag: one or more tags, in their double quotes.",
   schema: { type: "string" },
 };
 const REPLAYABLE: readonly string[] = ["Idempotency-Replayed"];

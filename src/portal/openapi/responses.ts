@@ -42,9 +42,8 @@ function optional(
   return { description, schema, example };
 }
 
-const ALWAYS: readonly string[] = ["X-Request-Id"];
-const LIMITED: readonly string[] = [
-  ...ALWAYS,
+const ALWAYS: readonly string[] = [
+  "X-Request-Id",
   "X-RateLimit-Limit",
   "X-RateLimit-Remaining",
   "X-RateLimit-Reset",
@@ -59,6 +58,7 @@ const OF_STATUS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
   [404, DEPRECATED],
   [410, DEPRECATED],
+  [412, ["ETag"]],
   [429, ["Retry-After"]],
   [503, ["Retry-After"]],
 ]);
@@ -69,19 +69,16 @@ export interface Success {
   readonly description: string;
   /** Name of the schema of its JSON body. */
   readonly schema?: string;
-  /** Type of a body that is text. */
-  readonly text?: string;
   readonly headers?: readonly string[];
 }
 
-/** The responses of an operation by status. Those below the base path tell of limits. */
+/** The responses of an operation by status. */
 export function responses(
   successes: readonly Success[],
   errors: readonly ErrorResponse[],
-  isLimited: boolean,
 ): Readonly<Record<string, object>> {
   return Object.fromEntries([
-    ...successes.map((success) => [success.status, successResponse(success, isLimited)]),
+    ...successes.map((success) => [success.status, successResponse(success)]),
     ...errors.map((error) => [error.status, { $ref: `#/components/responses/${errorName(error)}` }]),
   ]);
 }
@@ -90,22 +87,21 @@ export function responses(
 export interface ErrorResponse {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
-  readonly isLimited: boolean;
 }
 
 /** The name that an error response is referred to by. */
-export function errorName({ codes, isLimited }: ErrorResponse): string {
-  return [...codes, ...(isLimited ? [] : ["beside"])].join(".");
+export function errorName({ codes }: ErrorResponse): string {
+  return codes.join(".");
 }
 
 /** An error response as the document holds it. */
-export function errorResponse({ status, codes, isLimited }: ErrorResponse): object {
+export function errorResponse({ status, codes }: ErrorResponse): object {
   const examples = codes.map((code) => [code, { value: { code, message: ERROR_HELP[code].means, status } }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_HELP[code].means} ${ERROR_HELP[code].todo}`).join(
       "\n\n",
     ),
-    headers: headers(isLimited, OF_STATUS.get(status)),
+    headers: headers(OF_STATUS.get(status)),
     content: {
       "application/json": {
         schema: { $ref: "#/components/schemas/Error" },
@@ -115,16 +111,12 @@ export function errorResponse({ status, codes, isLimited }: ErrorResponse): obje
   };
 }
 
-function successResponse(
-  { description, schema, text, headers: special = [] }: Success,
-  isLimited: boolean,
-): object {
-  const json = schema && { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
-  const content = json || (text && { [text]: { schema: TEXT } });
-  return { description, headers: headers(isLimited, special), content };
+function successResponse({ description, schema, headers: special }: Success): object {
+  const content = schema && { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
+  return { description, headers: headers(special), content };
 }
 
-function headers(isLimited: boolean, special: readonly string[] = []): object {
-  const names = [...(isLimited ? LIMITED : ALWAYS), ...special];
+function headers(special: readonly string[] = []): object {
+  const names = [...ALWAYS, ...special];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

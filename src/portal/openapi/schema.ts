@@ -1,3 +1,5 @@
+import type { NameRule } from "../../http/name.ts";
+
 /** The part of JSON Schema (draft 2020-12) that the document is written in. */
 export interface Schema {
   readonly $ref?: string;
@@ -28,6 +30,18 @@ export const COUNT: Schema = { ...INT64, minimum: 0 };
 
 /** A time (RFC 3339). */
 export const TIME: Schema = { type: "string", format: "date-time" };
+
+/** The name of something, where one is sent. */
+export function nameToSend(what: string, { maxLength, pattern, forbidden }: NameRule): Schema {
+  return {
+    type: "string",
+    minLength: 1,
+    maxLength,
+    pattern: pattern.source,
+    description: `${what}, kept as sent: not white space alone, and without ${forbidden}. Characters are ` +
+      "Unicode code points; half a surrogate pair is none.",
+  };
+}
 
 /** An object with these members, all of them and no others. */
 export function object(properties: Readonly<Record<string, Schema>>): Schema {

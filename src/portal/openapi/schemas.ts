@@ -1,7 +1,7 @@
 import { ERROR_CODES } from "../../http/error.ts";
-import { PET_STATUSES } from "../../pets/pet.ts";
+import { PET_NAME, PET_STATUSES } from "../../pets/pet.ts";
 import { ACCOUNT_SCHEMAS } from "./account_schemas.ts";
-import { INT64, object, type Schema, TIME } from "./schema.ts";
+import { INT64, nameToSend, object, type Schema, TIME } from "./schema.ts";
 
 const REX = { id: 1, name: "Rex", categoryId: 1, status: "available" };
 
@@ -13,15 +13,11 @@ const categoryId = {
     "at the source: `JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
 };
 const petFields = {
-  name: {
-    type: "string",
-    minLength: 1,
-    maxLength: 255,
-    description: "The animal's name, kept as sent. Characters are Unicode code points.",
-  },
+  name: { type: "string", minLength: 1, maxLength: PET_NAME.maxLength, description: "The animal's name" },
   categoryId,
   status: { $ref: "#/components/schemas/PetStatus" },
 };
+const petFieldsToSend = { ...petFields, name: nameToSend("The animal's name", PET_NAME) };
 
 /** The schemas of the document. Requests may have members that they do not name; responses have not. */
 export const SCHEMAS: Readonly<Record<string, Schema>> = {
@@ -31,14 +27,14 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     required: ["name", "categoryId"],
     // No `default` in bodies: generators of clients take a member that has one for required.
     properties: {
-      ...petFields,
+      ...petFieldsToSend,
       status: { ...petFields.status, description: "Availability status; available where it is left out" },
     },
     examples: [{ name: "Rex", categoryId: 1 }],
   },
   PetPatch: {
     type: "object",
-    properties: petFields,
+    properties: petFieldsToSend,
     description: "A JSON Merge Patch (RFC 7396). No member can be removed, so none may be null.",
     examples: [{ status: "sold" }],
   },
@@ -84,13 +80,6 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   },
   ...ACCOUNT_SCHEMAS,
   Document: { type: "object", description: "An OpenAPI 3.1 document" },
-  ServiceStatus: {
-    ...object({
-      status: { type: "string", enum: ["alive", "ready"] },
-      version: { type: "string", description: "Version of the service" },
-    }),
-    examples: [{ status: "ready", version: "1.0.0" }],
-  },
   Error: {
     ...object({
       code: { type: "string", enum: ERROR_CODES, description: "Machine-readable error code" },

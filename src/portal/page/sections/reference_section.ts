@@ -41,6 +41,10 @@ export function referenceSection(base: string): Html {
     <section id="reference">
       <h2>Reference</h2>
       <p>The same for programs: <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document.</p>
+      <p>
+        Not part of the interface, and without a key: <code>GET /health</code> and <code>GET /ready</code>, as
+        <a href="#health">Health</a> says, and <code>GET /docs/deprecations</code>, what is deprecated, in words.
+      </p>
       ${OPERATIONS.map((operation) => reference(operation, base))}
     </section>
   `;
