@@ -6,7 +6,7 @@ import { Harness, NOON } from "./harness.ts";
 import { VirtualTime } from "./virtual_time.ts";
 
 function logTo(errors: ErrorRecord[]): Log {
-  return { error: (record) => errors.push(record), flushed: () => Promise.resolve() };
+  return { error: (record) => errors.push(record), command() {}, flushed: () => Promise.resolve() };
 }
 
 Deno.test("sweepAll() takes as many steps as there is more, within bounds, and goes on after a failure", async () => {

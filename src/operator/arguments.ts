@@ -35,6 +35,8 @@ export interface Arguments {
 /** The commands of a group by name, each with what it makes of its arguments. */
 export interface Group {
   readonly help: string;
+  /** The form of an id, or a number, which may be logged: what else operators type may be a name or a key. */
+  readonly loggable: RegExp;
   /** Throw UsageError where they are not understood. */
   readonly commands: Readonly<Record<string, (args: Arguments, terminal: Terminal) => Command>>;
 }

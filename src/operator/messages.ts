@@ -15,6 +15,7 @@ const REMOVED_AT_ONCE = 500;
 /** What operators do with messages. */
 export const MESSAGES: Group = {
   help: HELP,
+  loggable: /^\d{1,16}$/,
   commands: {
     take(args, terminal) {
       const [text = ""] = expect(args, ["a number N"]);

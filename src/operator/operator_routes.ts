@@ -4,7 +4,7 @@ import { ApiError } from "../http/error.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
-import { carryOut } from "./operator.ts";
+import { carryOut, describeCommand } from "./operator.ts";
 import type { Stores, Terminal } from "./terminal.ts";
 
 /** What operators' requests are carried out with. */
@@ -78,7 +78,15 @@ export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptio
       isStopping,
       isRemote: true,
     };
-    const ended = carryOut(args, terminal, async (command) => (await command(stores), 0));
+    const carriedOut = async () => {
+      let exit = 1;
+      try {
+        return exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
+      } finally {
+        log.command({ time: new Date(now).toISOString(), command: describeCommand(args), exit });
+      }
+    };
+    const ended = carriedOut();
     ended.then(async (exit) => {
       await write({ exit });
       await writer.close();

@@ -2,13 +2,14 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
-import { createLog } from "../../src/http/log.ts";
-import { Harness, type HarnessRequest } from "../harness.ts";
+import { createLog, type Log } from "../../src/http/log.ts";
+import { Harness, type HarnessRequest, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { Operator } from "./operator.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
 const ADD = { key: TOKEN, json: { args: ["accounts", "create", "tests"] } };
 
 /** What becomes of a request with this body, which `send` sends on. */
@@ -164,6 +165,88 @@ Deno.test("service has no /operator without a token, and answers it without CORS
   await log.flushed();
   assertMatch(written, /"route":"\/operator","status":200/);
   assertEquals(written.includes("abcdef~"), false);
+});
+
+Deno.test("POST /operator logs each command with its exit code, and no name, key or text of it", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { account: { id }, apiKey } = await service.createAccount();
+  const cases: [command: string, input: string, logged: string, exit: number][] = [
+    ["accounts create Bob", "", "accounts create", 0],
+    ["accounts create Bob --plan pro", "", "accounts create", 0],
+    ["--plan=pro accounts create 12345", "", "accounts create", 0],
+    ["accounts create -", "Bob\nEve", "accounts create", 0],
+    [`accounts rotate ${id} --grace 24h`, "", `accounts rotate ${id}`, 0],
+    [`accounts plan ${id} business`, "", `accounts plan ${id}`, 0],
+    [`accounts close ${apiKey}`, "", "accounts close", 2],
+    ["accounts close Bob", "", "accounts close", 1],
+    [`accounts show ${id}x`, "", "accounts show", 1],
+    [`accounts frobnicate ${id}`, "", "", 2],
+    ["accounts", "", "", 2],
+    ["accounts --help", "", "", 0],
+    ["accounts list --secret", "", "", 2],
+    ["constructor toString", "", "", 2],
+    [`${apiKey} Bob`, "", "", 2],
+    ["", "", "", 2],
+    ["pets delete 77", "", "pets delete 77", 1],
+    ["pets set 77 --name Bob", "", "pets set 77", 1],
+    ["messages take 5", "", "messages take 5", 0],
+    ["messages remove -", "msg_Bob", "messages remove", 0],
+  ];
+
+  for (const [command, input] of cases) {
+    service.now += 1_000;
+    const json = { args: command.split(" ").filter((word) => word !== ""), input };
+    await (await service.fetch("POST /operator", { key: TOKEN, json })).text();
+  }
+
+  const expected = cases.map(([, , command, exit], index) => {
+    const time = new Date(NOON + 1_000 * (index + 1)).toISOString();
+    return { time, command, exit };
+  });
+  assertEquals(service.commands, expected);
+  assertEquals(service.errors, []);
+});
+
+Deno.test("POST /operator logs a command that fails or that nobody waits for, as one that could not be done", async () => {
+  const records: (readonly [what: string, outcome: string | number])[] = [];
+  const ended = Promise.withResolvers<void>();
+  const log: Log = {
+    error: ({ route, error }) => records.push([route, error]),
+    command: ({ command, exit }) => (records.push([command, exit]), ended.resolve()),
+    flushed: () => Promise.resolve(),
+  };
+  await using service = await Harness.open({ operatorToken: TOKEN, log });
+  const send = (args: string[], input = "") =>
+    service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
+
+  const { body } = await send(["accounts", "create", "-"], "Bob\n".repeat(600));
+  await body?.cancel();
+  await ended.promise;
+  service.kv.list = () => {
+    throw new TypeError("secret");
+  };
+  const failed = await send(["accounts", "list"]);
+  const text = await failed.text().catch(() => "broken off");
+
+  assertEquals(text, "broken off");
+  assertEquals(records, [["accounts create", 1], ["accounts list", 1], ["/operator", "TypeError"]]);
+});
+
+Deno.test("service takes either of two operator's tokens, and commands send the first", async () => {
+  await using operator = await Operator.start();
+  await using service = await Harness.open({ operatorTokens: [TOKEN, OLD_TOKEN] });
+  const run = (key: string) => service.fetch("POST /operator", { ...ADD, key });
+
+  for (const key of [TOKEN, OLD_TOKEN]) assertMatch(await (await run(key)).text(), /\{"exit":0\}\n$/);
+  for (const key of [`${TOKEN},${OLD_TOKEN}`, `${TOKEN}${OLD_TOKEN}`, ","]) {
+    await assertError(await run(key), 401, "invalid_operator_token");
+  }
+  await using remote = await Remote.of(operator);
+  operator.environment.set("OPERATOR_TOKEN", `${TOKEN},${OLD_TOKEN}`);
+  assertEquals([await operator.run("accounts list --json"), remote.requests.length], [0, 1]);
+  operator.environment.set("OPERATOR_TOKEN", `${OLD_TOKEN},${TOKEN}`);
+  assertEquals(await operator.run("accounts list"), 1);
+  assertEquals(operator.err, ["OPERATOR_TOKEN is not the token of this service."]);
 });
 
 Deno.test("service charges a wrong operator's token to the address, and refuses the 61st", async () => {

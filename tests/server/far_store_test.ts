@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { VERSION } from "../../src/version.ts";
 import { addAnimal, call, outcome } from "./client.ts";
 import { FarStore, untilReady } from "./far_store.ts";
 import { ServerProcess } from "./server_process.ts";
@@ -17,9 +18,11 @@ Deno.test("server waits for a KV Connect server, and says so in one line, when t
 
   assertEquals(outcome(answer), "201");
   assertEquals(code, 0);
+  const { host } = new URL(far.proxy.url);
   assertEquals(errorLines, [
-    `Waiting for the KV ${new URL(far.proxy.url).host} to answer.`,
+    `Waiting for the KV ${host} to answer.`,
     `Listening on http://localhost:${server.port}/`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data in the KV ${host}.`,
   ]);
 });
 
@@ -52,8 +55,9 @@ Deno.test("server says what is missing when nobody can get a key on Deno Deploy"
 
   for (const variables of [{}, { DENO_TIMELINE: "production" }]) {
     await using server = await far.serveOnDeploy(variables);
+    await server.wrote("stderr", /^Animal Store .+\n/m);
     const { errorLines } = await server.stop();
-    lines.push(errorLines.slice(1));
+    lines.push(errorLines.slice(2));
   }
 
   assertEquals(lines, [[], [

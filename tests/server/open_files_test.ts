@@ -30,7 +30,7 @@ Deno.test("server says so in one line and accepts connections again when it runs
   const { code, errorLines } = await server.stop();
 
   assertEquals(code, 0);
-  assertEquals(errorLines.slice(1).map((line) => JSON.parse(line).route), ["accept"]);
+  assertEquals(errorLines.slice(2).map((line) => JSON.parse(line).route), ["accept"]);
 });
 
 /** Opens connections for as long as the server accepts any. */

@@ -8,7 +8,7 @@ import { inOneDay } from "./temporary_store.ts";
 const LIMIT = 1_000;
 const CLIENTS = 8;
 
-Deno.test("server answers 503 in time when the store is silent, and exits 0 when it is stopped then", async () => {
+Deno.test("server answers 503 in time when the store is silent, and exits 1 when it is stopped then", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   await using server = await far.serve();
@@ -25,7 +25,7 @@ Deno.test("server answers 503 in time when the store is silent, and exits 0 when
 
   assertEquals(tally(answers), { "503 store_unavailable": 3 });
   assertEquals(answers.map(({ headers }) => headers.get("retry-after")), ["1", "5", "5"]);
-  assertEquals([answers[0]?.headers.get("connection"), code], ["close", 0]);
+  assertEquals([answers[0]?.headers.get("connection"), code], ["close", 1]);
   assertEquals(outcome(await call(server, "GET /health")), "200");
 });
 

@@ -4,12 +4,14 @@ import type { ServerProcess } from "./server_process.ts";
 import { ServedStore } from "./temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
 
 Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_LOG is json", async () => {
-  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json", OPERATOR_TOKEN: TOKEN } });
+  const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}` };
+  await using served = await ServedStore.start({ variables });
   const { server, account: { id, key } } = served;
 
-  for (const [who, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN]] as const) {
+  for (const [who, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN]] as const) {
     await call(server, "GET /v1/pets/77", { key: who, headers: { "x-request-id": trace } });
   }
   const { code, stdout, errorLines } = await server.stop();
@@ -20,6 +22,7 @@ Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_
   assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
     { id: "trace-1", ...common, status: 404, accountId: id },
     { id: "[secret]", ...common, status: 401, accountId: "" },
+    { id: "[secret]", ...common, status: 404, accountId: id },
     { id: "[secret]", ...common, status: 404, accountId: id },
   ]);
   for (const { time, ms } of records) {
