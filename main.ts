@@ -1,6 +1,6 @@
 import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
-import { ConfigError, readConfig, START_HELP } from "./src/config.ts";
-import { printFirstSteps } from "./src/first_steps.ts";
+import { ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
+import { describeStart, printFirstSteps } from "./src/first_steps.ts";
 import { clientAddress } from "./src/http/client_address.ts";
 import { InFlight } from "./src/http/in_flight.ts";
 import { createLog, errorRecord } from "./src/http/log.ts";
@@ -13,6 +13,10 @@ import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
 const STOP_TIMEOUT = 4_000;
+/** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
+const ECHO = 500;
+/** The exit code of what Ctrl-C ends. */
+const INTERRUPTED = 130;
 const PATIENCE = {
   ms: 30_000,
   onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
@@ -56,17 +60,20 @@ async function main(): Promise<void> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    secrets: [API_KEY_LIKE, ...(config.operatorToken ? [config.operatorToken] : [])],
+    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...kvToken()],
     clock,
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.
   if (config.kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
-  const store = await openStore(config.kvPath, {
+  const opening = openStore(config.kvPath, {
     clock,
     create: true,
+    makesFolder: config.kvPath === DEFAULT_KV_PATH,
     // Deno Deploy starts another instance.
     ...(config.onDeploy ? {} : { patience: PATIENCE }),
   });
+  const store = await Promise.race([opening, stopped]);
+  if (!store) Deno.exit(0);
   if (!config.onDeploy) await giveUpFiles();
   const inFlight = new InFlight();
   const service = createService({
@@ -86,9 +93,10 @@ async function main(): Promise<void> {
     sweeper.sweepIfDue();
     return service.fetch(request, info);
   });
-  print(`Listening on ${originOf(server.address)}/`);
-  // The store may not answer; that is no reason to end.
-  await printFirstSteps(store, config, originOf(server.address)).catch(() => {});
+  const origin = originOf(server.address);
+  print(`Listening on ${origin}/\n${describeStart(config)}`);
+  // The store may not answer; that is no reason to end, or to wait.
+  printFirstSteps(store, config, origin).catch(() => {});
 
   await stopped;
   await Promise.all([sweeper.stop(), inFlight.stop()]);
@@ -99,15 +107,28 @@ async function main(): Promise<void> {
   Deno.exit(0);
 }
 
-/** Resolves at the first SIGINT or SIGTERM, from when on the process exits before long in any case. */
+/** The token of a KV Connect server, if there is one; a shorter text would be found in words that are no secret. */
+function kvToken(): string[] {
+  const token = Deno.env.get("DENO_KV_ACCESS_TOKEN") ?? "";
+  return token.length < 8 ? [] : [token];
+}
+
+/**
+ * Resolves at the first SIGINT or SIGTERM, from when on the process exits before long in any case: with 1 if the stop
+ * takes too long, with 130 at a further Ctrl-C.
+ */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const stop = () => {
-    setTimeout(() => Deno.exit(0), STOP_TIMEOUT);
-    resolve();
+  let started: number | undefined;
+  const stop = (signal: Deno.Signal) => {
+    if (started === undefined) {
+      started = performance.now();
+      setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
+      resolve();
+    } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
   };
   const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
-  for (const signal of signals) Deno.addSignalListener(signal, stop);
+  for (const signal of signals) Deno.addSignalListener(signal, () => stop(signal));
   return promise;
 }
 

@@ -23,10 +23,10 @@ export async function main(
   try {
     return await carryOut(args, terminal, async (command) => {
       const config = readConfig(env);
-      const { serviceUrl, operatorToken } = config;
+      const { serviceUrl, operatorTokens: [token] } = config;
       if (serviceUrl === undefined) return await runHere(command, config, terminal);
-      if (operatorToken === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
-      return await carryOutRemotely(args, { url: serviceUrl, token: operatorToken }, terminal);
+      if (token === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
+      return await carryOutRemotely(args, { url: serviceUrl, token }, terminal);
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
@@ -60,7 +60,7 @@ async function runHere(
 if (import.meta.main) {
   const terminal = {
     clock: Date.now,
-    input: readLines,
+    input: () => Array.fromAsync(readLines()),
     out: printOutput,
     err: print,
     isStopping: () => false,

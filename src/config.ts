@@ -18,8 +18,8 @@ export interface Config {
   readonly signUpIsOpen: boolean;
   /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
   readonly securityContact: string | undefined;
-  /** What operators send with their commands; undefined where none may be sent. */
-  readonly operatorToken: string | undefined;
+  /** What operators may send with their commands, the newest first; empty where none may be sent. */
+  readonly operatorTokens: readonly string[];
   /** The service that commands are sent to; undefined where they are carried out on the KV. */
   readonly serviceUrl: string | undefined;
   /** Whether each request is logged. */
@@ -47,14 +47,17 @@ Serves until Ctrl-C. Environment variables, all optional:
   SIGN_UP                open or closed: whether POST /v1/accounts makes accounts (open in staging)
   MAX_STALENESS_MS       how old what is known of accounts and animals may be, for a far KV (0)
   SECURITY_CONTACT       for /.well-known/security.txt: a mailto:, https: or tel: URI (no file)
-  OPERATOR_TOKEN         for commands over HTTP: a secret of 32 characters or more (none are taken)
+  OPERATOR_TOKEN         for commands over HTTP: a secret of 32 characters or more (none are taken);
+                         NEW,OLD while it is being changed
   ACCESS_LOG             off, or json for a line a request on standard output (off)
   CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address; of a list, its last entry
   DENO_KV_ACCESS_TOKEN   the token of a KV Connect server`;
 
 const CONTACT = /^(?:mailto|https|tel):[\x21-\x7e]+$/;
 /** Of the characters of a bearer credential (RFC 6750 section 2.1). */
-const TOKEN = /^[\w.~+/=-]{32,}$/;
+const TOKENS = /^[\w.~+/=-]{32,}(?:,[\w.~+/=-]{32,})?$/;
+const TOKENS_EXPECTED =
+  "at least 32 letters, digits or any of -._~+/=, or two such tokens with a comma between them";
 const HEADER_NAME = /^[\w-]+$/;
 
 /** A setting or a circumstance that the service cannot start with; its message is for the operator. */
@@ -101,7 +104,7 @@ export function readConfig(get: (name: string) => string | undefined): Config {
     environment,
     signUpIsOpen: oneOf("SIGN_UP", signUp, ["open", "closed"]) === "open",
     securityContact: matching("SECURITY_CONTACT", CONTACT, "a mailto:, https: or tel: URI"),
-    operatorToken: matching("OPERATOR_TOKEN", TOKEN, "at least 32 letters, digits or any of -._~+/="),
+    operatorTokens: matching("OPERATOR_TOKEN", TOKENS, TOKENS_EXPECTED)?.split(",") ?? [],
     serviceUrl: readBaseUrl("SERVICE_URL", variable("SERVICE_URL")),
     accessLog: oneOf("ACCESS_LOG", variable("ACCESS_LOG") ?? "off", ["off", "json"]) === "json",
     clientAddressHeader: matching("CLIENT_ADDRESS_HEADER", HEADER_NAME, "the name of an HTTP header"),

@@ -1,32 +1,61 @@
-import { accountKey } from "./accounts/account.ts";
+import { accountKey, decodeAccount } from "./accounts/account.ts";
+import type { Environment } from "./accounts/api_key.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
-import { isUrl, MEMORY } from "./kv/open.ts";
+import { MEMORY, nameOfKv } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./stdio.ts";
+import { VERSION } from "./version.ts";
+
+/** Accounts that are looked at. */
+const SOME = 1_000;
+
+/** What runs, in a line: its version, and what the variables that matter most come to. */
+export function describeStart({ environment, signUpIsOpen, kvPath, host }: Config): string {
+  const parts = [
+    `Animal Store ${VERSION}: environment ${environment}`,
+    `sign-up ${signUpIsOpen ? "open" : "closed"}`,
+    `data in the KV ${nameOfKv(kvPath)}`,
+    ...(/^(?:0\.0\.0\.0|::)$/.test(host) ? [`${host} means all interfaces`] : []),
+  ];
+  return `${parts.join(", ")}.`;
+}
 
 /**
- * Prints what is missing where nobody can get a key; on a file without any account, that there is none and, outside
- * production, the commands that make one and use it at `origin`.
+ * Prints what keeps clients out: that nobody can get a key; that no account is of this environment; or, in a store
+ * that commands reach, that there is none, and the commands that make one and, outside production, use it at `origin`.
  */
-export async function printFirstSteps(
-  store: Store,
-  { kvPath, environment, onDeploy, signUpIsOpen, operatorToken }: Config,
-  origin: string,
-): Promise<void> {
-  if (onDeploy && !signUpIsOpen && operatorToken === undefined) {
+export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
+  const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
+  if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
     print("Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.");
   }
-  if (kvPath === undefined || kvPath === MEMORY || isUrl(kvPath)) return;
-  const [account] = await store.list({ start: accountKey(""), end: accountKey("~") }, 1);
-  if (account) return;
-  if (environment === "production") return print(`There is no account in ${kvPath}.`);
-  const variables = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
-  print(`
+  if (kvPath === MEMORY) return;
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, SOME);
+  if (accounts.length === 0) {
+    if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
+  } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
+    print(
+      `Warning: of the first ${SOME} accounts none is of the environment ${environment}, so their API keys are ` +
+        "not valid here. Is ENVIRONMENT right?",
+    );
+  }
+}
+
+function firstCommands(kvPath: string, environment: Environment, origin: string): string {
+  const path = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
+  if (environment === "production") {
+    return `
+There is no account yet. In another terminal, make the first; it prints the API key, this once:
+
+  ENVIRONMENT=production ${path}deno task accounts create me
+`;
+  }
+  return `
 There is no account yet. In another terminal, make one and list the animals:
 
-  KEY=$(${variables}deno task accounts create me)
+  KEY=$(${path}deno task accounts create me)
   curl -H "Authorization: Bearer $KEY" ${origin}/v1/pets
-`);
+`;
 }
 
 /** A word for a shell. */

@@ -32,8 +32,8 @@ export interface ServiceOptions extends Omit<AppOptions, "routes" | "gate" | "is
   readonly signUpIsOpen: boolean;
   /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
   readonly securityContact: string | undefined;
-  /** What an operator has to send; undefined where none may. */
-  readonly operatorToken: string | undefined;
+  /** What an operator may send; empty where none may. */
+  readonly operatorTokens: readonly string[];
 }
 
 /** The service. */
@@ -50,7 +50,7 @@ export interface Service {
 
 /** Puts the service together. */
 export function createService(options: ServiceOptions): Service {
-  const { store, environment, publicUrl, signUpIsOpen, operatorToken } = options;
+  const { store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
   const versions = new Versions(store, options.maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
@@ -76,7 +76,7 @@ export function createService(options: ServiceOptions): Service {
     ...serviceRoutes(options),
     pageRoute(options),
     ...healthRoutes(store),
-    ...(operatorToken === undefined
+    ...(operatorTokens.length === 0
       ? []
       : [...operatorRoutes({ ...options, stores, isStopping: () => options.inFlight.isStopping }), metrics]),
   ];
@@ -86,7 +86,7 @@ export function createService(options: ServiceOptions): Service {
       ...options,
       routes,
       gate,
-      isOperator: operatorToken === undefined ? () => false : operatorTokenCheck(operatorToken),
+      isOperator: operatorTokenCheck(operatorTokens),
     }),
     settle: () => leases.settle(),
     sweeps: [

@@ -12,6 +12,7 @@ const ON_TIMELINE = { ...DEPLOYED, DENO_TIMELINE: "production" };
 const ON_DEPLOY = { onDeploy: true, kvPath: undefined } as const;
 const LIVE = { environment: "production", signUpIsOpen: false } as const;
 const TOKEN = `${"aZ0-._~+/".repeat(4)}=`;
+const OTHER_TOKEN = "x".repeat(32);
 const SERVER = "http://kv.example:4512";
 
 const settings: readonly (readonly [variables: Variables, change: Partial<Config>])[] = [
@@ -32,7 +33,8 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ SIGN_UP: "closed" }, { signUpIsOpen: false }],
   [{ ENVIRONMENT: "production", SIGN_UP: "open" }, { environment: "production" }],
   [{ SECURITY_CONTACT: "mailto:security@pets.example" }, { securityContact: "mailto:security@pets.example" }],
-  [{ OPERATOR_TOKEN: TOKEN }, { operatorToken: TOKEN }],
+  [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [TOKEN] }],
+  [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { operatorTokens: [OTHER_TOKEN, TOKEN] }],
   [{ SERVICE_URL: "https://pets.example/shop/" }, { serviceUrl: "https://pets.example/shop" }],
   [{ ACCESS_LOG: "off" }, {}],
   [{ ACCESS_LOG: "json" }, { accessLog: true }],
@@ -65,7 +67,7 @@ Deno.test.each(settings)("readConfig() of %j changes %j", (variables, change) =>
     environment: "staging",
     signUpIsOpen: true,
     securityContact: undefined,
-    operatorToken: undefined,
+    operatorTokens: [],
     serviceUrl: undefined,
     accessLog: false,
     clientAddressHeader: undefined,
@@ -91,9 +93,15 @@ const mistakes: readonly (readonly [name: string, may: string, values: readonly 
     "http://pets.example",
     "mailto: a",
   ]],
-  ["OPERATOR_TOKEN", "be at least 32 letters, digits or any of -._~+/=", [
-    ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`],
-  ]],
+  [
+    "OPERATOR_TOKEN",
+    "be at least 32 letters, digits or any of -._~+/=, or two such tokens with a comma between them",
+    [
+      ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
+      ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
+      ...[`${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
+    ],
+  ],
   ["SERVICE_URL", "be an http or https URL without query, and without /v1 at its end", ["pets.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
   ["PUBLIC_URL", "be an http or https URL without query, and without /v1 at its end", [

@@ -3,7 +3,7 @@ import { AccountStore } from "../src/accounts/account_store.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
 import { Versions } from "../src/batching/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
-import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
+import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
@@ -18,6 +18,8 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
   readonly maxChecks?: number;
   /** Longest wait for one operation of its KV, in ms. */
   readonly deadline?: number;
+  /** The only token of its operator. */
+  readonly operatorToken?: string;
 }
 
 /** The whole service on a KV of its own in memory, with a clock that stands still until it is set. */
@@ -27,6 +29,7 @@ export class Harness implements AsyncDisposable {
   readonly accounts: AccountStore;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
+  readonly commands: CommandRecord[] = [];
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
@@ -37,7 +40,10 @@ export class Harness implements AsyncDisposable {
   /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
 
-  constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000, ...services }: HarnessOptions = {}) {
+  constructor(
+    kv: Deno.Kv,
+    { maxChecks = 100, deadline = 5_000, operatorToken, ...services }: HarnessOptions = {},
+  ) {
     this.#inFlight = services.inFlight ?? new InFlight();
     this.kv = kv;
     const clock = () => this.now;
@@ -56,12 +62,13 @@ export class Harness implements AsyncDisposable {
       maxStalenessMs: 0,
       signUpIsOpen: true,
       securityContact: undefined,
-      operatorToken: undefined,
+      operatorTokens: operatorToken === undefined ? [] : [operatorToken],
       chunkedBodies: false,
       clock,
       log: {
         access: (record) => this.accesses.push(record),
         error: (record) => this.errors.push(record),
+        command: (record) => this.commands.push(record),
         flushed: () => Promise.resolve(),
       },
       clientAddress: () => this.address,

@@ -1,22 +1,26 @@
 import { assertEquals } from "@std/assert";
-import { print } from "../src/stdio.ts";
+import { print, readLines } from "../src/stdio.ts";
+import { CapturedErrors, standardInput } from "./support/standard_streams.ts";
 
 Deno.test("print() writes a line to standard error, and does not fail when that cannot be written", () => {
-  const { stderr } = Deno;
-  const written: string[] = [];
-  let isFull = false;
-  const writeSync = (bytes: Uint8Array) => {
-    if (isFull) throw new Error("No space left on device");
-    return written.push(new TextDecoder().decode(bytes));
-  };
-  Object.defineProperty(Deno, "stderr", { configurable: true, value: { writeSync } });
-  try {
-    print("One");
-    isFull = true;
-    print("Two");
-  } finally {
-    Object.defineProperty(Deno, "stderr", { configurable: true, value: stderr });
-  }
+  using errors = new CapturedErrors();
 
-  assertEquals(written, ["One\n"]);
+  print("One");
+  errors.isFull = true;
+  print("Two");
+
+  assertEquals(errors.text, "One\n");
+});
+
+Deno.test.each<[string[], string[]]>([
+  [["a\nb\n"], ["a", "b"]],
+  [["a\nb"], ["a", "b"]],
+  [["a\r\nb\r\n"], ["a", "b"]],
+  [["a\r", "\nb", "c"], ["a", "bc"]],
+  [["\n", "a\n\n"], ["", "a", ""]],
+  [[], []],
+])("readLines() takes %j apart into %j", async (pieces, lines) => {
+  using _ = standardInput(...pieces);
+
+  assertEquals(await Array.fromAsync(readLines()), lines);
 });

@@ -6,7 +6,7 @@ import { Harness, NOON } from "./harness.ts";
 import { VirtualTime } from "./virtual_time.ts";
 
 function logTo(errors: ErrorRecord[]): Log {
-  return { error: (record) => errors.push(record), flushed: () => Promise.resolve() };
+  return { error: (record) => errors.push(record), command() {}, flushed: () => Promise.resolve() };
 }
 
 Deno.test("sweepAll() takes as many steps as there is more, within bounds, and goes on after a failure", async () => {
@@ -27,7 +27,7 @@ Deno.test("sweepAll() takes as many steps as there is more, within bounds, and g
   ]);
 });
 
-Deno.test("sweepAll() leaves KV to requests after each step, for three times as long, but no longer than half a second", async () => {
+Deno.test("sweepAll() rests after each step three times as long, at most half a second", async () => {
   using time = new VirtualTime();
   const begun: number[] = [];
   const lengths = [10, 100, 1_000, 1];
@@ -91,6 +91,20 @@ Deno.test("Sweeper sweeps once a minute, by its clock, and after a request where
   sweeper.sweepIfDue();
   await time.advance(600_000);
   assertEquals(swept.length, 3);
+});
+
+Deno.test("Sweeper sweeps also when its clock was set back by an hour", async () => {
+  using _ = new VirtualTime();
+  let now = NOON;
+  const swept: number[] = [];
+  const sweep = (now: number) => Promise.resolve(swept.push(now - NOON) < 0);
+  const sweeper = new Sweeper([sweep], () => now, logTo([]));
+
+  now -= 3_600_000;
+  sweeper.sweepIfDue();
+  await sweeper.stop();
+
+  assertEquals(swept, [-3_600_000]);
 });
 
 Deno.test("Sweeper stops once the step that runs is over, and takes no other", async () => {

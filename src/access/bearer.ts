@@ -41,12 +41,12 @@ function invalid(message?: string): Response {
   return shared(problemResponse(invalidApiKey(message)));
 }
 
-/** Whether an Authorization value carries the operator's token, compared in constant time. */
-export function operatorTokenCheck(token: string): (authorization: string | null) => boolean {
-  const expected = digest(token);
+/** Whether an Authorization value carries one of the operator's tokens, compared in constant time. */
+export function operatorTokenCheck(tokens: readonly string[]): (authorization: string | null) => boolean {
+  const expected = tokens.map(digest);
   return (authorization) => {
-    const given = bearerToken(authorization) ?? "";
-    return timingSafeEqual(digest(given), expected);
+    const given = digest(bearerToken(authorization) ?? "");
+    return expected.map((token) => timingSafeEqual(token, given)).includes(true);
   };
 }
 

@@ -133,7 +133,7 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
 
 /**
  * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
- * another plan; resolves to whether there may be more.
+ * another plan, or suspended; resolves to whether there may be more.
  */
 export async function sweepSignUps(store: Store, accounts: AccountStore, now: number): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
@@ -141,7 +141,7 @@ export async function sweepSignUps(store: Store, accounts: AccountStore, now: nu
   for (const { key } of entries) {
     await accounts.remove(
       String(key.at(-1)),
-      ({ account, usage }) => account.plan === "free" && !hasCalled(usage),
+      ({ account, usage }) => account.plan === "free" && account.suspendedAt === null && !hasCalled(usage),
     );
     await store.remove([key]);
   }

@@ -17,7 +17,11 @@ const CATALOGUE = {
     means: "A field, a parameter or a header is missing or has a wrong value.",
     todo: MEND,
   },
-  invalid_json: { status: 400, means: "The body is not JSON in UTF-8.", todo: MEND },
+  invalid_json: {
+    status: 400,
+    means: "The body is not JSON in UTF-8, or has more than 1,000 values or 16 levels.",
+    todo: MEND,
+  },
   invalid_content_type: {
     status: 400,
     means: "The body is not declared as plain JSON in UTF-8.",
@@ -114,7 +118,11 @@ const CATALOGUE = {
     means: "Something went wrong in the service.",
     todo: "Report the X-Request-Id.",
   },
-  overloaded: { status: 503, means: "The service answers as many requests as it can.", todo: WAIT },
+  overloaded: {
+    status: 503,
+    means: "The service answers as many requests, or reads as many bodies, as it can.",
+    todo: WAIT,
+  },
   store_unavailable: {
     status: 503,
     means: "The store does not answer, or the service is stopping. A write may or may not have been made.",

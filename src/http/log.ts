@@ -26,14 +26,28 @@ export interface ErrorRecord {
   readonly error: string;
   /** Source file and line that it was thrown from, where known. */
   readonly at: string;
+  /** Why, as an error tells it that has a `logReason`: a failure of KV. */
+  readonly reason?: string;
 }
 
-/** Where the service writes what happened; never a key, a body or an error's message. */
+/** A line of the log for a command that an operator sent. */
+export interface CommandRecord {
+  /** ISO 8601, UTC: when it came. */
+  readonly time: string;
+  /** Such as `accounts close acct_4kQ0…`: no name, key or other text; empty where nothing was to be done. */
+  readonly command: string;
+  /** Its exit code; 1 where it was cut short, too. */
+  readonly exit: number;
+}
+
+/** Where the service writes what happened; never a key, a body or the message of an error without a `logReason`. */
 export interface Log {
   /** One answered request. */
   readonly access?: (record: AccessRecord) => void;
   /** A failure of the service's own. */
   readonly error: (record: ErrorRecord) => void;
+  /** A command that an operator sent has ended. */
+  readonly command: (record: CommandRecord) => void;
   /** Resolves once every line so far is written, or dropped. */
   readonly flushed: () => Promise<void>;
 }
@@ -42,7 +56,7 @@ export interface Log {
 export interface LogOptions {
   /** For a line a request; undefined where requests are not logged. */
   readonly access: Output | undefined;
-  /** For a line a failure. */
+  /** For a line a failure, and one a command. */
   readonly errors: Output;
   /** What to leave out of every line; clients put secrets in odd places. */
   readonly secrets: readonly (string | RegExp)[];
@@ -50,22 +64,30 @@ export interface LogOptions {
   readonly clock: () => number;
 }
 
+const MAX_REASON = 200;
+
 /** Writes JSON lines. */
 export function createLog({ access, errors, secrets, clock }: LogOptions): Log {
-  const line = (record: object) =>
-    secrets.reduce((text: string, secret) => text.replaceAll(secret, "[secret]"), JSON.stringify(record));
+  const hide = (text: string) =>
+    secrets.reduce((text: string, secret) => text.replaceAll(secret, "[secret]"), text);
+  const line = (record: object) => hide(JSON.stringify(record));
   const notice = (dropped: number) => line({ time: new Date(clock()).toISOString(), dropped });
   const toErrors = new LineWriter(errors, notice);
   const toAccess = access && new LineWriter(access, notice);
   return {
-    error: (record) => toErrors.write(line(record)),
+    error: ({ reason, ...record }) => {
+      // Half a secret would not be found: it is cut afterwards.
+      const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
+      toErrors.write(line({ ...record, ...shown }));
+    },
+    command: (record) => toErrors.write(line(record)),
     ...(toAccess && { access: (record) => toAccess.write(line(record)) }),
     flushed: async () => void await Promise.all([toErrors.flushed(), toAccess?.flushed()]),
   };
 }
 
 /**
- * What the log may say of an error: names and a place, for messages can hold anything.
+ * What the log may say of an error: names, a place, and its `logReason`, for messages can hold anything.
  *
  * @param now Ms since the epoch.
  * @param id Of the request that failed, if it was one.
@@ -74,9 +96,11 @@ export function errorRecord(error: unknown, now: number, route: string, id = "")
   return { time: new Date(now).toISOString(), id, route, ...describe(error) };
 }
 
-function describe(error: unknown): Pick<ErrorRecord, "error" | "at"> {
+function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> {
   if (!(error instanceof Error)) return { error: typeof error, at: "" };
   const { cause } = error;
   const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];
-  return { error: error.name + name, at: /src\/[\w/]+\.ts:\d+/.exec(stack ?? "")?.[0] ?? "" };
+  const at = /src\/[\w/]+\.ts:\d+/.exec(stack ?? "")?.[0] ?? "";
+  const reason = "logReason" in error && typeof error.logReason === "string" ? error.logReason : undefined;
+  return { error: error.name + name, at, ...(reason !== undefined && { reason }) };
 }

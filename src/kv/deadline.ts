@@ -1,6 +1,16 @@
+const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
+
 /** KV did not do what was asked, in time or at all. Whether a write took effect may be unknown. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
+
+  /** Why, for the log: the first line of what KV itself said, if it said anything, with nothing of a URL but its host. */
+  get logReason(): string {
+    const { cause } = this;
+    if (cause instanceof StoreUnavailable) return cause.logReason;
+    const [line = ""] = (cause instanceof Error ? cause.message : this.message).split("\n");
+    return line.replaceAll(URL_LIKE, (url) => URL.parse(url)?.host || "[URL]");
+  }
 }
 
 /** KV did not answer in time; the operation may still be carried out. */

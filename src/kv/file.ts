@@ -6,13 +6,33 @@ import type { StatementSync } from "node:sqlite";
  * @throws {Error} saying why it cannot be made.
  */
 export async function makeFolder(path: string): Promise<void> {
-  const folder = path.replace(/[^/\\]*$/, "") || ".";
+  const folder = folderOf(path);
   try {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     const reason = error instanceof Error ? error.message : typeof error;
     throw new Error(`the folder ${folder} cannot be made: ${reason}`);
   }
+}
+
+/**
+ * Makes sure that the folder exists that the file of a KV is to be in: a mistyped path is no place for a new store.
+ *
+ * @throws {Error} saying that it does not.
+ */
+export async function requireFolder(path: string): Promise<void> {
+  const folder = folderOf(path);
+  const found = await Deno.stat(folder).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) throw error;
+    return undefined;
+  });
+  if (!found?.isDirectory) {
+    throw new Error(`there is no folder ${folder}, and only that of the default KV_PATH is made`);
+  }
+}
+
+function folderOf(path: string): string {
+  return path.replace(/[^/\\]*$/, "") || ".";
 }
 
 /**

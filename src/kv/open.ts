@@ -1,6 +1,6 @@
 import { Connection } from "./connection.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { makeFolder, openFileState, requireFile, requireOwn } from "./file.ts";
+import { makeFolder, openFileState, requireFile, requireFolder, requireOwn } from "./file.ts";
 import { answering, openAll, reopener } from "./reopen.ts";
 import { againIfLocked, retried } from "./retried.ts";
 import { requireSchema } from "./schema.ts";
@@ -15,8 +15,10 @@ export class OpenError extends Error {
 export interface OpenOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Whether to make what is missing: the file, its folder, the first row. */
+  /** Whether to make what is missing: the file, the first row. */
   readonly create: boolean;
+  /** Whether to make the folder for the file, too, which has to exist otherwise. */
+  readonly makesFolder?: boolean;
   /** How long to wait for a server that is not up yet, in ms, and what to call once when it has to wait. */
   readonly patience?: { readonly ms: number; readonly onWait: (host: string) => void };
 }
@@ -41,7 +43,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
     const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
     return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
   } catch (error) {
-    throw new OpenError(`The KV ${nameOf(path)} cannot be used: ${withoutPath(reason(error), path)}.`);
+    throw new OpenError(`The KV ${nameOfKv(path)} cannot be used: ${withoutPath(reason(error), path)}.`);
   }
 }
 
@@ -59,7 +61,7 @@ async function usable(connection: Connection, store: Store, { create }: OpenOpti
 
 async function openServer(url: string, { patience }: OpenOptions): Promise<Connection> {
   if (patience) {
-    const timer = setTimeout(() => patience.onWait(nameOf(url)), WAIT_NOTICE);
+    const timer = setTimeout(() => patience.onWait(nameOfKv(url)), WAIT_NOTICE);
     try {
       await answering(url, AbortSignal.timeout(patience.ms));
     } catch {
@@ -72,10 +74,14 @@ async function openServer(url: string, { patience }: OpenOptions): Promise<Conne
   return new Connection(kvs, { reopen: reopener(url, SERVER_HANDLES) });
 }
 
-async function openLocal(path: string | undefined, { create }: OpenOptions): Promise<Connection> {
+async function openLocal(
+  path: string | undefined,
+  { create, makesFolder = false }: OpenOptions,
+): Promise<Connection> {
   // What is in memory belongs to one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
-  await (create ? makeFolder(path) : requireFile(path));
+  if (makesFolder) await makeFolder(path);
+  await (create ? requireFolder(path) : requireFile(path));
   await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
   return new Connection(kvs, { file: await openFileState(path) });
@@ -102,8 +108,8 @@ async function openPersistently(url: string, tries: number = OPENING_TRIES): Pro
   }
 }
 
-/** What to call the KV in a message; a URL may hold a password. */
-function nameOf(path: string | undefined): string {
+/** What to call the KV of a path in a message; a URL may hold a password. */
+export function nameOfKv(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
   return isUrl(path) ? new URL(path).host : path;
 }
@@ -111,7 +117,7 @@ function nameOf(path: string | undefined): string {
 /** A message without its last full stop and without the path, however that is spelled. */
 function withoutPath(message: string, path: string | undefined): string {
   const spellings = path === undefined ? [] : [path, ...(isUrl(path) ? [new URL(path).href] : [])];
-  return spellings.reduce((text, spelling) => text.replaceAll(spelling, nameOf(path)), message)
+  return spellings.reduce((text, spelling) => text.replaceAll(spelling, nameOfKv(path)), message)
     .replace(/\.$/, "");
 }
 

@@ -39,6 +39,7 @@ ID is the acct_... that create and list print, not the key.`;
 /** What operators do with accounts. */
 export const ACCOUNTS: Group = {
   help: HELP,
+  loggable: /^acct_[0-9A-Za-z]{16}$/,
   commands: {
     create(args, terminal) {
       const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);

@@ -35,9 +35,14 @@ export interface Arguments {
 /** The commands of a group by name, each with what it makes of its arguments. */
 export interface Group {
   readonly help: string;
+  /** The form of an id, or a number, which may be logged: what else operators type may be a name or a key. */
+  readonly loggable: RegExp;
   /** Throw UsageError where they are not understood. */
   readonly commands: Readonly<Record<string, (args: Arguments, terminal: Terminal) => Command>>;
 }
+
+/** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
+const LONG_GROUP = /^-[^-].{99}/su;
 
 /**
  * Takes a command line apart; so many of its words name the command.
@@ -45,6 +50,9 @@ export interface Group {
  * @throws {UsageError} for an unknown option, or one without its value.
  */
 export function parseArguments(args: readonly string[], names: number): Arguments {
+  if (args.some((arg) => LONG_GROUP.test(arg))) {
+    throw new UsageError("An argument that begins with one - must have at most 100 characters");
+  }
   try {
     const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
     return { command: positionals.slice(0, names), words: positionals.slice(names), options: values };

@@ -11,15 +11,25 @@ const REPLACE = "replace it with accounts rotate ID.";
 /** What the name of an account must have, in words. */
 export const EXPECTED_NAME: string = `1 to ${MAX_NAME_LENGTH} printable characters, not white space alone`;
 
+/**
+ * The names on lines of input, of which some may be empty.
+ *
+ * @throws {CommandError} which one is not a name.
+ */
+export function namesIn(lines: readonly string[]): readonly string[] {
+  const names = lines.filter((line) => line !== "");
+  const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
+  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
+  return names;
+}
+
 /** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
 export async function createMany(
   store: AccountStore,
   plan: Omit<NewAccount, "name">,
   { input, out, err, clock, isStopping }: Terminal,
 ): Promise<void> {
-  const names = (await Array.fromAsync(input())).filter((name) => name !== "");
-  const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
-  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
+  const names = namesIn(await input());
   const print = async ({ account, apiKey }: Issued) => {
     try {
       await out(`${account.name}\t${apiKey}`);

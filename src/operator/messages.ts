@@ -15,6 +15,7 @@ const REMOVED_AT_ONCE = 500;
 /** What operators do with messages. */
 export const MESSAGES: Group = {
   help: HELP,
+  loggable: /^\d{1,16}$/,
   commands: {
     take(args, terminal) {
       const [text = ""] = expect(args, ["a number N"]);
@@ -25,7 +26,7 @@ export const MESSAGES: Group = {
       const [text = ""] = expect(args, ["- and ids on standard input"]);
       if (text !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
       return async ({ messages }) => {
-        const ids = (await Array.fromAsync(input())).filter((id) => id !== "");
+        const ids = (await input()).filter((id) => id !== "");
         for (let done = 0; done < ids.length; done += REMOVED_AT_ONCE) {
           if (done > 0) err(`Went through ${done} of ${ids.length}.`);
           await messages.remove(ids.slice(done, done + REMOVED_AT_ONCE));

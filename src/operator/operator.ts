@@ -38,6 +38,22 @@ const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are
 with SERVICE_URL and OPERATOR_TOKEN a running service does the work.
 ${EXIT_CODES}`;
 
+/**
+ * What a log may tell of a command line, such as `accounts close acct_4kQ0…`: the command, and ids and numbers after
+ * it. Empty where it names no command, or is not understood.
+ */
+export function describeCommand(args: readonly string[]): string {
+  try {
+    const { command: [group = "", name = ""], words } = parseArguments(args, 2);
+    const { commands = {}, loggable = /^$/ } = GROUPS.get(group) ?? {};
+    if (!Object.hasOwn(commands, name)) return "";
+    return [group, name, ...words.filter((word) => loggable.test(word))].join(" ");
+  } catch (error) {
+    if (error instanceof UsageError) return "";
+    throw error;
+  }
+}
+
 /** The work that a command line stands for; only the help where it asks for it. */
 function commandOf(args: readonly string[], terminal: Terminal): Command | string {
   const parsed = parseArguments(args, 2);

@@ -1,8 +1,10 @@
+import type { BodyRules, JsonObject } from "../http/body.ts";
+import { ConcurrencyLimit } from "../http/concurrency.ts";
 import { ApiError } from "../http/error.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import type { Call, Route } from "../http/router.ts";
-import { carryOut } from "./operator.ts";
+import { carryOut, describeCommand } from "./operator.ts";
 import type { Stores, Terminal } from "./terminal.ts";
 
 /** What operators' requests are carried out with. */
@@ -17,12 +19,22 @@ export interface OperatorOptions {
 
 /** Where operators' commands are sent to. */
 export const OPERATOR_PATH = "/operator";
-/** Most that a command and its input may come to, in bytes. */
-const MAX_BYTES = 16 * 1024 * 1024;
+/** What a command and its input may come to: 1 MiB of few values. */
+const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024, bounds: { values: 2_000, levels: 16 } };
+const MAX_ARGUMENTS = 1_000;
+/** Requests that are read and carried out at a time. */
+const REQUESTS_AT_ONCE = 8;
+const HEADERS = { "content-type": "application/jsonl", ...NO_STORE };
 const ENCODER = new TextEncoder();
 
 /** A line of the answer, as JSON: of output, for people, or the exit code, which comes last. */
 export type OperatorLine = { readonly out: string } | { readonly err: string } | { readonly exit: number };
+
+/** A command line with the text of its standard input. */
+interface Order {
+  readonly args: readonly string[];
+  readonly input: string;
+}
 
 /** Whoever sent the command has gone, which ends it. */
 class HungUp extends Error {
@@ -31,10 +43,27 @@ class HungUp extends Error {
 
 /** Carries out commands for operators who cannot reach the store. */
 export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptions): Route[] {
-  async function operate(_request: Request, { now, readBody }: Call): Promise<Response> {
-    const { object: { args, input = "" } } = await readBody({ maxBytes: MAX_BYTES });
-    if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
-    if (typeof input !== "string") throw new ApiError("invalid_request", "input must be a string.");
+  const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
+
+  /** Answers once the command has begun; the request goes on until the command has ended. */
+  function operate(_request: Request, call: Call): Promise<Response> {
+    requests.requireRoom();
+    const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
+    const work = async () => {
+      const order = parseOrder((await call.readBody(RULES)).object);
+      const { lines, ended } = begin(order, call.now);
+      resolve(createResponse(lines, { headers: HEADERS }));
+      await ended;
+    };
+    requests.count(work()).catch(reject); // It rejects nothing any more once the command has begun.
+    return response;
+  }
+
+  /** Begins to carry out a command; gives the lines of its answer, and a promise that settles once it has ended. */
+  function begin(
+    { args, input }: Order,
+    now: number,
+  ): { lines: ReadableStream<Uint8Array<ArrayBuffer>>; ended: Promise<unknown> } {
     const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
     const writer = writable.getWriter();
     const write = (line: OperatorLine) =>
@@ -43,29 +72,43 @@ export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptio
       });
     const terminal: Terminal = {
       clock,
-      input: async function* () {
-        yield* input.split(/\r?\n/);
-      },
+      input: () => Promise.resolve(input.split(/\r?\n/)),
       out: (line) => write({ out: line }),
       err: (line) => void write({ err: line }).catch(() => {}),
       isStopping,
       isRemote: true,
     };
-    const run = async () => {
-      const exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
+    const carriedOut = async () => {
+      let exit = 1;
+      try {
+        return exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
+      } finally {
+        log.command({ time: new Date(now).toISOString(), command: describeCommand(args), exit });
+      }
+    };
+    const ended = carriedOut();
+    ended.then(async (exit) => {
       await write({ exit });
       await writer.close();
-    };
-    run().catch((error) => {
+    }).catch((error) => {
       if (error instanceof HungUp) return;
       log.error(errorRecord(error, now, OPERATOR_PATH));
       return writer.abort();
     }).catch(() => {});
-    const headers = { "content-type": "application/jsonl", ...NO_STORE };
-    return createResponse(readable, { headers });
+    return { lines: readable, ended };
   }
 
   return [{ method: "POST", path: OPERATOR_PATH, access: "operator", handler: operate }];
+}
+
+/** @throws {ApiError} `invalid_request`, naming the member and what was expected. */
+function parseOrder({ args, input = "" }: JsonObject): Order {
+  if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
+  if (args.length > MAX_ARGUMENTS) {
+    throw new ApiError("invalid_request", `args must have at most ${MAX_ARGUMENTS} strings.`);
+  }
+  if (typeof input !== "string") throw new ApiError("invalid_request", "input must be a string.");
+  return { args, input };
 }
 
 function isTexts(value: unknown): value is string[] {

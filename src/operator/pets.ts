@@ -24,6 +24,7 @@ const COLUMNS: Columns<OwnedPet> = {
 /** What operators do with animals. */
 export const PETS: Group = {
   help: HELP,
+  loggable: /^\d{1,16}$/,
   commands: {
     list(args, terminal) {
       expect(args, [], ["json"]);

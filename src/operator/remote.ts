@@ -1,5 +1,6 @@
 import { isJsonObject } from "../http/body.ts";
 import { parseArguments } from "./arguments.ts";
+import { namesIn } from "./issuing.ts";
 import { OPERATOR_PATH } from "./operator_routes.ts";
 import { CommandError, type Terminal } from "./terminal.ts";
 
@@ -21,6 +22,9 @@ interface Order {
 const READ_INPUT: readonly string[] = ["accounts create", "messages remove"];
 /** Messages that are taken at a time. */
 const TAKEN_AT_ONCE = 100;
+/** Most bytes of JSON that are sent of the input at a time; with the arguments, the service takes four times as much. */
+const MAX_PART = 256 * 1024;
+const ENCODER = new TextEncoder();
 /** How long nothing may be heard of a service that carries out a command, in ms. */
 const SILENCE = 60_000;
 
@@ -34,12 +38,36 @@ export async function carryOutRemotely(
   service: RemoteService,
   terminal: Terminal,
 ): Promise<number> {
-  const { command, words: [word] } = parseArguments(args, 2);
+  const { command, words } = parseArguments(args, 2);
   const name = command.join(" ");
-  if (name === "messages take") return await takeMessages(Number(word), service, terminal);
-  const reads = word === "-" && READ_INPUT.includes(name);
-  const input = reads ? (await Array.fromAsync(terminal.input())).join("\n") : "";
-  return await send({ args, input }, service, terminal);
+  if (name === "messages take") return await takeMessages(Number(words[0]), service, terminal);
+  const readsInput = words[0] === "-" && READ_INPUT.includes(name);
+  if (!readsInput) return await send({ args, input: "" }, service, terminal);
+  const lines = await terminal.input();
+  const parts = partsOf(name === "accounts create" ? namesIn(lines) : lines);
+  for (const [index, input] of parts.entries()) {
+    if (parts.length > 1) terminal.err(`Part ${index + 1} of ${parts.length}:`);
+    const exit = await send({ args, input }, service, terminal);
+    if (exit !== 0) return exit;
+  }
+  return 0;
+}
+
+/** Input in parts that are not too long to be sent; at least one. */
+function partsOf(lines: readonly string[]): readonly string[] {
+  const parts: string[] = [];
+  let part: string[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    const more = ENCODER.encode(JSON.stringify(line)).length; // Two quotes take as much as the end of a line.
+    if (bytes + more > MAX_PART && part.length > 0) {
+      parts.push(part.join("\n"));
+      [part, bytes] = [[], 0];
+    }
+    part.push(line);
+    bytes += more;
+  }
+  return [...parts, part.join("\n")];
 }
 
 /** Has messages removed only once they are printed here. */

@@ -17,7 +17,7 @@ export interface Terminal {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   /** Lines of standard input. */
-  readonly input: () => AsyncIterable<string>;
+  readonly input: () => Promise<readonly string[]>;
   /** Writes a line of output, for programs. */
   readonly out: (line: string) => Promise<void>;
   /** Writes a line for people. */

@@ -29,7 +29,7 @@ function assertAll(replies: readonly Reply[], limit: number, reset: number, wait
 for (const plan of ["free", "pro", "business"] as const) {
   for (const processes of [1, 2]) {
     const { minute } = PLAN_LIMITS[plan];
-    Deno.test(`createApp() admits exactly the ${minute} a minute of ${plan} when 40 more come to ${processes} at once`, async () => {
+    Deno.test(`createApp() admits exactly ${minute} of ${plan} when 40 more come to ${processes} at once`, async () => {
       await using one = await Harness.open();
       await using other = new OtherProcess(one.kv, { maxChecks: 10 });
       const { account: { id }, apiKey } = await one.createAccount(plan);

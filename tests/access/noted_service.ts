@@ -1,3 +1,4 @@
+import { assertLessOrEqual } from "@std/assert";
 import { Harness, type HarnessOptions } from "../harness.ts";
 import { carryOut, type Commit, type Disturbance, disturbed } from "../kv/disturbed_kv.ts";
 import { FakeKv, type Network } from "../kv/fake_kv.ts";
@@ -28,6 +29,12 @@ export class NotedService extends Harness {
     });
     super(noted, options);
     this.#time = time;
+  }
+
+  /** Asserts that it has asked its KV for no more than this since it last forgot. */
+  assertCost(most: { readonly reads: number; readonly commits: number }): void {
+    assertLessOrEqual(this.reads.length, most.reads, `reads of ${JSON.stringify(this.reads)}`);
+    assertLessOrEqual(this.commits.length, most.commits, "commits");
   }
 
   /** Forgets what it has noted so far. */

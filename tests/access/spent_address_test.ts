@@ -133,6 +133,7 @@ Deno.test("createApp() answers 503 to a key that it cannot look up for a spent a
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
   await callAtOnce(60, [service]);
+  service.expectsErrors = true;
   service.disturbance = { read: () => Promise.reject(new TypeError("connection closed")) };
 
   const failed = await time.until(callAtOnce(2, [service], apiKey), 10_000);

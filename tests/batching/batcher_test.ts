@@ -128,7 +128,7 @@ Deno.test("batched() lets a round gather to its end though another ends meanwhil
   assertEquals(await Promise.all(doubled), [2, 4, 6]);
 });
 
-Deno.test("batched() makes rounds of the size, and as many at a time as there are lanes, that it is told at the time", async () => {
+Deno.test("batched() asks for the size of a round and the number of lanes each time", async () => {
   let [lanes, size] = [2, 2];
   const doubler = new Doubler({ lanes: () => lanes, size: () => size });
   const doubled = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(doubler.double);

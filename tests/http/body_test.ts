@@ -5,8 +5,10 @@ import { ApiError, type ErrorCode } from "../../src/http/error.ts";
 import { Server } from "../../src/http/server.ts";
 import { Harness } from "../harness.ts";
 import { VirtualTime } from "../virtual_time.ts";
+import { assertError } from "./assertions.ts";
 
-const SHORT: BodyRules = { maxBytes: 10, timeoutMs: 60_000, chunked: false };
+const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
+const MESSAGE = { message: "Hello" };
 const MERGE_PATCH = "application/merge-patch+json";
 
 /** Reads a request's body, which is JSON unless the headers say something else. */
@@ -116,7 +118,10 @@ Deno.test.each([
   ["a blank body", " ", "invalid_json", "must be valid JSON"],
   ["half an object", '{"a":', "invalid_json", "must be valid JSON"],
   ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
-  ["deep nesting", `{"a":${"[".repeat(25_000)}${"]".repeat(25_000)}}`, "invalid_json", "nested too deeply"],
+  ["17 levels", `{"a":${"[".repeat(16)}${"]".repeat(16)}}`, "invalid_json", "nested at most 16 levels deep"],
+  ["25,000 levels", `{"a":${"[".repeat(25_000)}`, "invalid_json", "nested at most 16 levels deep"],
+  ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1000 values"],
+  ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1000 values"],
   ["a list", "[{}]", "invalid_request", "must be a JSON object"],
   ["a string", '"{}"', "invalid_request", "must be a JSON object"],
   ["null", "null", "invalid_request", "must be a JSON object"],
@@ -124,9 +129,38 @@ Deno.test.each([
   await assertRefused(read(body), code, message);
 });
 
-Deno.test("readJsonObject() joins chunks, also within a character", async () => {
-  const chunks = [...encode('{"a":"é"}')].map((byte) => new Uint8Array([byte]));
-  assertEquals((await read(ReadableStream.from(chunks))).object, { a: "é" });
+Deno.test("readJsonObject() takes 1,000 values and 16 levels", async () => {
+  const levels = `${"[".repeat(15)}1${"]".repeat(15)}`;
+
+  const { object: { a, b } } = await read(`{"a":[1${",1".repeat(981)}],"b":${levels}}`);
+
+  assertEquals([Array.isArray(a) && a.length, JSON.stringify(b)], [982, levels]);
+});
+
+Deno.test("readJsonObject() joins chunks, also within a character, and keeps none of their buffers", async () => {
+  const buffer = new Uint8Array(1);
+  async function* chunks() {
+    for (const byte of encode('{"a":"é"}')) {
+      buffer[0] = byte;
+      yield buffer;
+      await setImmediate();
+    }
+  }
+  assertEquals((await read(ReadableStream.from(chunks()))).object, { a: "é" });
+});
+
+Deno.test("readJsonObject() reads a body as it comes that claims to be longer than 64 KiB", async () => {
+  const large: BodyRules = { ...BODY_RULES, maxBytes: 1024 * 1024 };
+  const text = `{"a":"${"b".repeat(65_536)}"}`;
+  const headers = { "content-type": "application/json", "content-length": `${text.length}` };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: text });
+  Object.defineProperty(request, "bytes", { value: () => Promise.reject(new Error("It takes the memory")) });
+
+  assertEquals((await readJsonObject(request, large)).bytes, encode(text));
+  for (const length of ["65545", "66000"]) {
+    const refused = read(text, { "content-length": length }, large);
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  }
 });
 
 Deno.test.each([
@@ -226,3 +260,40 @@ Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has
     await server.stop();
   },
 );
+
+Deno.test("createApp() reads a thousand bodies at a time, and charges for the one that it refuses", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const bodies = Array.from({ length: 1_000 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  const sent = bodies.map(({ readable }) =>
+    service.fetch("POST /v1/messages", { key, headers, body: readable })
+  );
+  // One that came along with its headers would have been read by then.
+  await setImmediate();
+  const { headers: before } = await service.fetch("GET /v1/pets", { key });
+
+  const refused = await service.fetch("POST /v1/messages", { key, json: MESSAGE });
+  assertEquals(refused.headers.get("retry-after"), "1");
+  assertEquals(
+    refused.headers.get("x-ratelimit-remaining"),
+    `${Number(before.get("x-ratelimit-remaining")) - 1}`,
+  );
+  await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+
+  await bodies[0]?.writable.close();
+  assertEquals((await sent[0])?.status, 400);
+  assertEquals((await service.fetch("POST /v1/messages", { key, json: MESSAGE })).status, 202);
+  await Promise.all(bodies.slice(1).map(({ writable }) => writable.close()));
+  for (const response of sent.slice(1)) assertEquals((await response).status, 400);
+});
+
+Deno.test("createApp() reads more than a thousand bodies at a time that come along with their headers", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const sent = Array.from({ length: 1_100 }, () => service.fetch("POST /v1/pets", { key, json: {} }));
+
+  const statuses = new Set((await Promise.all(sent)).map(({ status }) => status));
+
+  assertEquals(statuses, new Set([400]));
+});

@@ -5,7 +5,7 @@ import { pause } from "../../src/kv/retried.ts";
 import { Harness } from "../harness.ts";
 import { type CommitResult, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
-import { assertError, assertLimitHeaders } from "./assertions.ts";
+import { assertError } from "./assertions.ts";
 
 const MESSAGE = { message: "Hello" };
 
@@ -244,7 +244,7 @@ Deno.test("createApp() answers overloaded, and charges nobody, while as many req
   assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
 });
 
-Deno.test("createApp() answers within 5 s where every operation of the store is in time, but all of them are not", async () => {
+Deno.test("createApp() answers within 5 s when only the sum of the store's operations is late", async () => {
   await using service = new VirtualService();
   service.latency = 2_000;
 
@@ -252,7 +252,6 @@ Deno.test("createApp() answers within 5 s where every operation of the store is 
   const response = await answered(5_100);
 
   assertEquals(response.headers.get("retry-after"), "5");
-  assertLimitHeaders(response);
   await assertError(response, 503, "store_unavailable", /store does not answer/);
 });
 
@@ -294,7 +293,6 @@ Deno.test("createApp() refuses what arrives while it stops, and answers what is 
   for (const response of responses) {
     assertEquals(response.headers.get("retry-after"), "1");
     assertEquals(response.headers.get("connection"), "close");
-    assertLimitHeaders(response);
     await assertError(response, 503, "store_unavailable", /is stopping/);
   }
   const policies = responses.map(({ headers }) => headers.get("ratelimit-policy"));

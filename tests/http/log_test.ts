@@ -9,6 +9,7 @@ import { VirtualTime } from "../virtual_time.ts";
 const TOKEN = "the.operator's+token";
 const TIME = "2027-01-15T12:00:00.000Z";
 const ACCESS = { time: TIME, id: "r1", method: "GET", route: "/", status: 200, ms: 1, accountId: "" };
+const COMMAND = { time: TIME, command: "accounts list", exit: 0 };
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
 /** An output that keeps the lines, after so many turns of the event loop. */
@@ -35,16 +36,17 @@ function open(turns = { access: 1, errors: 1 }) {
 }
 
 Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
-  "createLog() writes a JSON line for a request and one for an error, in turns %j",
+  "createLog() writes a JSON line for a request, and one for an error or a command, in turns %j",
   async (turns) => {
     const { access, errors, log } = open(turns);
 
     log.access?.(ACCESS);
     log.error(ERROR);
+    log.command(COMMAND);
     await log.flushed();
 
     assertEquals(access.lines, [JSON.stringify(ACCESS)]);
-    assertEquals(errors.lines, [JSON.stringify(ERROR)]);
+    assertEquals(errors.lines, [JSON.stringify(ERROR), JSON.stringify(COMMAND)]);
   },
 );
 
@@ -88,7 +90,40 @@ Deno.test("errorRecord() tells the place in the source that an error came from, 
   assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
 });
 
-Deno.test("createApp() records each request: its id, the pattern of its route, its account's id, how long it took", async () => {
+Deno.test("createLog() filters secrets from a reason before it cuts that to 200 characters", async () => {
+  const { errors, log } = open();
+
+  log.error({ ...ERROR, reason: `${"x".repeat(190)}${TOKEN} is not known here` });
+  log.error({ ...ERROR, reason: `${"x".repeat(188)} ${"as_test_"}${"A1".repeat(19)}${"y".repeat(99)}` });
+  await log.flushed();
+
+  const reasons = errors.lines.map((line) => JSON.parse(line).reason);
+  assertEquals(reasons, [`${"x".repeat(190)}[secret] i`, `${"x".repeat(188)} [secret]`]);
+});
+
+Deno.test("createApp() logs why KV fails, as KV tells it, and no message of another error", async () => {
+  await using service = await Harness.open();
+  service.expectsErrors = true;
+  const { apiKey: key } = await service.createAccount();
+  const pet = { name: "secret", categoryId: 1 };
+  const { getMany } = service.kv;
+
+  service.kv.getMany = () => Promise.reject(new TypeError("database or disk is full\n  at secret"));
+  const unavailable = await service.fetch("POST /v1/pets", { key, json: pet });
+  service.kv.getMany = getMany;
+  await service.kv.set(["pets", 1], pet);
+  const corrupt = await service.fetch("GET /v1/pets/1", { key });
+
+  assertEquals([unavailable.status, corrupt.status], [503, 500]);
+  const told = service.errors.map(({ error, reason }) => [error, reason]);
+  assertEquals(told, [
+    ["StoreUnavailable (TypeError)", "database or disk is full"],
+    ["CorruptRow", undefined],
+  ]);
+  assertEquals(JSON.stringify(service.errors).includes("secret"), false);
+});
+
+Deno.test("createApp() records each request with its id, route, account and duration", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });

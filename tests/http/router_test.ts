@@ -74,11 +74,12 @@ Deno.test.each([
 
     assertEquals([told.status, told.headers.get("allow"), told.body], [204, allow, null]);
     assertEquals(refused.headers.get("allow"), allow);
+    if (path.startsWith("/v1/")) [told, refused].forEach(assertLimitHeaders);
     await assertError(refused, 405, "method_not_allowed", RegExp(`^Allowed methods: ${allow}\\.$`));
   },
 );
 
-Deno.test("createApp() answers not_found where there is nothing, and tells the limits below /v1, escaped or not", async () => {
+Deno.test("createApp() answers not_found where there is nothing, with limits below /v1", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
 

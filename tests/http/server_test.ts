@@ -41,7 +41,7 @@ function handler(): Response {
   return new Response();
 }
 
-Deno.test("Server serves again on its port after a second without, goes on trying, and tells once while that lasts", async () => {
+Deno.test("Server serves again on its port after a failure, keeps trying, and tells once", async () => {
   using fake = new FakeServe();
   const failures: unknown[] = [];
   const { port } = fake.start(failures).address;

@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
+import { CommitInDoubt } from "../../src/kv/commit.ts";
 import { DeadlineExceeded, StoreUnavailable, withDeadline } from "../../src/kv/deadline.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { hang } from "./disturbed_kv.ts";
@@ -21,3 +22,32 @@ Deno.test("withDeadline() rejects with StoreUnavailable and the cause, or with t
   assertStrictEquals((await failing(cause)).cause, cause);
   assertStrictEquals(await failing(unavailable), unavailable);
 });
+
+Deno.test.each<[string, StoreUnavailable, string]>([
+  ["itself", new DeadlineExceeded("No answer within 250 ms"), "No answer within 250 ms"],
+  ["its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
+  ["the first line", failed(new TypeError("disk I/O error\nat fn (/srv/src/kv.rs:1)")), "disk I/O error"],
+  [
+    "the cause of its cause",
+    new CommitInDoubt(() => Promise.reject(), failed(new TypeError("disk I/O error"))),
+    "disk I/O error",
+  ],
+  [
+    "what is no error",
+    new StoreUnavailable("The operation failed", { cause: "text" }),
+    "The operation failed",
+  ],
+  [
+    "URLs by their host",
+    failed(
+      new TypeError("POST (https://a:b@kv.example:4512/v2/write?token=c#d): https:// and HTTP://[::1]/e."),
+    ),
+    "POST (kv.example:4512): [URL] and [::1]",
+  ],
+])("StoreUnavailable.logReason tells %s", (_, error, reason) => {
+  assertEquals(error.logReason, reason);
+});
+
+function failed(cause: Error): StoreUnavailable {
+  return new StoreUnavailable("The operation failed", { cause });
+}

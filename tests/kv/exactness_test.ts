@@ -54,7 +54,7 @@ async function assertSpent(services: readonly Harness[], key: string): Promise<v
 }
 
 Deno.test.each([[1, 20270115], [2, 731]])(
-  "service of %i on one KV loses and doubles nothing when replies get lost and the file is locked (seed %i)",
+  "service of %i on one KV loses and doubles nothing when replies get lost (seed %i)",
   async (instances, seed) => {
     using kv = await Deno.openKv(":memory:");
     const random = seededRandom(seed);

@@ -20,11 +20,11 @@ class Folder implements AsyncDisposable {
   }
 }
 
-Deno.test("openStore() makes the file, and its folder for its owner alone, and finds both again", async () => {
+Deno.test("openStore() makes the file, and its folder for its owner alone if it is told to, and finds both again", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/new/folder/animals.kv`;
 
-  const store = await openStore(path, CREATE);
+  const store = await openStore(path, { ...CREATE, makesFolder: true });
   await store.commit((operation) => operation.set(["row"], 1));
   await store.close();
 
@@ -42,6 +42,10 @@ Deno.test("openStore() makes nothing where it is told not to", async () => {
   for (const path of [`${folder.path}/animals.kv`, `${folder.path}/new/animals.kv`]) {
     await assertRejects(() => openStore(path, FIND), OpenError, "there is no such file");
   }
+  const mistyped = `${folder.path}/mistyped/animals.kv`;
+  const { message } = await assertRejects(() => openStore(mistyped, CREATE), OpenError);
+  const reason = `there is no folder ${folder.path}/mistyped/, and only that of the default KV_PATH is made`;
+  assertEquals(message, `The KV ${mistyped} cannot be used: ${reason}.`);
   assertEquals(await folder.names(), []);
 
   using kv = await Deno.openKv(`${folder.path}/empty.kv`);
@@ -113,7 +117,8 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
       [file, FIND, `The KV ${file} cannot be used`],
       [empty, FIND, "it is empty"],
       [pipe, CREATE, "it is no file"],
-      [`${file}/animals.kv`, CREATE, `the folder ${file}/ cannot be made`],
+      [`${file}/animals.kv`, CREATE, `there is no folder ${file}/`],
+      [`${file}/animals.kv`, { ...CREATE, makesFolder: true }, `the folder ${file}/ cannot be made`],
       [`${file}/animals.kv`, FIND, "cannot be used"],
       [foreign, CREATE, "its rows are of version 9"],
     ] as const

@@ -25,6 +25,8 @@ const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Coun
   ["counts places in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
   ["leases what it is asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
   ["leases a quarter of what remains", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
+  ["leases no more than a quarter", { usedToday: 44 }, [21, 99], [21, 8], [29, 73, 8, 8, 0]],
+  ["leases none of the last three", { usedToday: 76 }, [21, 99], [21, 0], [21, 97, 0, 0, 0]],
   ["leases beside what is leased", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
   ["leases nothing until a full window ends", { noLeasesUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
   ["ends leasing with a minute's last place", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
@@ -57,7 +59,7 @@ const visit = fc.record({
   waiting: fc.integer({ min: 1, max: 6 }),
 });
 
-Deno.test("take() grants no more than the limits in any minute or day of two clocks that are up to five minutes apart", () => {
+Deno.test("take() grants no more than the limits in any window of two clocks that differ", () => {
   const apart = fc.integer({ min: 1, max: 5 });
   fc.assert(
     fc.property(fc.array(visit, { maxLength: 30 }), apart, (visits, minutes) => {

@@ -47,7 +47,7 @@ Deno.test("Quota.apply() tells whoever waited of the limits that it was charged 
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
 });
 
-Deno.test("Quota.admit() refuses from memory what both windows refuse for the day, and nothing while a place is on its way back", async () => {
+Deno.test("Quota.admit() refuses from memory for the day, but not while a place is on its way back", async () => {
   await using service = await Harness.open();
   const { account } = await service.createAccount({ minute: 2, day: 2 });
   const { limits } = account;
@@ -82,7 +82,7 @@ Deno.test.each(
     ["forgets", {}, "2", 0],
   ] as const,
 )(
-  "Quota.see() %s strikes that are not written yet when usage differs by %j, in version %s of the account",
+  "Quota.see() %s strikes not yet written when usage differs by %j, account version %s",
   async (_, change, accountVersionstamp, strikes) => {
     await using service = await Harness.open();
     const { account } = await service.createAccount({ minute: 9, day: 99 });

@@ -19,7 +19,7 @@ Deno.test.each([
   ["--plan business", "business", 1_000, 100_000],
   ["--plan enterprise --per-minute 7 --per-day 1000000000000", "enterprise", 7, 1_000_000_000_000],
 ])(
-  "accounts create %s prints the key alone on standard output; it is good at once, for plan %s: %i a minute, %i a day",
+  "accounts create %s prints a key that is good at once, for plan %s: %i a minute, %i a day",
   async (options, plan, minute, day) => {
     await using operator = await Operator.start();
     await using service = await operator.serve();
@@ -139,6 +139,11 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
   ]);
   await operator.run(`accounts show ${closed.id}`);
   assertEquals(JSON.parse(operator.out.join("\n")).closedAt, "2027-01-15T12:00:00.000Z");
+
+  operator.now += 86_400_000;
+  await operator.run("accounts list");
+  const nextDay = operator.out.find((line) => line.startsWith(banned.id));
+  assertEquals(nextDay, `${banned.id}\ttests\tstaging\tenterprise\t3\t9\tactive\t0\t2027-01-15`);
 });
 
 Deno.test("accounts COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {

@@ -11,6 +11,10 @@ const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", 
 /** What is said of command lines; words in angle brackets stand for others. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "The commands are accounts, pets and messages": ["", "cats list", "account list", "create"],
+  "An argument that begins with one - must have at most 100 characters": [
+    `accounts list -${"h".repeat(100)}`,
+    `pets -${"h".repeat(1_000_000)}`,
+  ],
   "A command is missing": ["accounts", "pets", "messages"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
   "There is no command pets create": ["pets create"],

@@ -1,13 +1,15 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
+import type { ErrorCode } from "../../src/http/error.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
-import { createLog } from "../../src/http/log.ts";
-import { Harness, type HarnessRequest } from "../harness.ts";
+import { createLog, type Log } from "../../src/http/log.ts";
+import { Harness, type HarnessRequest, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { Operator } from "./operator.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
 const ADD = { key: TOKEN, json: { args: ["accounts", "create", "tests"] } };
 
 /** What becomes of a request with this body, which `send` sends on. */
@@ -132,7 +134,7 @@ Deno.test("COMMAND reads standard input over HTTP only if it makes something of 
   assertEquals(inputs, ["", "", "Zoë\nTom", "Zoë\nTom", "Zoë\nTom"]);
 });
 
-Deno.test("service has no /operator without a token, and answers it without CORS, a limit or a trace of the token", async () => {
+Deno.test("service has no /operator without a token, and answers it without CORS or a limit", async () => {
   await using closed = await Harness.open();
   await assertError(await closed.fetch("POST /operator", ADD), 404, "not_found");
   let written = "";
@@ -165,6 +167,88 @@ Deno.test("service has no /operator without a token, and answers it without CORS
   assertEquals(written.includes("abcdef~"), false);
 });
 
+Deno.test("POST /operator logs each command with its exit code, and no name, key or text of it", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { account: { id }, apiKey } = await service.createAccount();
+  const cases: [command: string, input: string, logged: string, exit: number][] = [
+    ["accounts create Bob", "", "accounts create", 0],
+    ["accounts create Bob --plan pro", "", "accounts create", 0],
+    ["--plan=pro accounts create 12345", "", "accounts create", 0],
+    ["accounts create -", "Bob\nEve", "accounts create", 0],
+    [`accounts rotate ${id} --grace 24h`, "", `accounts rotate ${id}`, 0],
+    [`accounts plan ${id} business`, "", `accounts plan ${id}`, 0],
+    [`accounts close ${apiKey}`, "", "accounts close", 2],
+    ["accounts close Bob", "", "accounts close", 1],
+    [`accounts show ${id}x`, "", "accounts show", 1],
+    [`accounts frobnicate ${id}`, "", "", 2],
+    ["accounts", "", "", 2],
+    ["accounts --help", "", "", 0],
+    ["accounts list --secret", "", "", 2],
+    ["constructor toString", "", "", 2],
+    [`${apiKey} Bob`, "", "", 2],
+    ["", "", "", 2],
+    ["pets delete 77", "", "pets delete 77", 1],
+    ["pets set 77 --name Bob", "", "pets set 77", 1],
+    ["messages take 5", "", "messages take 5", 0],
+    ["messages remove -", "msg_Bob", "messages remove", 0],
+  ];
+
+  for (const [command, input] of cases) {
+    service.now += 1_000;
+    const json = { args: command.split(" ").filter((word) => word !== ""), input };
+    await (await service.fetch("POST /operator", { key: TOKEN, json })).text();
+  }
+
+  const expected = cases.map(([, , command, exit], index) => {
+    const time = new Date(NOON + 1_000 * (index + 1)).toISOString();
+    return { time, command, exit };
+  });
+  assertEquals(service.commands, expected);
+  assertEquals(service.errors, []);
+});
+
+Deno.test("POST /operator logs a command that fails or that nobody waits for, as one that could not be done", async () => {
+  const records: (readonly [what: string, outcome: string | number])[] = [];
+  const ended = Promise.withResolvers<void>();
+  const log: Log = {
+    error: ({ route, error }) => records.push([route, error]),
+    command: ({ command, exit }) => (records.push([command, exit]), ended.resolve()),
+    flushed: () => Promise.resolve(),
+  };
+  await using service = await Harness.open({ operatorToken: TOKEN, log });
+  const send = (args: string[], input = "") =>
+    service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
+
+  const { body } = await send(["accounts", "create", "-"], "Bob\n".repeat(600));
+  await body?.cancel();
+  await ended.promise;
+  service.kv.list = () => {
+    throw new TypeError("secret");
+  };
+  const failed = await send(["accounts", "list"]);
+  const text = await failed.text().catch(() => "broken off");
+
+  assertEquals(text, "broken off");
+  assertEquals(records, [["accounts create", 1], ["accounts list", 1], ["/operator", "TypeError"]]);
+});
+
+Deno.test("service takes either of two operator's tokens, and commands send the first", async () => {
+  await using operator = await Operator.start();
+  await using service = await Harness.open({ operatorTokens: [TOKEN, OLD_TOKEN] });
+  const run = (key: string) => service.fetch("POST /operator", { ...ADD, key });
+
+  for (const key of [TOKEN, OLD_TOKEN]) assertMatch(await (await run(key)).text(), /\{"exit":0\}\n$/);
+  for (const key of [`${TOKEN},${OLD_TOKEN}`, `${TOKEN}${OLD_TOKEN}`, ","]) {
+    await assertError(await run(key), 401, "invalid_operator_token");
+  }
+  await using remote = await Remote.of(operator);
+  operator.environment.set("OPERATOR_TOKEN", `${TOKEN},${OLD_TOKEN}`);
+  assertEquals([await operator.run("accounts list --json"), remote.requests.length], [0, 1]);
+  operator.environment.set("OPERATOR_TOKEN", `${OLD_TOKEN},${TOKEN}`);
+  assertEquals(await operator.run("accounts list"), 1);
+  assertEquals(operator.err, ["OPERATOR_TOKEN is not the token of this service."]);
+});
+
 Deno.test("service charges a wrong operator's token to the address, and refuses the 61st", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey } = await service.createAccount();
@@ -180,21 +264,73 @@ Deno.test("service charges a wrong operator's token to the address, and refuses 
   assertMatch(await (await service.fetch("POST /operator", ADD)).text(), /\{"exit":0\}\n$/);
 });
 
-Deno.test.each<[string, object, number]>([
-  ["no args", {}, 400],
-  ["args that are text", { args: "accounts list" }, 400],
-  ["args that are no texts", { args: ["accounts", 1] }, 400],
-  ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, 400],
-  ["more than 16 MiB", { args: [], input: "x".repeat(16 * 1024 * 1024) }, 413],
-])("POST /operator refuses %s", async (_, json, status) => {
+Deno.test.each<[string, object, ErrorCode]>([
+  ["no args", {}, "invalid_request"],
+  ["args that are text", { args: "accounts list" }, "invalid_request"],
+  ["args that are no texts", { args: ["accounts", 1] }, "invalid_request"],
+  ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, "invalid_request"],
+  ["1,001 args", { args: Array(1_001).fill("") }, "invalid_request"],
+  ["350,000 args", { args: Array(349_000).fill("") }, "invalid_json"],
+  ["more than 1 MiB", { args: [], input: "x".repeat(1024 * 1024) }, "payload_too_large"],
+])("POST /operator refuses %s", async (_, json, code) => {
   await using service = await Harness.open({ operatorToken: TOKEN });
 
   const response = await service.fetch("POST /operator", { key: TOKEN, json });
 
-  await assertError(response, status, status === 413 ? "payload_too_large" : "invalid_request");
+  await assertError(response, code === "payload_too_large" ? 413 : 400, code);
 });
 
-Deno.test("accounts create - over HTTP ends after a batch once the service stops, and gives every key that was made", async () => {
+Deno.test("POST /operator takes 1,000 args, and 1 MiB", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const args = ["messages", "remove", ...Array(998).fill("-")];
+  const input = "x".repeat(1024 * 1024 - JSON.stringify({ args, input: "" }).length);
+
+  const response = await service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
+
+  assertMatch(await response.text(), /takes no argument '-'.*\n\{"exit":2\}\n$/);
+});
+
+Deno.test("POST /operator reads no body without the operator's token", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  let pulls = 0;
+  const body = new ReadableStream({ pull: () => void pulls++ }, { highWaterMark: 0 });
+
+  const response = await service.fetch("POST /operator", { key: "x", body });
+
+  await assertError(response, 401, "invalid_operator_token");
+  assertEquals(pulls, 0);
+});
+
+Deno.test("POST /operator takes eight requests at a time, each until its command has ended", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const unfinished = Array.from({ length: 4 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  const sent = unfinished.map(({ readable }) =>
+    service.fetch("POST /operator", { key: TOKEN, headers, body: readable })
+  );
+  const list = () => service.fetch("POST /operator", { key: TOKEN, json: { args: ["accounts", "list"] } });
+  for (let count = 0; count < 3; count++) await service.createAccount();
+  // Their lines wait to be read.
+  const begun = [await list(), await list(), await list(), await list()];
+
+  const refused = await list();
+  assertEquals(refused.headers.get("retry-after"), "1");
+  await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+
+  assertMatch(await begun[0]?.text() ?? "", /\{"exit":0\}\n$/);
+  const next = await list();
+  assertEquals(next.status, 200);
+  await assertError(await list(), 503, "overloaded");
+
+  await unfinished[0]?.writable.abort();
+  await assertError(await sent[0] ?? refused, 400, "invalid_request");
+  begun.push(await list());
+  for (const response of [...begun.slice(1), next]) assertMatch(await response.text(), /\{"exit":0\}\n$/);
+  for (const { writable } of unfinished.slice(1)) await writable.close();
+  for (const response of sent.slice(1)) await assertError(await response, 400, "invalid_json");
+});
+
+Deno.test("accounts create - over HTTP ends after a batch when the service stops, with every key", async () => {
   const inFlight = new InFlight();
   await using service = await Harness.open({ operatorToken: TOKEN, inFlight });
   const names = Array.from({ length: 1_200 }, (_, number) => `Name ${number}`);
@@ -217,6 +353,37 @@ Deno.test("accounts create - over HTTP ends after a batch once the service stops
   const hashes = made.map(([, key]) => hashApiKey(key)).sort();
   const accounts = await Array.fromAsync(service.accounts.list());
   assertEquals(accounts.map(({ account }) => account.keyHash).sort(), hashes);
+});
+
+Deno.test("accounts create - over HTTP sends long input in parts, once all names are right, until one fails", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const names = Array.from({ length: 4_000 }, (_, number) => `"é${number}`.padEnd(100, "é"));
+  const exit = (code: number) => new Response(`{"err":"Made some."}\n{"exit":${code}}\n`);
+
+  remote.way = () => exit(0);
+  operator.input = [...names, "a\tb"];
+  assertEquals(await operator.run("accounts create - --plan pro"), 1);
+  assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not white space alone."]);
+  assertEquals(remote.requests, []);
+
+  operator.input = names;
+  assertEquals(await operator.run("accounts create - --plan pro"), 0);
+  const count = remote.requests.length;
+  const inputs = remote.requests.map((body) => {
+    const { args, input } = JSON.parse(body);
+    assertEquals(args, ["accounts", "create", "-", "--plan", "pro"]);
+    assert(new TextEncoder().encode(body).length <= 300_000);
+    return input;
+  });
+  assert(count > 1);
+  assertEquals(inputs.join("\n").split("\n"), names);
+  assertEquals(operator.err.slice(0, 3), [`Part 1 of ${count}:`, "Made some.", `Part 2 of ${count}:`]);
+
+  remote.requests = [];
+  remote.way = () => exit(remote.requests.length === 2 ? 1 : 0);
+  assertEquals(await operator.run("accounts create - --plan pro"), 1);
+  assertEquals(remote.requests.length, 2);
 });
 
 Deno.test("messages take over HTTP removes what was printed, and loses nothing when a reply breaks off", async () => {

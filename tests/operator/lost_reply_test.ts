@@ -65,7 +65,7 @@ async function run(kv: FakeKv, { applies, recovers }: Fault, command: string, na
     // Deno Deploy's own KV needs no file.
     const done = main(command.split(" "), (name) => name === "DENO_DEPLOYMENT_ID" ? "7f3k" : undefined, {
       clock: () => NOON,
-      input: () => ReadableStream.from(names),
+      input: () => Promise.resolve(names),
       out: (line) => Promise.resolve(void out?.push(line)),
       err: (line) => err?.push(line),
       isStopping: () => false,

@@ -49,7 +49,7 @@ Deno.test("messages take prints no character of a message that a terminal would 
   assertEquals(textsOf(operator), [text]);
 });
 
-Deno.test("messages take removes a message once its line is written, and prints it again when that was cut short", async () => {
+Deno.test("messages take removes a message only once its line is written", async () => {
   const { operator } = await withMessages("one", "two", "three");
   await using _ = operator;
   await using service = await operator.serve();

@@ -83,6 +83,22 @@ Deno.test("GET /metrics counts requests, and who was admitted, refused and banne
   ) assertGreater(grown(name), 0, name);
 });
 
+Deno.test("GET /metrics counts a ban once, whatever is committed for the account after it", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey } = await service.createAccount("free");
+  const before = await samplesOf(service);
+  await callAtOnce(123, [service], apiKey);
+
+  for (let minute = 0; minute < 3; minute++) {
+    service.now += 300_000;
+    assertEquals((await call(service, apiKey)).status, 200);
+    await service.app.settle();
+  }
+
+  const after = await samplesOf(service);
+  assertEquals((after.get("bans_total") ?? NaN) - (before.get("bans_total") ?? 0), 1);
+});
+
 Deno.test("GET /metrics counts what KV failed to do, and commits that were refused", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, undefined, { operatorToken: TOKEN });

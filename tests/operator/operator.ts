@@ -24,7 +24,8 @@ export class Operator implements AsyncDisposable {
   static async start(): Promise<Operator> {
     const operator = new Operator(await Deno.makeTempDir());
     const { environment, now } = operator;
-    const store = await openStore(environment.get("KV_PATH"), { clock: () => now, create: true });
+    const options = { clock: () => now, create: true, makesFolder: true };
+    const store = await openStore(environment.get("KV_PATH"), options);
     await store.close();
     return operator;
   }
@@ -37,9 +38,7 @@ export class Operator implements AsyncDisposable {
       (name) => this.environment.get(name),
       {
         clock: () => this.now,
-        input: async function* (this: Operator) {
-          yield* this.input;
-        }.bind(this),
+        input: () => Promise.resolve(this.input),
         out: async (line) => {
           await this.reader(line);
           this.out.push(line);

@@ -9,7 +9,7 @@ Deno.test("carryOut() passes on what KV says of a failure, but not over HTTP", a
   for (const isRemote of [false, true]) {
     const terminal = {
       clock: Date.now,
-      input: () => ReadableStream.from([]),
+      input: () => Promise.resolve([]),
       out: () => Promise.resolve(),
       err: (line: string) => void said.push(line),
       isStopping: () => false,

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertLess } from "@std/assert";
 import { seededRandom } from "../seeded_random.ts";
 import { assertConsistent } from "./consistency.ts";
 import { all, nextTarget, petsIn, REX, Shop } from "./shop.ts";
@@ -52,7 +52,7 @@ Deno.test.each([
 });
 
 Deno.test.each(["", "&status=sold"])(
-  "listPets() shows what was there throughout a walk with '%s' exactly once, whatever two processes change meanwhile",
+  "listPets() shows exactly once what was there throughout a walk with '%s'",
   async (filter) => {
     await using shop = await Shop.open();
     await using beside = shop.beside();
@@ -78,7 +78,8 @@ Deno.test.each(["", "&status=sold"])(
 
     const seen: number[] = [];
     let target: string | undefined = `GET /v1/pets?limit=5${filter}`;
-    while (target !== undefined) {
+    for (let pages = 0; target !== undefined; pages++) {
+      assertLess(pages, 1_000);
       const [page]: [Response, ...unknown[]] = await Promise.all([
         (pick(services) ?? shop).call(target),
         disturb(),

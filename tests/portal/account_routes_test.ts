@@ -39,7 +39,7 @@ Deno.test("getAccount() and getUsage() tell an account of itself, and nobody kee
 });
 
 for (const roundTrip of [0, 3, 20]) {
-  Deno.test(`getAccount() and getUsage() count just what a client has used while places are leased, ${roundTrip} ms from the KV`, async () => {
+  Deno.test(`getAccount() and getUsage() count what was used, not what is leased, ${roundTrip} ms from the KV`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
@@ -119,6 +119,19 @@ Deno.test("rotateKey() ends every key before at once where graceSeconds is 0, as
 function statusesOf(service: Harness, keys: readonly string[]): Promise<number[]> {
   return Promise.all(keys.map(async (key) => (await call(service, key)).status));
 }
+
+Deno.test("rotateKey() takes no Idempotency-Key, and keeps the key then", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  const refused = await service.fetch("POST /v1/account/key", {
+    key,
+    headers: { "idempotency-key": "once" },
+  });
+
+  await assertError(refused, 400, "invalid_request", /Idempotency-Key/);
+  assertEquals((await call(service, key)).status, 200);
+});
 
 Deno.test("rotateKey() replaces the key that asks, so that who lost an answer may ask again", async () => {
   await using service = await Harness.open();

@@ -109,7 +109,7 @@ Deno.test("openApiDocument() has the parameters of queries and the members of bo
   const found: string[] = [];
 
   for (const operation of OPERATIONS) {
-    for (const { name, place, schema } of inputsOf(operation)) {
+    for (const { name, place, isRequired, schema } of inputsOf(operation)) {
       const { good, bad } = edgesOf(schema);
       const statusOf = async (value: unknown) => {
         const [query, member] = place === "query" ? [`?${name}=${value}`, {}] : ["", { [name]: value }];
@@ -119,6 +119,10 @@ Deno.test("openApiDocument() has the parameters of queries and the members of bo
       if (place === "query") {
         const twice = await ask(operation, `?${name}=1&${name}=1`, {});
         await assertError(twice, 400, "invalid_request", RegExp(`^${name} must be given at most once`));
+      }
+      if (place === "body") {
+        const outcomes = [await statusOf(undefined), await statusOf(null)];
+        assertEquals(outcomes, [isRequired ? "bad" : "good", "bad"], `${operation.id} ${name}`);
       }
       if (!/query|body/.test(place) || good.length === 0) continue;
       found.push(`${operation.id} ${name}`);

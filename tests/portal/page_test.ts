@@ -182,12 +182,14 @@ Deno.test("getPage() has the script of every module, each of which is exported f
   }
 });
 
-Deno.test("the icon is an SVG, under both its names", async () => {
+Deno.test("the icon is an SVG under both its names, and clients may keep it for a day", async () => {
   await using service = await Harness.open();
 
   for (const path of ["/favicon.svg", "/favicon.ico"]) {
     const response = await service.fetch(`GET ${path}`);
+    assertEquals(response.status, 200);
     assertEquals(response.headers.get("content-type"), "image/svg+xml");
+    assertEquals(response.headers.get("cache-control"), "max-age=86400");
     assertMatch(await response.text(), /^<svg .*<\/svg>$/);
   }
 });

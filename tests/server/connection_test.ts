@@ -30,7 +30,7 @@ Deno.test("server answers in order when requests are pipelined", async () => {
   }
 });
 
-Deno.test("server answers the next request when it refused one with its body unread, and closes when it is asked to", async () => {
+Deno.test("server answers the next request after it refused one with its body unread", async () => {
   await using served = await ServedStore.start();
   using connection = await RawConnection.open(served.server.port);
 

@@ -1,16 +1,19 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { START_HELP } from "../../src/config.ts";
+import { VERSION } from "../../src/version.ts";
 import type { Variables } from "../support/deno_process.ts";
 import { call } from "./client.ts";
 import { runServer } from "./server_process.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
-Deno.test("server explains its variables when it is asked for help, and takes no arguments that it does not know", async () => {
+Deno.test("server tells its variables and its version when it is asked, and takes no other arguments", async () => {
   const help = await runServer({ KV_PATH: ":memory:" }, "--help");
   const short = await runServer({ KV_PATH: ":memory:" }, "-h");
+  const version = await runServer({ KV_PATH: ":memory:" }, "--version");
   const refusal = await runServer({ KV_PATH: ":memory:" }, "--port", "80");
 
   assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
+  assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
   const errorLines = ["The service takes no arguments. See: deno task start --help"];
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
 });
@@ -28,12 +31,17 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
       [{ PORT: `${port}` }, new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\.$`)],
       [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
       [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
+      [
+        { KV_PATH: `${store.folder}/typo/a.kv` },
+        /^The KV .+ cannot be used: there is no folder .+\/typo\/, .+\.$/,
+      ],
     ] as const
   ) {
     const { code, stdout, errorLines } = await runServer({ KV_PATH: ":memory:", ...variables });
     assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
     assertMatch(errorLines.join(), line);
   }
+  assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["animals.kv"]);
 });
 
 Deno.test("server refuses to start on Deno Deploy when no KV is attached, as each instance would have its own", async () => {
@@ -43,36 +51,66 @@ Deno.test("server refuses to start on Deno Deploy when no KV is attached, as eac
   assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
 });
 
-Deno.test("server prints where it listens, and outside production the first steps while there is no account and a command could make one", async () => {
+Deno.test("server says what it is beside where it listens", async () => {
+  await using store = await TemporaryStore.create();
+  await store.createAccount();
+  const production = { ENVIRONMENT: "production", HOST: "0.0.0.0", KV_PATH: ":memory:" };
+
+  const usual = await linesOfOneRun(store);
+  const other = await linesOfOneRun(store, production);
+  const open = await linesOfOneRun(store, { ...production, SIGN_UP: "open", HOST: "::" });
+
+  assertEquals(usual.lines, [
+    `Listening on http://localhost:${usual.port}/`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data in the KV ${store.kvPath}.`,
+  ]);
+  const start = `Animal Store ${VERSION}: environment production, sign-up`;
+  assertEquals(other.lines, [
+    `Listening on http://localhost:${other.port}/`,
+    `${start} closed, data in the KV :memory:, 0.0.0.0 means all interfaces.`,
+  ]);
+  assertEquals(open.lines[1], `${start} open, data in the KV :memory:, :: means all interfaces.`);
+});
+
+Deno.test("server prints the first steps while there is no account and a command could make one", async () => {
   await using store = await TemporaryStore.create();
 
-  const first = await linesOfOneRun(store);
-  const quoted = await linesOfOneRun(store, { KV_PATH: `${store.kvPath}'s` });
-  const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" });
-  const inMemory = await linesOfOneRun(store, { KV_PATH: ":memory:" });
-  await store.createAccount();
-  const later = await linesOfOneRun(store);
+  const first = await linesOfOneRun(store, {}, /^ {2}curl .+\n/m);
+  const quoted = await linesOfOneRun(store, { KV_PATH: `${store.kvPath}'s` }, /^ {2}curl .+\n/m);
+  const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^ {2}ENVIRONMENT.+\n/m);
 
-  assertEquals(first.lines[0], `Listening on http://localhost:${first.port}/`);
   assertEquals(first.lines.slice(2), [
+    "There is no account yet. In another terminal, make one and list the animals:",
     `  KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
     `  curl -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
   ]);
-  const [, , command] = quoted.lines;
-  assertEquals(command, `  KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`);
-  const there = `There is no account in ${store.kvPath}.`;
-  assertEquals(inProduction.lines.slice(1), [there]);
-  for (const { lines, port } of [inMemory, later]) {
-    assertEquals(lines, [`Listening on http://localhost:${port}/`]);
-  }
+  assertEquals(quoted.lines[3], `  KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`);
+  assertEquals(inProduction.lines.slice(2), [
+    "There is no account yet. In another terminal, make the first; it prints the API key, this once:",
+    `  ENVIRONMENT=production KV_PATH='${store.kvPath}' deno task accounts create me`,
+  ]);
 });
 
-/** What a server says on standard error from its start to its end. */
+Deno.test("server warns when there are accounts and none is of its environment", async () => {
+  await using store = await TemporaryStore.create();
+  await store.createAccount();
+
+  const { lines } = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^Warning: .+\n/m);
+
+  assertEquals(lines.slice(2), [
+    "Warning: of the first 1000 accounts none is of the environment production, so their API keys are not valid " +
+    "here. Is ENVIRONMENT right?",
+  ]);
+});
+
+/** What a server says on standard error from its start to its end, which comes once it has said what is expected. */
 async function linesOfOneRun(
   store: TemporaryStore,
   variables: Variables = {},
+  expected = /^Animal Store .+\n/m,
 ): Promise<{ port: number; lines: readonly string[] }> {
   await using server = await store.serve(variables);
+  await server.wrote("stderr", expected);
   await call(server, "GET /ready");
   const { code, errorLines, stdout } = await server.stop();
   assertEquals([code, stdout], [0, ""]);

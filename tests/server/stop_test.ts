@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { pause } from "../../src/kv/retried.ts";
 import { call, outcome } from "./client.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
 import type { ServerProcess } from "./server_process.ts";
@@ -9,10 +10,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     await using served = await ServedStore.start();
     const { server, key } = served;
     using connection = await RawConnection.open(server.port);
-    const body = '{"name":"Rex","categoryId":1}';
-    const headers = { ...jsonHeaders(key), "content-length": `${body.length}`, expect: "100-continue" };
-    await connection.send(rawRequest("POST /v1/pets", headers));
-    assertEquals((await connection.receive())?.status, 100);
+    const body = await beginToAdd(connection, key);
 
     server.signal(signal);
     await untilStopping(server);
@@ -23,9 +21,40 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     assertEquals(answer?.status, 201);
     assertMatch(answer?.body ?? "", /"name":"Rex"/);
     assertEquals(code, 0);
-    assertEquals(errorLines, [`Listening on http://localhost:${server.port}/`]);
+    assertEquals(errorLines.map((line) => line.split(" ")[0]), ["Listening", "Animal"]);
   });
 }
+
+Deno.test("server takes signals that come together for one, as deno task passes Ctrl-C on a second time", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  const body = await beginToAdd(connection, served.key);
+
+  server.signal("SIGINT");
+  await untilStopping(server);
+  server.signal("SIGINT");
+  await connection.send(body);
+
+  assertEquals((await connection.receive())?.status, 201);
+  assertEquals((await server.ended()).code, 0);
+});
+
+Deno.test("server exits 130 at once when Ctrl-C is typed again", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await beginToAdd(connection, served.key);
+  let hasEnded = false;
+  const ended = server.ended().finally(() => hasEnded = true);
+
+  for (let typed = 0; typed < 100 && !hasEnded; typed++) {
+    server.signal("SIGINT");
+    await pause(50);
+  }
+
+  assertEquals((await ended).code, 130);
+});
 
 Deno.test("server exits 0 when it gets both signals and a connection stays idle", async () => {
   await using served = await ServedStore.start();
@@ -68,6 +97,15 @@ Deno.test("server and command leave no marks of their commits when they end", as
   using kv = await Deno.openKv(store.kvPath);
   assertEquals(await Array.fromAsync(kv.list({ prefix: ["commits"] })), []);
 });
+
+/** Sends the head of a request that adds an animal; resolves to the body once that is waited for. */
+async function beginToAdd(connection: RawConnection, key: string): Promise<string> {
+  const body = '{"name":"Rex","categoryId":1}';
+  const headers = { ...jsonHeaders(key), "content-length": `${body.length}`, expect: "100-continue" };
+  await connection.send(rawRequest("POST /v1/pets", headers));
+  assertEquals((await connection.receive())?.status, 100);
+  return body;
+}
 
 /** Waits until the server takes nothing new: it refuses connections, or answers 503 on them. */
 async function untilStopping(server: ServerProcess): Promise<void> {

@@ -80,7 +80,7 @@ function nameOf({ code, errorLines }: Outcome): string {
   return isRefused ? "refused in one line" : errorLines.join(" ");
 }
 
-/** Whether a line is neither the log's nor the first one. */
+/** Whether a line is neither the log's nor one that every start prints. */
 function isStrange(line: string): boolean {
-  return !/^Listening on |^\{"time":.*\}$/.test(line);
+  return !/^Listening on |^Animal Store |^\{"time":.*\}$/.test(line);
 }

@@ -1,21 +1,17 @@
 import { parseArgs } from "node:util";
 import { contention } from "./contention.ts";
 import { crash } from "./crash.ts";
-import { descriptors } from "./descriptors.ts";
 import { disk } from "./disk.ts";
 import { month } from "./month.ts";
 import { overload } from "./overload.ts";
 import { type Finding, FULL, type Part } from "./part.ts";
 import { storeCrash } from "./store_crash.ts";
-import { trailers } from "./trailers.ts";
 
 const PARTS = new Map<string, Part>([
   ["crash", crash],
   ["store-crash", storeCrash],
   ["contention", contention],
   ["overload", overload],
-  ["descriptors", descriptors],
-  ["trailers", trailers],
   ["disk", disk],
   ["month", month],
 ]);

@@ -37,6 +37,7 @@ export async function month(
       await takeMessages(service);
       await sweepAll(service.app.sweeps, service.now, {
         error: () => errors++,
+        command() {},
         flushed: () => Promise.resolve(),
       });
     }

@@ -57,7 +57,7 @@ export async function overload(
     atMost("p99 while crowded, as a multiple of quiet", crowded.p99 / quiet.p99, patience),
     atMost("p99 while flooded, as a multiple of quiet", flooded.p99 / quiet.p99, patience),
     exactly("/health not answered 200", crowded.unhealthy + flooded.unhealthy, 0),
-    exactly("lines on standard error", errorLines.length - 1, 0),
+    exactly("lines on standard error", errorLines.length - 2, 0),
     exactly("exit code", code, 0),
   ];
 }

@@ -24,8 +24,6 @@ export interface Effort {
   readonly patience: number;
   /** Addresses that send unknown keys. */
   readonly addresses: number;
-  /** MiB of trailers. */
-  readonly trailers: number;
   /** Weeks of simulated traffic, after a hundred days of it. */
   readonly weeks: number;
   /** How often a day its clients come. */
@@ -43,7 +41,6 @@ export const FULL: Effort = {
   siege: 15,
   patience: 25,
   addresses: 300_000,
-  trailers: 256,
   weeks: 5,
   sessions: 3,
 };

@@ -7,10 +7,10 @@ import { overload } from "./overload.ts";
 import { type Effort, type Finding, FULL, type Part } from "./part.ts";
 import { storeCrash } from "./store_crash.ts";
 
-/** As much as a test may take; endless trailers and a lack of files are shown in tests/server. */
+/** As much as a test may take. */
 const BRIEF: Effort = {
   ...FULL,
-  kills: 4,
+  kills: 5,
   storeKills: 2,
   stops: 0,
   seconds: 3,
@@ -28,7 +28,7 @@ for (
     ["loses and doubles nothing when it is killed under mixed load", crash],
     ["loses and doubles nothing when the server of its store is killed", storeCrash],
     [
-      "of three processes stores just the changes it accepted when they contend, are killed and answers get lost",
+      "of three processes stores just the changes it accepted when they are killed",
       contention,
     ],
     ["serves others when it is crowded, in bounded memory", overload],

@@ -47,8 +47,8 @@ export function limitsSection(): Html {
         extend it. Stop at the first 429, wait out <code>Retry-After</code>, and no ban ever comes.
       </p>
       <p>
-        A list has 20 animals, or up to 100 with <code>limit</code>. A body is at most 64 KiB. Without a valid key,
-        an address has 60 requests a minute.
+        A list has 20 animals, or up to 100 with <code>limit</code>. A body is at most 64 KiB, with at most
+        1,000 values, 16 levels deep. Without a valid key, an address has 60 requests a minute.
       </p>
       <h3>Headers that tell</h3>
       <dl class="help">
