@@ -95,7 +95,7 @@ const KEY_ROTATION = named(
     graceSeconds: optional(
       integer(0, MAX_GRACE_SECONDS, {
         description:
-          "How long the key of the request stays valid; 0 for a key that has leaked. Without fraction or exponent",
+          "Seconds that the key of the request stays valid, without fraction or exponent; 0 for a key that has leaked",
       }),
       60,
     ),

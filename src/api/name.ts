@@ -33,7 +33,9 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
   const properties = forbidden.map(({ property }) => property).join(" and ");
   return text({
     max,
-    description,
+    description:
+      `${description}, kept as sent: not white space alone, and without control characters (Unicode ` +
+      `${properties}). Characters are Unicode code points; half a surrogate pair is none.`,
     // White space, then a character that is none, then the rest: each character is read once.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule: `have a character other than white space, and no control characters (Unicode ${properties})`,

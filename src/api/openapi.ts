@@ -29,10 +29,10 @@ export type Tag = typeof TAGS[number]["name"];
 
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
-that either limit or a ban refuses do not. Every response below \`/v1\` tells the limits in its headers. A key
-that is refused more often within a minute than its minute allows is banned for five minutes, and twice as
-long for each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods
-that do not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
+that either limit or a ban refuses do not. Every response tells the limits in its headers. A key that is
+refused more often within a minute than its minute allows is banned for five minutes, and twice as long for
+each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
+not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
 const BEYOND = "\n\nThis operation is beyond interface 1.0.0.";
 
 /** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
@@ -83,13 +83,21 @@ const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
   [404, DEPRECATION_HEADERS],
   [410, DEPRECATION_HEADERS],
+  [412, ["ETag"]],
   [429, ["Retry-After"]],
   [503, ["Retry-After"]],
 ]);
 
 const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
 const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
-  key: ["missing_api_key", "invalid_api_key", "rate_limit_minute", "rate_limit_day", "key_banned"],
+  key: [
+    "missing_api_key",
+    "invalid_api_key",
+    "account_suspended",
+    "rate_limit_minute",
+    "rate_limit_day",
+    "key_banned",
+  ],
   address: ["rate_limit_minute"],
   operator: ["invalid_operator_token", "rate_limit_minute"],
   public: [],
@@ -113,13 +121,18 @@ export function errorsByStatus(operation: Operation): [status: number, codes: Er
   return [...byStatus].sort(([one], [other]) => one - other);
 }
 
+/** Whether the document describes an operation: it is part of the API, and its path is below the server's URL. */
+export function isDocumented({ tag, path }: Operation): boolean {
+  return tag !== undefined && path.startsWith(`${BASE_PATH}/`);
+}
+
 /**
- * The OpenAPI 3.1 document of the operations below `/v1`.
+ * The OpenAPI 3.1 document of the operations that it describes.
  *
  * @param base What its URLs begin with; empty for URLs relative to the document's own.
  */
 export function openApiDocument(all: readonly Operation[], base: string): object {
-  const operations = all.filter(({ path }) => path.startsWith(`${BASE_PATH}/`));
+  const operations = all.filter(isDocumented);
   const byPath = Map.groupBy(operations, ({ path }) => path.slice(BASE_PATH.length));
   const paths = [...byPath].map(([path, own]) => [
     path,
@@ -179,8 +192,12 @@ function operationObject(operation: Operation): object {
   };
 }
 
+/** A parameter without a description is one that the operation refuses. */
 function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
-  return Object.entries(members).map(([name, schema]) => {
+  const described = Object.entries(members).filter(([, schema]) =>
+    resolved(schema).description !== undefined
+  );
+  return described.map(([name, schema]) => {
     const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
     return { name, in: place, required: place === "path" || undefined, description, schema: json, example };
   });

@@ -30,6 +30,8 @@ export interface Call {
   readonly checks: () => readonly Deno.AtomicCheck[];
   /** The client's address. */
   readonly address: () => string;
+  /** Reads a body as `readJsonObject` does: for operations that declare none. The client may take its time. */
+  readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
 /** A call whose request is not parsed yet. */
@@ -38,8 +40,6 @@ export interface Incoming extends Call {
   readonly params: Readonly<Record<string, string>>;
   /** Query string with its leading `?`, or empty. */
   readonly query: string;
-  /** Reads the request's body as `readJsonObject` does; the client may take its time. */
-  readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
 /** What the client sent, parsed. */

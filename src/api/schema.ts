@@ -217,7 +217,7 @@ export function object(members: Members, words: Words = {}): Schema<JsonObject> 
     if (otherwise === undefined) return schema.json;
     return {
       ...withoutDefault(schema),
-      description: `${resolved(schema).description}; ${otherwise} if left out`,
+      description: `${resolved(schema).description}; ${otherwise} if it is left out`,
     };
   });
 }
@@ -226,11 +226,7 @@ export function object(members: Members, words: Words = {}): Schema<JsonObject> 
 export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
   const required = namesOf(members, (schema) => !isOptional(schema));
-  return objectOf(members, { required, additionalProperties: false, ...words }, (schema) => {
-    // What was stored may have been made by other rules.
-    const { pattern: _, ...json } = withoutDefault(schema);
-    return json;
-  });
+  return objectOf(members, { required, additionalProperties: false, ...words }, withoutDefault);
 }
 
 /** Whether a value is what a schema wants. */

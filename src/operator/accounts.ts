@@ -3,7 +3,7 @@ import type { AccountState } from "../accounts/account_state.ts";
 import { pardon, reset } from "../accounts/usage.ts";
 import { isValid } from "../api/schema.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
-import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
+import { type Arguments, expect, type Group, parseDuration, parsePlan } from "./arguments.ts";
 import { createMany, EXPECTED_NAME, printKey } from "./issuing.ts";
 import { printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
@@ -138,7 +138,7 @@ export const ACCOUNTS: Group = {
   },
 };
 
-function parseId(args: Arguments, known: readonly Option[] = []): string {
+function parseId(args: Arguments, known: readonly string[] = []): string {
   const [id = ""] = expect(args, ["an ID"], known);
   requireId(id, args);
   return id;

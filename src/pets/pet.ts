@@ -9,6 +9,7 @@ import {
   optional,
   type Parsed,
   partial,
+  text,
 } from "../api/schema.ts";
 import { CONTROLS, nameText } from "../api/name.ts";
 
@@ -21,9 +22,11 @@ export const PET_STATUS = named(
   oneOf(PET_STATUSES, { description: "Availability status" }),
 );
 
+const MAX_NAME_LENGTH = 255;
+
 /** What clients may say of an animal. */
 export const PET_FIELDS = {
-  name: nameText(255, [CONTROLS], "The animal's name, kept as sent"),
+  name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
   categoryId: int64({
     description:
       "Identifier of the category the animal belongs to, an int64 without fraction or exponent, digit for digit. " +
@@ -56,6 +59,8 @@ export const PET = named(
       description: "Unique identifier assigned by the service on creation, ascending, never used again.",
     }),
     ...PET_FIELDS,
+    // Names that were stored may be ones that are refused by now.
+    name: text({ max: MAX_NAME_LENGTH, description: "The animal's name" }),
   }, { examples: [REX] }),
 );
 

@@ -61,7 +61,7 @@ export function petOperations({ pets, catalogue, replies, publicUrl }: PetOperat
         ...PET_STATUS,
         json: { ...PET_STATUS.json, description: "Filter by availability status" },
       }),
-      cursor: optional(CURSOR, 0),
+      cursor: optional(CURSOR),
     },
     headers: { "If-None-Match": IF_NONE_MATCH },
     answers: {

@@ -18,7 +18,13 @@ const MAX_BASES = 4;
 
 /** Where a page begins: after the animal with this id. As text it is opaque, so that no client relies on what is in it. */
 export const CURSOR: Schema<number> = {
-  ...text({ description: "Where the page begins: from the `Link` of the page before" }),
+  json: {
+    type: "string",
+    minLength: 1,
+    description: "Where the page begins: from the `Link` of the page before",
+  },
+  definitions: {},
+  fromTexts: text().fromTexts,
   accepts: (value): value is number => Number.isSafeInteger(value),
   parse(value, subject) {
     const id = typeof value === "string" ? decodeCursor(value) : NaN;
@@ -44,7 +50,7 @@ export class PetPages {
 
   /** The page that a query asks for. */
   get(query: PetQuery): RenderedPage | Promise<RenderedPage> {
-    const cache = query.cursor === 0 ? this.#first : this.#others;
+    const cache = query.cursor === undefined ? this.#first : this.#others;
     return cache.get(queryString(query), () => this.#render(query));
   }
 
@@ -99,7 +105,7 @@ export class RenderedPage {
 /** The one query string that stands for all that ask for the same page. */
 function queryString({ limit, status, cursor }: PetQuery): string {
   const filter = status === undefined ? "" : `&status=${status}`;
-  const after = cursor === 0 ? "" : `&cursor=${encodeCursor(cursor)}`;
+  const after = cursor === undefined ? "" : `&cursor=${encodeCursor(cursor)}`;
   return `?limit=${limit}${filter}${after}`;
 }
 

@@ -19,8 +19,8 @@ export interface PetQuery {
   readonly limit: number;
   /** Left out for any status. */
   readonly status?: PetStatus;
-  /** Only animals with a greater id; 0 for all. */
-  readonly cursor: number;
+  /** Only animals with a greater id; left out for all. */
+  readonly cursor?: number;
 }
 
 /** Some of the animals, ascending by id, each as JSON. */
@@ -99,7 +99,7 @@ export class PetStore {
   }
 
   /** A page of the catalogue. */
-  async list({ limit, status, cursor }: PetQuery): Promise<PetPage> {
+  async list({ limit, status, cursor = 0 }: PetQuery): Promise<PetPage> {
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
     const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };
     const entries = await this.#store.list(range, limit + 1);

@@ -8,8 +8,8 @@ import { ICON } from "./page/icon.ts";
 
 /** What the service tells of itself. */
 export interface ServiceOperationsOptions {
-  /** Those that the document describes, beside its own. */
-  readonly operations: readonly Operation[];
+  /** All operations of the service. */
+  readonly operations: () => readonly Operation[];
   /** What its URLs begin with; undefined where they are relative. */
   readonly publicUrl: string | undefined;
   /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
@@ -32,7 +32,7 @@ export function serviceOperations(
     headers: { "cache-control": "max-age=86400" },
   });
 
-  const getOpenApi: Operation = operation({
+  const getOpenApi = operation({
     id: "getOpenApi",
     method: "GET",
     path: "/v1/openapi.json",
@@ -47,7 +47,7 @@ export function serviceOperations(
     },
   }, (_input, { request }) => {
     document ??= new Representation(
-      JSON.stringify(openApiDocument([...operations, getOpenApi], publicUrl ?? "")),
+      JSON.stringify(openApiDocument(operations(), publicUrl ?? "")),
       {
         headers: { "cache-control": "no-cache" },
         compress: true,
