@@ -7,7 +7,7 @@ import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.t
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
-import { Description } from "./portal/response_check.ts";
+import { Description } from "./api/response_check.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
 export const NOON: number = Date.UTC(2027, 0, 15, 12);

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { accountKey } from "../../src/accounts/account.ts";
 import { encodeJson } from "../../src/kv/row.ts";
-import { sweepSignUps } from "../../src/portal/sign_up.ts";
+import { sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { Harness, type HarnessOptions, NOON } from "../harness.ts";
 import { carryOut, type Commit } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
