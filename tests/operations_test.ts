@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { credentialFor, ALL, GOOD, SAMPLES } from "./operations.ts";
+import { ALL, credentialFor, GOOD, SAMPLES } from "./operations.ts";
 import { Shop } from "./pets/shop.ts";
 
 /** Tables of what requests are counted in, and of commits themselves. */

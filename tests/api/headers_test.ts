@@ -11,10 +11,28 @@ Deno.test.each([
   ...["*", '""', '"a"', 'W/"a"', '"a","b"', '"a" ,\t"b"', ', ,"a",, "b",', '"a,bW/"', '"\xe9"'],
 ])("entityTags() takes %s", (tags) => assertEquals(IF_MATCH.parse(tags, "The If-Match"), tags));
 
-Deno.test.each(["a", '"', '"a', '"a b"', '"a""b"', '"a"x', 'w/"a"', 'W/ "a"', "W/", "**", '"a", *', "", " , "])(
+Deno.test.each([
+  "a",
+  '"',
+  '"a',
+  '"a b"',
+  '"a""b"',
+  '"a"x',
+  'w/"a"',
+  'W/ "a"',
+  "W/",
+  "**",
+  '"a", *',
+  "",
+  " , ",
+])(
   "entityTags() refuses %j",
   (tags) => {
-    assertThrows(() => IF_MATCH.parse(tags, "If-Match"), Invalid, "If-Match must be * or entity tags in double");
+    assertThrows(
+      () => IF_MATCH.parse(tags, "If-Match"),
+      Invalid,
+      "If-Match must be * or entity tags in double",
+    );
   },
 );
 

@@ -48,7 +48,12 @@ Deno.test("answer() hands on what was sent, parsed, with defaults and without wh
     body,
   });
   for (const query of ["", "?", "?Limit=5&constructor=2", "?limit=20"]) {
-    assertEquals(await echoed(query, {}, body), { params: { name: "Rex" }, query: { limit: 20 }, headers: {}, body });
+    assertEquals(await echoed(query, {}, body), {
+      params: { name: "Rex" },
+      query: { limit: 20 },
+      headers: {},
+      body,
+    });
   }
 });
 
@@ -139,7 +144,17 @@ Deno.test("createApp() tells of a body that is no JSON alone, and of a path that
     await assertError(response, 400, code, message);
   }
   // An animal that is not there comes last.
-  await assertError(await shop.call("PATCH /v1/pets/9", wrong), 400, "invalid_request", /^The If-Match .*; name /);
-  await assertError(await shop.call("DELETE /v1/pets/9", { headers: TAG }), 400, "invalid_request", /If-Match/);
+  await assertError(
+    await shop.call("PATCH /v1/pets/9", wrong),
+    400,
+    "invalid_request",
+    /^The If-Match .*; name /,
+  );
+  await assertError(
+    await shop.call("DELETE /v1/pets/9", { headers: TAG }),
+    400,
+    "invalid_request",
+    /If-Match/,
+  );
   await assertError(await shop.call("PATCH /v1/pets/9", { json: REX }), 404, "pet_not_found");
 });

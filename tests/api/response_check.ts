@@ -2,6 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { errorsOf, isDocumented, openApiDocument } from "../../src/api/openapi.ts";
 import type { Operation } from "../../src/api/operation.ts";
+import type { JsonSchema } from "../../src/api/schema.ts";
 import { createMatcher } from "../../src/http/router.ts";
 
 /** An OpenAPI document, as far as it is looked at here. */
@@ -10,7 +11,7 @@ export interface Document {
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: {
     readonly responses: Readonly<Record<string, ResponseObject>>;
-    readonly schemas: Readonly<Record<string, object>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
     readonly headers: Readonly<Record<string, HeaderObject>>;
   };
 }

@@ -36,7 +36,7 @@ Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
   [text({ max: 3 }), ["a", "🐶", "abc", "🐶🐱", "🐶🐱🐭", "   ", "a\u0000", "e\u0301x"]],
   [integer(2, 3), [2, 3]],
   [int64(), [0, -1, 2 ** 53 - 1, 2n ** 53n, 2n ** 63n - 1n, -(2n ** 63n)]],
-  [int64({ minimum: 1, maximum: 5 }), [1, 5]],
+  [int64({ minimum: 1 }), [1]],
   [STATUS, ["available", "sold"]],
   [timestamp(), ["2027-01-15T12:00:00Z", "2027-01-15T12:00:00.000+01:00"]],
   [list(integer(1, 2), 2), [[], [1], [1, 2]]],
@@ -177,7 +177,11 @@ Deno.test("json describes bounds, defaults in words for requests, and refers to 
   assertEquals<unknown>(object(members).json, {
     type: "object",
     required: ["name"],
-    properties: { name, status: { ...ref, description: "State; a if it is left out" }, note: { type: "string" } },
+    properties: {
+      name,
+      status: { ...ref, description: "State; a if it is left out" },
+      note: { type: "string" },
+    },
   });
   assertEquals<unknown>(answer(members).json, {
     type: "object",
@@ -189,7 +193,7 @@ Deno.test("json describes bounds, defaults in words for requests, and refers to 
     type: "object",
     properties: { name, status: ref, note: { type: "string" } },
   });
-  assertEquals(object(members).definitions, { Status: status.definitions["Status"] });
+  assertEquals(object(members).definitions, status.definitions);
   assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
   assertEquals(nullable(text()).json.type, ["string", "null"]);
 });
