@@ -66,7 +66,10 @@ export const SAMPLES: readonly Sample[] = service.app.operations.map((operation)
 });
 
 /** The credential that a good request carries, if the account's key is `key`. */
-export function credentialFor({ access }: Operation, key: string): Pick<HarnessRequest, "key"> {
+export function credentialFor(
+  { access }: Pick<Operation, "access">,
+  key: string,
+): Pick<HarnessRequest, "key"> {
   if (access === "key") return { key };
   return access === "operator" ? { key: ALL.operatorToken } : {};
 }
