@@ -30,7 +30,7 @@ export const GOOD: Readonly<Record<string, Good>> = {
   listPets: {},
   createPet: { json: REX, status: 201, changes: ["catalogue", "ids", "pets", "pets_by_status"] },
   getPet: {},
-  updatePet: { json: { status: "sold" }, changes: ["catalogue", "pets", "pets_by_status"] },
+  updatePet: { json: { name: "Tom" }, changes: ["catalogue", "pets", "pets_by_status"] },
   deletePet: { status: 204, changes: ["catalogue", "pets", "pets_by_status"] },
   getDeprecations: {},
   createMessage: { json: { message: "Hello" }, status: 202, changes: ["messages", "messages_waiting"] },
