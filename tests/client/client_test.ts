@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
 import openapiTS, { astToString } from "openapi-typescript";
-import { openApiDocument } from "../../src/portal/openapi/document.ts";
 import { ServerProcess } from "../server/server_process.ts";
 
 const FOLDER = import.meta.dirname ?? "";
@@ -12,9 +11,10 @@ async function deno(...args: readonly string[]): Promise<{ code: number; output:
 }
 
 Deno.test("a client generated from the OpenAPI document signs up, adds, lists and changes animals", async () => {
-  const types = astToString(await openapiTS(JSON.stringify(openApiDocument(""))));
-  await Deno.writeTextFile(`${FOLDER}/schema.d.ts`, types);
   await using server = await ServerProcess.start({ KV_PATH: ":memory:" });
+  const document = await fetch(`http://localhost:${server.port}/v1/openapi.json`);
+  const types = astToString(await openapiTS(await document.text()));
+  await Deno.writeTextFile(`${FOLDER}/schema.d.ts`, types);
 
   const checked = await deno("check", "--quiet", "walk.ts");
   const walked = await deno(
