@@ -70,6 +70,18 @@ Deno.test("server exits 0 when it gets both signals and a connection stays idle"
   assertEquals(await connection.receiveRest(), "");
 });
 
+Deno.test("server exits 0 though a client never ends its body", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await beginToAdd(connection, served.key);
+
+  server.signal("SIGTERM");
+
+  assertEquals((await connection.receive())?.status, 503);
+  assertEquals((await server.ended()).code, 0);
+});
+
 Deno.test("server gives back what it leased when it is stopped", () =>
   inOneDay(async () => {
     await using served = await ServedStore.start();
