@@ -121,7 +121,7 @@ async function beginToAdd(connection: RawConnection, key: string): Promise<strin
 
 /** Waits until the server takes nothing new: it refuses connections, or answers 503 on them. */
 async function untilStopping(server: ServerProcess): Promise<void> {
-  while (true) {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
     try {
       using connection = await RawConnection.open(server.port);
       await connection.send(rawRequest("GET /health"));
@@ -131,4 +131,5 @@ async function untilStopping(server: ServerProcess): Promise<void> {
       throw error;
     }
   }
+  throw new Error("The server goes on after the signal");
 }
