@@ -1,7 +1,7 @@
 import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
-import { integer, Invalid, optional, type Schema, text } from "../api/schema.ts";
+import { integer, Invalid, optional, type Schema } from "../api/schema.ts";
 import { VersionedCache } from "../caching/versioned_cache.ts";
 import type { Watched } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";

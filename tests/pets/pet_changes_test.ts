@@ -184,7 +184,12 @@ for (const method of ["PATCH", "DELETE"]) {
           ...(method === "PATCH" && { json: { status: "sold" } }),
           headers: { [name]: value },
         });
-        await assertError(response, 400, "invalid_request", RegExp(`^The ${name} must be \\* or entity tags`));
+        await assertError(
+          response,
+          400,
+          "invalid_request",
+          RegExp(`^The ${name} must be \\* or entity tags`),
+        );
       }
     }
 
