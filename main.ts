@@ -60,7 +60,8 @@ async function main(): Promise<void> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...kvToken()],
+    // A shorter text would be found in words that are no secret.
+    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...(config.kvToken.length < 8 ? [] : [config.kvToken])],
     clock,
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.
@@ -105,12 +106,6 @@ async function main(): Promise<void> {
   await store.close();
   await log.flushed();
   Deno.exit(0);
-}
-
-/** The token of a KV Connect server, if there is one; a shorter text would be found in words that are no secret. */
-function kvToken(): string[] {
-  const token = Deno.env.get("DENO_KV_ACCESS_TOKEN") ?? "";
-  return token.length < 8 ? [] : [token];
 }
 
 /**
