@@ -146,6 +146,7 @@ export function openApiDocument(all: readonly Operation[], base: string): object
       version: "1.0.0",
       summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
       description: DESCRIPTION,
+      contact: { name: "The operator of this service" },
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: base + BASE_PATH }],

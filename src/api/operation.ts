@@ -2,6 +2,7 @@ import { BoundedMap } from "../caching/bounded_map.ts";
 import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";
+import { whenReady } from "../http/when_ready.ts";
 import {
   Invalid,
   type Members,
@@ -89,7 +90,7 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors of its own, beside those that follow from its access and body. */
   readonly errors?: readonly ErrorCode[];
-  /** What is asked before the body is read, which costs more. */
+  /** What is asked before anything is parsed or read. */
   readonly before?: (call: Call) => void | Promise<void>;
   /**
    * Whether every write of the handler includes `call.checks()`. If such a check fails, the handler runs again, so a
@@ -119,7 +120,6 @@ type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
 type None = Readonly<Record<never, never>>;
 
 const NO_BYTES = new Uint8Array();
-const NOTHING: JsonObject = {};
 const MAX_QUERIES = 1_000;
 /** Longer than what clients ask for. */
 const MAX_QUERY_LENGTH = 100;
@@ -144,58 +144,62 @@ export function operation(
 ): Operation {
   const { params = {}, query = {}, headers = {}, body, bodyType, bodyIsOptional = false } = declaration;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
-  const parseParams = membersParser(params, (name) => name);
-  const parseHeaders = headersParser(headers);
-  const parseQuery = queryParser(query);
+  const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
+    return schema.fromTexts([texts[name] ?? ""], name);
+  });
+  const parseHead = headParser(headers, query);
 
   function answer(call: Incoming): Response | Promise<Response> {
-    const inPath = parseParams((name, schema) => schema.fromTexts([call.params[name] ?? ""], name));
-    if (body) return answerWithBody(body, inPath, call);
-    const [inHeaders, inQuery] = valid(() => parseHead(call));
-    return handle(
-      { params: inPath, query: inQuery, headers: inHeaders, body: undefined, bytes: NO_BYTES },
-      call,
-    );
+    return whenReady(declaration.before?.(call), () => {
+      const inPath = parseParams(call.params);
+      if (body) return answerWithBody(body, inPath, call);
+      const { headers, query } = valid(() => parseHead(call));
+      return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
+    });
   }
 
   async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
-    await declaration.before?.(call);
     const { object, bytes } = await call.readBody(rules);
-    const [[inHeaders, inQuery], parsed] = valid(() =>
+    const [{ headers, query }, parsed] = valid(() =>
       together(() => parseHead(call), () => schema.parse(object, ""))
     );
-    return await handle({ params: inPath, query: inQuery, headers: inHeaders, body: parsed, bytes }, call);
-  }
-
-  function parseHead({ request, query }: Incoming): readonly [headers: JsonObject, query: JsonObject] {
-    return together(() => parseHeaders(request), () => parseQuery(query));
+    return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
   }
 
   return { answers: {}, errors: [], ...declaration, params, query, headers, answer };
 }
 
-/** Parses headers. Most requests have none of those that their operation knows. */
-function headersParser(members: Members): (request: Request) => JsonObject {
-  const names = Object.keys(members);
-  const parse = membersParser(members, (name) => `The ${name}`);
-  return ({ headers }) =>
-    names.some((name) => headers.has(name)) ? parse((name) => headers.get(name) ?? undefined) : NOTHING;
+/** What the head of a request says, but for its path. */
+interface Head {
+  readonly headers: JsonObject;
+  readonly query: JsonObject;
 }
 
-/** Parses query strings. Those that come again are only looked up. */
-function queryParser(members: Members): (query: string) => JsonObject {
-  const known = new BoundedMap<string, JsonObject>(MAX_QUERIES);
-  const parse = membersParser(members, (name) => `The query parameter ${name}`);
-  return function parseQuery(query: string): JsonObject {
-    const found = known.get(query);
-    if (found !== undefined) return found;
-    const given = new URLSearchParams(query);
-    const parsed = parse((name, schema) => {
-      const texts = given.getAll(name);
-      return texts.length === 0 ? undefined : schema.fromTexts(texts, name);
-    });
-    if (query.length <= MAX_QUERY_LENGTH) known.set(query, parsed);
-    return parsed;
+/** Parses headers and query strings. Heads that most requests have, without such headers, are only looked up. */
+function headParser(headers: Members, query: Members): (call: Incoming) => Head {
+  const names = Object.keys(headers);
+  const parseHeaders = membersParser(
+    headers,
+    (given: Headers, name) => given.get(name) ?? undefined,
+    (name) => `The ${name}`,
+  );
+  const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
+    const texts = given.getAll(name);
+    return texts.length === 0 ? undefined : schema.fromTexts(texts, name);
+  }, (name) => `The query parameter ${name}`);
+  const usual = new BoundedMap<string, Head>(MAX_QUERIES);
+
+  return function parseHead({ request, query }: Incoming): Head {
+    const isUsual = !names.some((name) => request.headers.has(name));
+    const known = isUsual ? usual.get(query) : undefined;
+    if (known) return known;
+    const [inHeaders, inQuery] = together(
+      () => parseHeaders(request.headers),
+      () => parseQuery(new URLSearchParams(query)),
+    );
+    const head = { headers: inHeaders, query: inQuery };
+    if (isUsual && query.length <= MAX_QUERY_LENGTH) usual.set(query, head);
+    return head;
   };
 }
 

@@ -8,7 +8,6 @@ export interface JsonSchema {
   readonly format?: string;
   readonly description?: string;
   readonly enum?: readonly string[];
-  readonly const?: string;
   readonly default?: unknown;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -35,7 +34,7 @@ export interface Schema<out Value = unknown> {
    * @throws {Invalid}
    */
   readonly parse: (value: unknown, subject: string) => Value;
-  /** Whether a value has the type. What was stored has, although its bounds may have been others then. */
+  /** Whether a value has the type. A stored one has, but its bounds may have been others when it was stored. */
   readonly accepts: (value: unknown) => value is Value;
   /**
    * The value, not checked yet, that the texts of a query parameter or a command's option stand for.
@@ -45,7 +44,7 @@ export interface Schema<out Value = unknown> {
   readonly fromTexts: (texts: readonly string[], name: string) => unknown;
 }
 
-/** What an object may have or not. */
+/** A member that an object may have or not. */
 export interface Optional<out Value> extends Schema<Value | undefined> {
   readonly isOptional: true;
 }
@@ -77,11 +76,11 @@ export class Invalid extends Error {
   }
 }
 
-/** What a text must be. With `max` it has 1 to so many characters, which are Unicode code points. */
+/** What a text must be. With `max` it has 1 to that many characters, which are Unicode code points. */
 export interface TextRules extends Words {
   readonly max?: number;
   readonly pattern?: RegExp;
-  /** How a message says that the text does not match: what it must. */
+  /** What messages say if the text does not match the pattern, after `must`. */
   readonly rule?: string;
 }
 
@@ -97,37 +96,45 @@ export interface TextRules extends Words {
  * assertThrows(() => name.parse("", "name"), Invalid, "name must have 1 to 3 characters");
  * ```
  */
-export function text({ max, pattern, rule = "", ...words }: TextRules = {}): Schema<string> {
+export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<string> {
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
-  const json = { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words };
-  return scalar(json, isText, (value, subject) => {
-    if (!isText(value)) throw expected(subject, "a string", value);
-    if (!value.isWellFormed()) throw new Invalid(`${subject} must not contain half a surrogate pair`);
-    if (max !== undefined && (value === "" || (value.length > max && [...value].length > max))) {
-      throw new Invalid(`${subject} must have 1 to ${max} characters`);
-    }
-    if (pattern?.test(value) === false) throw new Invalid(`${subject} must ${rule}`);
-    return value;
+  return scalar({
+    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words },
+    accepts: isText,
+    expected: "a string",
+    rule(value) {
+      if (!value.isWellFormed()) return "not contain half a surrogate pair";
+      const isTooLong = max !== undefined && value.length > max && [...value].length > max;
+      if (isTooLong || (max !== undefined && value === "")) return `have 1 to ${max} characters`;
+      return pattern?.test(value) === false ? rule : undefined;
+    },
   });
 }
 
 /** An integer from `min` to `max`, both safe. As text it has no more digits than `max`. */
 export function integer(min: number, max: number, words: Words = {}): Schema<number> {
-  return scalar({ type: "integer", minimum: min, maximum: max, ...words }, isInteger, (value, subject) => {
-    if (isInteger(value) && value >= min && value <= max) return value;
-    throw expectedNumber(subject, `an integer from ${min} to ${max}`, value);
-  }, (text) => /^\d+$/.test(text) && text.length <= `${max}`.length ? Number(text) : null);
+  const maxDigits = `${max}`.length;
+  return scalar({
+    json: { type: "integer", minimum: min, maximum: max, ...words },
+    accepts: isInteger,
+    expected: `an integer from ${min} to ${max}`,
+    isInBounds: (value) => value >= min && value <= max,
+    fromText: (text) => /^\d+$/.test(text) && text.length <= maxDigits ? Number(text) : null,
+  });
 }
 
 const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
 /** An int64, exact: a bigint where a number would lose digits. */
-export function int64(json: Words & Pick<JsonSchema, "minimum" | "maximum"> = {}): Schema<number | bigint> {
-  const { minimum = INT64_MIN, maximum = INT64_MAX } = json;
-  return scalar({ type: "integer", format: "int64", ...json }, isInt64, (value, subject) => {
-    if (isInt64(value) && value >= minimum && value <= maximum) return value;
-    throw expectedNumber(subject, `an integer from ${minimum} to ${maximum}`, value);
-  }, (text) => /^-?\d+$/.test(text) ? exactInteger(text) : null);
+export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
+  const { minimum = INT64_MIN } = json;
+  return scalar({
+    json: { type: "integer", format: "int64", ...json },
+    accepts: isInt64,
+    expected: `an integer from ${minimum} to ${INT64_MAX}`,
+    isInBounds: (value) => value >= minimum,
+    fromText: (text) => /^-?\d+$/.test(text) ? exactInteger(text) : null,
+  });
 }
 
 /** One of several strings. */
@@ -135,18 +142,20 @@ export function oneOf<const Value extends string>(
   values: readonly Value[],
   words: Words = {},
 ): Schema<Value> {
-  const isOne = (value: unknown): value is Value => values.some((known) => known === value);
-  return scalar({ type: "string", enum: values, ...words }, isOne, (value, subject) => {
-    if (isOne(value)) return value;
-    throw expected(subject, `one of ${values.join(", ")}`, value);
+  return scalar({
+    json: { type: "string", enum: values, ...words },
+    accepts: (value): value is Value => values.some((known) => known === value),
+    expected: `one of ${values.join(", ")}`,
   });
 }
 
 /** A time (RFC 3339), as text. */
 export function timestamp(words: Words = {}): Schema<string> {
-  return scalar({ type: "string", format: "date-time", ...words }, isText, (value, subject) => {
-    if (isText(value) && /^\d{4}-\d\d-\d\dT/.test(value) && Date.parse(value) > 0) return value;
-    throw expected(subject, "a time such as 2027-01-15T12:00:00Z", value);
+  return scalar({
+    json: { type: "string", format: "date-time", ...words },
+    accepts: isText,
+    expected: "a time such as 2027-01-15T12:00:00Z",
+    isInBounds: (value) => /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value)),
   });
 }
 
@@ -207,7 +216,7 @@ export function partial(members: Members): Members {
   return mapValues(members, (schema) => optional({ ...schema, json: withoutDefault(schema) }));
 }
 
-/** The object of a request. Members that are not known are ignored. */
+/** The object of a request. Members that it does not know are ignored. */
 export function object<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function object(members: Members, words: Words = {}): Schema<JsonObject> {
   const required = namesOf(members, (schema) => !isOptional(schema) && schema.json.default === undefined);
@@ -215,32 +224,19 @@ export function object(members: Members, words: Words = {}): Schema<JsonObject> 
     // Generators of clients take a member that has a default for one that is required.
     const { default: otherwise } = schema.json;
     if (otherwise === undefined) return schema.json;
-    return {
-      ...withoutDefault(schema),
-      description: `${resolved(schema).description}; ${otherwise} if it is left out`,
-    };
+    const description = `${resolved(schema).description}; ${otherwise} if it is left out`;
+    return { ...withoutDefault(schema), description };
   });
 }
 
-/** The object of an answer. It has no other members, and defaults where the client left something out. */
+/** The object of an answer. It has no other members, and defaults for what the client left out. */
 export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
   const required = namesOf(members, (schema) => !isOptional(schema));
   return objectOf(members, { required, additionalProperties: false, ...words }, withoutDefault);
 }
 
-/** Whether a value is what a schema wants. */
-export function isValid(schema: Schema, value: unknown): boolean {
-  try {
-    schema.parse(value, "");
-    return true;
-  } catch (error) {
-    if (error instanceof Invalid) return false;
-    throw error;
-  }
-}
-
-/** The same schema under a name. Descriptions refer to it by that. */
+/** The same schema under a name, by which descriptions refer to it. */
 export function named<Value>(name: string, schema: Schema<Value>): Schema<Value> {
   return {
     ...schema,
@@ -256,33 +252,49 @@ export function resolved(
   return { ...definitions[$ref.split("/").at(-1) ?? ""], ...json };
 }
 
-/** Whether there may be no member with this schema. */
-export function isOptional(schema: Schema): boolean {
-  return "isOptional" in schema;
+/** Whether a value is what a schema wants. */
+export function isValid(schema: Schema, value: unknown): boolean {
+  try {
+    schema.parse(value, "");
+    return true;
+  } catch (error) {
+    if (error instanceof Invalid) return false;
+    throw error;
+  }
 }
 
 const NOTHING: JsonObject = {};
 
-/** Parses members: `valueOf` gives the value of each. */
-export type MembersParser = (
-  valueOf: (name: string, schema: Schema) => unknown,
-  subject?: string,
-) => JsonObject;
-
-/** Makes what parses members and throws Invalid that names every fault; `subjectOf` is what messages call them. */
-export function membersParser(
+/**
+ * Makes what parses members; `valueOf` gives each, and `subjectOf` what messages call it.
+ *
+ * @throws {Invalid} from what it makes, with the faults of all members.
+ */
+export function membersParser<Source>(
   members: Members,
-  subjectOf: (name: string, subject: string) => string,
-): MembersParser {
-  const entries = Object.entries(members);
-  return function parse(valueOf, subject = "") {
+  valueOf: (source: Source, name: string, schema: Schema) => unknown,
+  subjectOf: (name: string) => string = (name) => name,
+): (source: Source) => JsonObject {
+  const entries = Object.entries(members).map(([name, schema]) => ({
+    name,
+    schema,
+    subject: subjectOf(name),
+  }));
+  return function parseMembers(source) {
     if (entries.length === 0) return NOTHING;
-    const parsed = together(
-      ...entries.map(([name, schema]) => () =>
-        [name, schema.parse(valueOf(name, schema), subjectOf(name, subject))] as const
-      ),
-    );
-    return Object.fromEntries(parsed.filter(([, value]) => value !== undefined));
+    const faults: string[] = [];
+    const parsed: Record<string, unknown> = {};
+    for (const { name, schema, subject } of entries) {
+      try {
+        const value = schema.parse(valueOf(source, name, schema), subject);
+        if (value !== undefined) parsed[name] = value;
+      } catch (error) {
+        if (!(error instanceof Invalid)) throw error;
+        faults.push(...error.faults);
+      }
+    }
+    if (faults.length > 0) throw new Invalid(...faults);
+    return parsed;
   };
 }
 
@@ -308,16 +320,28 @@ export function together(...parsers: readonly (() => unknown)[]): readonly unkno
   return values;
 }
 
+/** What makes up a schema of single values. */
+interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
+  /** What the value must be, in words. */
+  readonly expected: string;
+  readonly isInBounds?: (value: Value) => boolean;
+  /** What else the value must, in words, if it does not. */
+  readonly rule?: (value: Value) => string | undefined;
+  readonly fromText?: (text: string) => unknown;
+}
+
 function scalar<Value>(
-  json: JsonSchema,
-  accepts: Schema<Value>["accepts"],
-  parse: Schema<Value>["parse"],
-  fromText: (text: string) => unknown = (text) => text,
+  { json, accepts, expected: what, isInBounds = () => true, rule, fromText = (text) => text }: Scalar<Value>,
 ): Schema<Value> {
   return {
     json,
     definitions: {},
-    parse,
+    parse(value, subject) {
+      if (!accepts(value) || !isInBounds(value)) throw expected(subject, what, value, json.type);
+      const broken = rule?.(value);
+      if (broken !== undefined) throw new Invalid(`${subject} must ${broken}`);
+      return value;
+    },
     accepts,
     fromTexts([text = "", ...more], name) {
       if (more.length > 0) throw new Invalid(`${name} must be given at most once`);
@@ -331,18 +355,37 @@ function objectOf(
   json: JsonSchema,
   describe: (schema: Schema) => JsonSchema,
 ): Schema<JsonObject> {
-  const parse = membersParser(members, (name, subject) => subject === "" ? name : `${subject}.${name}`);
+  const parse = membersParser(members, (object: JsonObject, name) => object[name]);
   return {
     json: { type: "object", properties: mapValues(members, describe), ...json },
     definitions: Object.assign({}, ...Object.values(members).map(({ definitions }) => definitions)),
     parse(value, subject) {
       if (!isJsonObject(value)) throw expected(subject, "an object", value);
-      return parse((name) => value[name], subject);
+      return subject === "" ? parse(value) : within(subject, () => parse(value));
     },
     accepts: (value): value is JsonObject =>
       isJsonObject(value) && Object.entries(members).every(([name, { accepts }]) => accepts(value[name])),
     fromTexts: ([text]) => text,
   };
+}
+
+/** What `parse` returns; its faults are told of members of `subject`. */
+function within<Value>(subject: string, parse: () => Value): Value {
+  try {
+    return parse();
+  } catch (error) {
+    throw error instanceof Invalid
+      ? new Invalid(...error.faults.map((fault) => `${subject}.${fault}`))
+      : error;
+  }
+}
+
+function expected(subject: string, what: string, value: unknown, type?: JsonSchema["type"]): Invalid {
+  if (value === undefined) return new Invalid(`${subject} is required and must be ${what}`);
+  if (type !== "integer") return new Invalid(`${subject} must be ${what}`);
+  if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
+  if (Number.isNaN(value)) return new Invalid(`${subject} must be written without fraction or exponent`);
+  return new Invalid(`${subject} must be ${what}`);
 }
 
 function isText(value: unknown): value is string {
@@ -355,6 +398,10 @@ function isInteger(value: unknown): value is number {
 
 function isInt64(value: unknown): value is number | bigint {
   return isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX);
+}
+
+function isOptional(schema: Schema): boolean {
+  return "isOptional" in schema;
 }
 
 function withoutDefault({ json: { default: _, ...json } }: Schema): JsonSchema {
@@ -370,14 +417,4 @@ function mapValues<From, To>(
   map: (value: From) => To,
 ): Record<string, To> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
-}
-
-function expected(subject: string, what: string, value: unknown): Invalid {
-  return new Invalid(`${subject} ${value === undefined ? "is required and must" : "must"} be ${what}`);
-}
-
-function expectedNumber(subject: string, what: string, value: unknown): Invalid {
-  if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
-  if (Number.isNaN(value)) return new Invalid(`${subject} must be written without fraction or exponent`);
-  return expected(subject, what, value);
 }
