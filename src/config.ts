@@ -31,16 +31,19 @@ const CONTACT = text({
   rule: "be a mailto:, https: or tel: URI",
 });
 const HEADER_NAME = text({ pattern: /^[\w-]+$/, rule: "be the name of an HTTP header" });
+const TOKEN_LENGTH = 32;
 /** Of the characters of a bearer credential (RFC 6750 section 2.1). */
+const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
 const TOKENS = text({
-  pattern: /^[\w.~+/=-]{32,}(?:,[\w.~+/=-]{32,})?$/,
-  rule: "be at least 32 letters, digits or any of -._~+/=, or two such tokens with a comma between them",
+  pattern: new RegExp(`^${TOKEN}(?:,${TOKEN})?$`),
+  rule:
+    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two such tokens with a comma between them`,
 });
 const ENVIRONMENTS: readonly Environment[] = ["production", "staging"];
 
 /** Every setting, by its name in the configuration. */
 export const SETTINGS = {
-  port: setting("PORT", "8000", "port to listen on", integer(65_535, "an integer from 0 to 65535")),
+  port: setting("PORT", "8000", "port to listen on", integer(65_535, "an integer from 0 to")),
   host: setting("HOST", "0.0.0.0", "address to listen on; `127.0.0.1` for this machine alone", text().parse),
   kvPath: setting(
     "KV_PATH",
@@ -70,12 +73,12 @@ export const SETTINGS = {
     "MAX_STALENESS_MS",
     "0",
     "for a far KV: how old what is known of accounts and animals may be",
-    integer(60_000, "a whole number of milliseconds, at most 60000"),
+    integer(60_000, "a whole number of milliseconds, at most"),
   ),
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    "a secret for commands over HTTP and metrics (`openssl rand -hex 32`); `NEW,OLD` while it is changed",
+    `for commands over HTTP and metrics: ${TOKEN_LENGTH} characters or more; \`NEW,OLD\` while it is changed`,
     (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the service that carries them out", readBaseUrl),
@@ -193,9 +196,10 @@ function readBaseUrl(text: string, name: string): string {
   throw new Invalid(`${name} must be an http or https URL without query, and without /v1 at its end`);
 }
 
+/** Reads an integer from 0 to `max`; messages name `max` after what is expected. */
 function integer(max: number, expected: string): Reader<number> {
   return (text, name) => {
     if (/^\d{1,5}$/.test(text) && Number(text) <= max) return Number(text);
-    throw new Invalid(`${name} must be ${expected}`);
+    throw new Invalid(`${name} must be ${expected} ${max}`);
   };
 }

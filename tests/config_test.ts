@@ -153,6 +153,6 @@ Deno.test("START_HELP explains each setting, with what counts if it is not set",
     Object.values(SETTINGS).map(({ name }) => name),
   );
   assertStringIncludes(START_HELP, "\n  PORT                   port to listen on (8000)\n");
-  assertMatch(START_HELP, /^  SIGN_UP +open or closed .+ \(open\)$/m);
-  assertMatch(START_HELP, /^  SECURITY_CONTACT .+ URI$/m);
+  assertMatch(START_HELP, /^ +SIGN_UP +open or closed .+ \(open\)$/m);
+  assertMatch(START_HELP, /^ +SECURITY_CONTACT +.+ URI$/m);
 });
