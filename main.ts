@@ -12,7 +12,8 @@ import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
-const STOP_TIMEOUT = 4_000;
+/** How long the service has to stop, in ms. */
+export const STOP_TIMEOUT = 4_000;
 /** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
 const ECHO = 500;
 /** The exit code of what Ctrl-C ends. */
