@@ -14,7 +14,7 @@ const TAGS = new RegExp(String.raw`^(?:,[ \t]*)*${TAG}[ \t]*(?:,[ \t]*(?:${TAG}[
  *
  * const ifMatch = entityTags("Changes nothing else.");
  * ifMatch.parse('"3f42", W/"3f43"', "If-Match");
- * assertThrows(() => ifMatch.parse("3f42", "If-Match"), Invalid, "If-Match must be * or entity tags");
+ * assertThrows(() => ifMatch.parse("3f42", "If-Match"), Error, "If-Match must be * or entity tags");
  * ```
  */
 export function entityTags(description: string): Optional<string> {

@@ -35,6 +35,7 @@ export const DEPRECATION_OPERATION: Operation = operation({
   access: "public",
   tag: "Service",
   summary: "Get what is deprecated, in words",
+  answers: { 200: { description: "Plain text" } },
 }, () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }));
 
 const TEXT = `GET /v1/pets/{petId} is deprecated since ${dayOf(SINCE)} and will be removed on
