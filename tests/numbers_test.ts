@@ -3,6 +3,7 @@ import { STOP_TIMEOUT } from "../main.ts";
 import { LIMIT, READS } from "../src/access/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
 import { PLAN_LIMITS } from "../src/accounts/plans.ts";
+import { MAX_ROTATIONS } from "../src/accounts/rotations.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
 import { FIRST_BAN, LONGEST_BAN } from "../src/accounts/usage.ts";
 import { REPLAY_HOURS } from "../src/api/headers.ts";
@@ -11,6 +12,8 @@ import { BODY_RULES } from "../src/http/body.ts";
 import { ERRORS } from "../src/http/error.ts";
 import { LONGEST_LIFE } from "../src/leases/held_leases.ts";
 import { PATIENCE } from "../src/leases/other_processes.ts";
+import { MAX_WAITING } from "../src/messages/message_store.ts";
+import { SUNSET_DAY } from "../src/pets/deprecation.ts";
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
 const { values, levels } = BODY_RULES.bounds;
@@ -25,6 +28,9 @@ const SAID: readonly (readonly [place: string, text: string, phrases: readonly s
     `banned for ${duration(FIRST_BAN)}`,
     `in $(seq ${minute + 1})`,
     `"More than ${minute} requests in a minute.`,
+    `removed on ${SUNSET_DAY}`,
+    `\`queue_full\` while ${inWords(MAX_WAITING)} wait`,
+    `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
     `valid for ${duration(GRACE_SECONDS * 1_000)}`,
     `within ${REPLAY_HOURS} hours`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
