@@ -7,6 +7,7 @@ import { createLog, errorRecord } from "./src/http/log.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
+import { pause } from "./src/kv/retried.ts";
 import { createService } from "./src/service.ts";
 import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
 import { Sweeper } from "./src/sweeper.ts";
@@ -14,6 +15,8 @@ import { VERSION } from "./src/version.ts";
 
 /** How long the service has to stop, in ms. */
 export const STOP_TIMEOUT = 4_000;
+/** How long after the signal a client may take for its last answer, in ms. */
+const LAST_ANSWERS = 3_500;
 /** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
 const ECHO = 500;
 /** The exit code of what Ctrl-C ends. */
@@ -101,9 +104,11 @@ async function main(): Promise<void> {
   printFirstSteps(store, config, origin).catch(() => {});
 
   await stopped;
+  const lastAnswers = pause(LAST_ANSWERS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
-  await server.stop();
+  // Every request has its answer: a client that does not read it, or end its body, keeps nothing from being finished.
+  await Promise.race([server.stop(), lastAnswers]);
   await store.close();
   await log.flushed();
   Deno.exit(0);

@@ -89,10 +89,10 @@ export class AccountStore {
   }
 
   /**
-   * Gives an open account a new key. The one that is replaced stays valid for `grace` ms more: the one with the
-   * hash `replaced`, if it opens the account now; else its latest. So who asks again, for a new key did not
-   * arrive, keeps the key that he has. Null where no open account has this id, or the key does not open it.
-   * Only clients name the key `replaced`: their rotations are counted, in the same commit, and limited.
+   * Gives an open account a new key. The key with the hash `replaced`, or the latest if none is named, stays valid for
+   * `grace` ms more; every other key ends. A client that never received its new key can ask again, and keep using the
+   * key it has. Null if no open account has this id, or the key does not open it. Only clients name the key
+   * `replaced`: their rotations are counted, in the same commit, and limited.
    *
    * @throws {ApiError} `rotation_limit`.
    * @throws {IssueInDoubt}

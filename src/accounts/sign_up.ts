@@ -104,7 +104,7 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
       ({ id }) => ({
-        checks: [hour.check, day.check],
+        checks: [...call.checks(), hour.check, day.check],
         sets: [
           [hour.check.key, encodeJson(hour.count + 1)],
           [day.check.key, encodeJson(day.count + 1)],

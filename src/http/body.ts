@@ -124,7 +124,8 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Most bodies come along with their headers: only the others count, and cost a timer.
   const arming = setImmediate(() => {
-    AWAITED.count(inTime).catch(() => {});
+    // There may be no more room by now: many bodies may have been begun in this turn of the event loop.
+    AWAITED.run(() => inTime).catch(reject);
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
   // A body of known length ends there by itself (RFC 9112 section 6.3).

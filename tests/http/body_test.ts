@@ -288,6 +288,25 @@ Deno.test("createApp() reads a thousand bodies at a time, and charges for the on
   for (const response of sent.slice(1)) assertEquals((await response).status, 400);
 });
 
+Deno.test("createApp() reads a thousand bodies at a time, also of more that are begun at once", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const bodies = Array.from({ length: 1_100 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  let refused = 0;
+  const sent = bodies.map(async ({ readable }) => {
+    const { status } = await service.fetch("POST /v1/messages", { key, headers, body: readable });
+    if (status === 503) refused++;
+    return status;
+  });
+
+  for (let turn = 0; turn < 10_000 && refused < 100; turn++) await setImmediate();
+  await Promise.allSettled(bodies.map(({ writable }) => writable.close()));
+
+  assertEquals(Map.groupBy(await Promise.all(sent), (status) => status).get(400)?.length, 1_000);
+  assertEquals(refused, 100);
+});
+
 Deno.test("createApp() reads more than a thousand bodies at a time that come along with their headers", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });

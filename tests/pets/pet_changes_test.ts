@@ -194,6 +194,7 @@ for (const method of ["PATCH", "DELETE"]) {
   Deno.test.each<[string, string, (etag: string) => string, RegExp]>([
     ["If-Match", "another tag", () => '"other"', /^If-Match does not have the current ETag\b(?!.*weak)/],
     ["If-Match", "its tag made weak", (etag) => `"a", W/${etag}`, /^If-Match .*weak tag \(W\/\)/],
+    ["If-Match", "a strong tag that ends in W/", () => `"aW/"`, /^If-Match .*read it again/],
     ["If-None-Match", "its tag", (etag) => etag, /^If-None-Match has the current ETag/],
     ["If-None-Match", "its tag made weak", (etag) => `W/${etag}`, /^If-None-Match has the current ETag/],
     ["If-None-Match", "*", () => "*", /^If-None-Match has the current ETag, or is \*/],
