@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { REPLAY_HOURS } from "../api/headers.ts";
 import type { Call } from "../api/operation.ts";
 import { type Along, NO_CHANGE } from "../batching/change.ts";
 import { ApiError } from "../http/error.ts";
@@ -26,11 +27,12 @@ export interface Creation<Item> {
   reply(item: Item): Reply;
 }
 
-const DAY = 24 * 3_600_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 /**
- * Creates an item and replies; with an idempotency key, just once: whoever repeats the request within
- * 24 hours gets the first reply again, because it is stored in the same commit as the item.
+ * Creates an item and replies; with an idempotency key, just once: whoever repeats the request
+ * while it is kept gets the first reply again, because it is stored in the same commit as the item.
  *
  * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
  * the account has used too many of them on this UTC day.
@@ -56,7 +58,7 @@ async function createWithKey<Item>(
 ): Promise<Response> {
   const [accountId] = name;
   const fingerprint = hash("sha256", creation.bytes);
-  const expiresAt = now + DAY;
+  const expiresAt = now + REPLAY_HOURS * HOUR;
   const look = async () => {
     const { reply, ...found } = await replies.find(name, now);
     const isAlive = reply !== null && reply.expiresAt > now;
