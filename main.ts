@@ -13,7 +13,8 @@ import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
-const STOP_TIMEOUT = 4_000;
+/** How long the service has to stop, in ms. */
+export const STOP_TIMEOUT = 4_000;
 /** How long after the signal a client may take for its last answer, in ms. */
 const LAST_ANSWERS = 3_500;
 /** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
@@ -63,7 +64,8 @@ async function main(): Promise<void> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...kvToken()],
+    // A shorter text would be found in words that are no secret.
+    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...(config.kvToken.length < 8 ? [] : [config.kvToken])],
     clock,
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.
@@ -110,12 +112,6 @@ async function main(): Promise<void> {
   await store.close();
   await log.flushed();
   Deno.exit(0);
-}
-
-/** The token of a KV Connect server, if there is one; a shorter text would be found in words that are no secret. */
-function kvToken(): string[] {
-  const token = Deno.env.get("DENO_KV_ACCESS_TOKEN") ?? "";
-  return token.length < 8 ? [] : [token];
 }
 
 /**

@@ -1,15 +1,15 @@
 import type { Admission, Gate, PendingAdmission } from "./access/gate.ts";
 import { withLimitHeaders } from "./access/limit_headers.ts";
 import type { Provisional } from "./access/provisional.ts";
+import { BASE_PATH } from "./api/openapi.ts";
+import type { Operation } from "./api/operation.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
-  BASE_PATH,
   type ConnectionInfo,
   createArrivals,
   hasLimits,
   isForOperator,
-  patternOf,
 } from "./arrival.ts";
 import { Outdated } from "./caching/watched.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
@@ -27,7 +27,6 @@ import {
 import type { InFlight } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
-import type { Route } from "./http/router.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { countAdmission, record } from "./record.ts";
@@ -48,8 +47,8 @@ export interface AppOptions extends ArrivalsOptions, ResponderOptions {
 /** Answers a request; never throws or rejects. */
 export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
-/** How a request is charged that no route answers. */
-const MISS: Pick<Route, "access" | "checksInCommit"> = { access: "key" };
+/** How a request is charged that no operation answers. */
+const MISS: Pick<Operation, "access" | "checksInCommit"> = { access: "key" };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
@@ -117,11 +116,11 @@ export function createApp(options: AppOptions): App {
   /** Begins to charge for a request; undefined where nobody is charged. */
   function enter(arrival: Arrival, mayBeProvisional: boolean): PendingAdmission | undefined {
     const { request, matched, now, address } = arrival;
-    const { access, checksInCommit = false } = matched.kind === "route" ? matched.route : MISS;
+    const { access, checksInCommit = false } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
     if (access === "operator" && isOperator(authorization)) return undefined;
-    if (matched.kind !== "route" && !hasLimits(arrival)) return undefined;
+    if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     const key = access === "key" ? authorization : null;
     return gate.enter(key, address, now, mayBeProvisional && checksInCommit);
   }
@@ -157,7 +156,7 @@ export function createApp(options: AppOptions): App {
     if (error instanceof OutOfTime || error instanceof Outdated) {
       return inFlight.isStopping ? STOPPING : UNAVAILABLE;
     }
-    log.error(errorRecord(error, now, patternOf(matched), id));
+    log.error(errorRecord(error, now, matched.pattern, id));
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
 }

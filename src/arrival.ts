@@ -1,8 +1,10 @@
 import type { Admission } from "./access/gate.ts";
+import { BASE_PATH } from "./api/openapi.ts";
+import type { Operation } from "./api/operation.ts";
 import type { JsonBody } from "./http/body.ts";
 import { OutOfTime } from "./http/deadlines.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
-import { createMatcher, type Match, type Route } from "./http/router.ts";
+import { createMatcher, type Match } from "./http/router.ts";
 
 /** A request as it arrived. */
 export interface Arrival {
@@ -16,7 +18,7 @@ export interface Arrival {
   readonly base: string;
   readonly path: string;
   readonly query: string;
-  readonly matched: Match | typeof BAD_HOST;
+  readonly matched: Match<Operation> | typeof BAD_HOST;
   readonly address: () => string;
   /** Who was charged; undefined where nobody was, or that is not decided yet. */
   admission: Admission | undefined;
@@ -31,7 +33,7 @@ export interface ConnectionInfo {
 
 /** How requests are taken in. */
 export interface ArrivalsOptions {
-  readonly routes: readonly Route[];
+  readonly operations: readonly Operation[];
   /** What the URLs in responses begin with; undefined for the origin that each request names. */
   readonly publicUrl: string | undefined;
   /** The time, in ms since the epoch. */
@@ -40,19 +42,17 @@ export interface ArrivalsOptions {
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
 }
 
-/** What paths with limits begin with. */
-export const BASE_PATH = "/v1";
 /** Without a valid Host there is no telling what the path is. */
-export const BAD_HOST = { kind: "bad host" } as const;
+export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
 
 /** Deno Deploy's own, such as `http+vsock`, behind a front end that speaks https; or anything, over HTTP/2. */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
 /** Finds out all that can be known of a request beforehand. */
 export function createArrivals(
-  { routes, publicUrl, clock, clientAddress }: ArrivalsOptions,
+  { operations, publicUrl, clock, clientAddress }: ArrivalsOptions,
 ): (request: Request, info: ConnectionInfo) => Arrival {
-  const match = createMatcher(routes);
+  const match = createMatcher(operations);
   const requestId = createRequestIds();
   return function arrive(request: Request, info: ConnectionInfo): Arrival {
     const target = targetOf(request.url);
@@ -80,20 +80,14 @@ export function createArrivals(
   };
 }
 
-/** The route's pattern; empty where the path matches none. */
-export function patternOf(matched: Arrival["matched"]): string {
-  if (matched.kind === "route") return matched.route.path;
-  return matched.kind === "allow" ? matched.path : "";
-}
-
 /** Pages in a browser have no business at what is the operator's. */
 export function isForOperator(matched: Arrival["matched"]): boolean {
-  if (matched.kind === "route") return matched.route.access === "operator";
+  if (matched.kind === "found") return matched.endpoint.access === "operator";
   return matched.kind === "allow" && matched.access === "operator";
 }
 
 /** Whether there are limits on the path, so that the response tells of them. */
 export function hasLimits({ matched, path }: Arrival): boolean {
-  const pattern = patternOf(matched) || path;
+  const pattern = matched.pattern || path;
   return matched === BAD_HOST || pattern === BASE_PATH || pattern.startsWith(`${BASE_PATH}/`);
 }

@@ -1,12 +1,12 @@
+import { type Operation, operation } from "./api/operation.ts";
 import { jsonResponse } from "./http/response.ts";
-import type { Route } from "./http/router.ts";
 import type { Store } from "./kv/store.ts";
 import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;
 
 /** Whether the process is alive, and whether it can serve: both public, so that a load balancer can ask. */
-export function healthRoutes(store: Store): Route[] {
+export function healthOperations(store: Store): Operation[] {
   let probe = Promise.resolve();
   let nextProbe = -Infinity;
 
@@ -20,9 +20,22 @@ export function healthRoutes(store: Store): Route[] {
     return statusResponse("ready");
   }
 
+  const common = { method: "GET", access: "public", tag: "Service" } as const;
   return [
-    { method: "GET", path: "/health", access: "public", handler: () => statusResponse("alive") },
-    { method: "GET", path: "/ready", access: "public", handler: ready },
+    operation({
+      ...common,
+      id: "getHealth",
+      path: "/health",
+      summary: "Tell whether it is alive",
+      answers: { 200: { description: "It is alive" } },
+    }, () => statusResponse("alive")),
+    operation({
+      ...common,
+      id: "getReadiness",
+      path: "/ready",
+      summary: "Tell whether it can serve",
+      answers: { 200: { description: "The store takes writes" } },
+    }, ready),
   ];
 }
 

@@ -1,5 +1,5 @@
 import type { Admission } from "./access/gate.ts";
-import { type Arrival, patternOf } from "./arrival.ts";
+import type { Arrival } from "./arrival.ts";
 import type { Log } from "./http/log.ts";
 import { ADMITTED, REFUSED, REQUEST_DURATION, REQUESTS } from "./metrics/metrics.ts";
 
@@ -14,7 +14,7 @@ export function record(
 ): void {
   const { method } = request;
   const ms = performance.now() - started;
-  const route = patternOf(matched);
+  const route = matched.pattern;
   REQUESTS.add(1, route, METHODS.has(method) ? method : "other", `${status}`);
   REQUEST_DURATION.observe(ms / 1_000, route);
   if (!log.access) return;

@@ -1,21 +1,21 @@
 import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "./access/bearer.ts";
 import { refusedResponse } from "./access/limit_headers.ts";
 import type { Environment } from "./accounts/api_key.ts";
+import type { Call, Operation } from "./api/operation.ts";
 import type { Arrival } from "./arrival.ts";
 import { ApiError } from "./http/error.ts";
 import { createResponse } from "./http/response.ts";
-import type { Call, Route } from "./http/router.ts";
 import { createSuggester } from "./suggestion.ts";
 
 /** What answers are made with. */
 export interface ResponderOptions {
-  readonly routes: readonly Route[];
+  readonly operations: readonly Operation[];
   /** Whose keys are valid here. */
   readonly environment: Environment;
 }
 
 /**
- * Answers a request that has been charged: as its route does, or by telling why no route does.
+ * Answers a request that has been charged: as its operation does, or by telling why none does.
  *
  * @throws {ApiError}
  * @throws {StoreUnavailable}
@@ -27,24 +27,34 @@ export type Responder = (
 ) => Response | Promise<Response>;
 
 /** Makes what answers requests. */
-export function createResponder({ routes, environment }: ResponderOptions): Responder {
+export function createResponder({ operations, environment }: ResponderOptions): Responder {
   const unauthorized = unauthorizedIn(environment);
-  const suggest = createSuggester(routes);
+  const suggest = createSuggester(operations);
 
   return function respond(arrival, { checks, readBody }) {
     const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
     if (admission && refusal) return refusedResponse(admission.decision, refusal);
     switch (matched.kind) {
-      case "route": {
-        const { route, params } = matched;
-        if (route.access === "key" && admission?.account === undefined) {
+      case "found": {
+        const { endpoint: operation, params } = matched;
+        if (operation.access === "key" && admission?.account === undefined) {
           if (admission?.isSuspended) return SUSPENDED;
           return unauthorized(request.headers.get("authorization"));
         }
-        if (route.access === "operator" && admission !== undefined) return wrongOperatorToken();
+        if (operation.access === "operator" && admission !== undefined) return wrongOperatorToken();
         const accountId = admission?.account?.id ?? "";
-        return route.handler(request, { params, query, base, now, accountId, checks, address, readBody });
+        return operation.answer({
+          request,
+          params,
+          query,
+          base,
+          now,
+          accountId,
+          checks,
+          address,
+          readBody,
+        });
       }
       case "allow": {
         const { allow } = matched;

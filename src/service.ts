@@ -2,29 +2,29 @@ import { operatorTokenCheck } from "./access/bearer.ts";
 import { Gate } from "./access/gate.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
+import { accountOperations } from "./accounts/account_operations.ts";
 import { sweepDayTotals } from "./accounts/day_totals.ts";
+import { signUpOperation, sweepCounts, sweepSignUps } from "./accounts/sign_up.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { Versions } from "./batching/versions.ts";
-import { healthRoutes } from "./health.ts";
-import type { Route } from "./http/router.ts";
+import type { Operation } from "./api/operation.ts";
+import { healthOperations } from "./health.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";
 import type { Store } from "./kv/store.ts";
 import { Leases } from "./leases/leases.ts";
-import { messageRoutes } from "./messages/message_routes.ts";
+import { messageOperations } from "./messages/message_operations.ts";
 import { MessageStore } from "./messages/message_store.ts";
-import { metricsRoute } from "./operator/metrics_route.ts";
-import { operatorRoutes } from "./operator/operator_routes.ts";
-import { petRoutes } from "./pets/pet_routes.ts";
+import { metricsOperation } from "./operator/metrics_operation.ts";
+import { operatorOperation } from "./operator/operator_operation.ts";
+import { petOperations } from "./pets/pet_operations.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
-import { accountRoutes } from "./portal/account_routes.ts";
-import { pageRoute } from "./portal/page/page_route.ts";
-import { serviceRoutes } from "./portal/service_routes.ts";
-import { signUpRoute, sweepCounts, sweepSignUps } from "./portal/sign_up.ts";
+import { pageOperation } from "./portal/page/page_route.ts";
+import { serviceOperations } from "./portal/service_operations.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 
 /** What the service stands on. */
-export interface ServiceOptions extends Omit<AppOptions, "routes" | "gate" | "isOperator"> {
+export interface ServiceOptions extends Omit<AppOptions, "operations" | "gate" | "isOperator"> {
   readonly store: Store;
   /** How old what is known of accounts and the catalogue may be, in ms. */
   readonly maxStalenessMs: number;
@@ -39,7 +39,7 @@ export interface ServiceOptions extends Omit<AppOptions, "routes" | "gate" | "is
 /** The service. */
 export interface Service {
   /** What it answers. */
-  readonly routes: readonly Route[];
+  readonly operations: readonly Operation[];
   /** Answers a request. */
   readonly fetch: App;
   /** Writes what is not in the store yet. */
@@ -61,30 +61,30 @@ export function createService(options: ServiceOptions): Service {
   const pets = new PetStore(store, catalogue);
   const messages = new MessageStore(store);
   const stores = { accounts, pets, messages };
-  const metrics = metricsRoute({
-    version: VERSION,
-    requestsInFlight: () => options.inFlight.size,
-    leases: () => leases.count(),
-    messages,
-    fileSize: () => store.fileSize,
-  });
-  const routes = [
-    ...petRoutes({ pets, catalogue, replies, publicUrl }),
-    ...messageRoutes(messages, replies),
-    ...accountRoutes(store, accounts, gate),
-    signUpRoute({ store, accounts, isOpen: signUpIsOpen }),
-    ...serviceRoutes(options),
-    pageRoute(options),
-    ...healthRoutes(store),
-    ...(operatorTokens.length === 0
-      ? []
-      : [...operatorRoutes({ ...options, stores, isStopping: () => options.inFlight.isStopping }), metrics]),
+  const operations: readonly Operation[] = [
+    ...petOperations({ pets, catalogue, replies, publicUrl }),
+    ...messageOperations(messages, replies),
+    signUpOperation({ store, accounts, isOpen: signUpIsOpen }),
+    ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
+    ...serviceOperations({ ...options, operations: () => operations }),
+    pageOperation({ ...options, operations: () => operations }),
+    ...healthOperations(store),
+    ...(operatorTokens.length === 0 ? [] : [
+      operatorOperation({ ...options, stores, isStopping: () => options.inFlight.isStopping }),
+      metricsOperation({
+        version: VERSION,
+        requestsInFlight: () => options.inFlight.size,
+        leases: () => leases.count(),
+        messages,
+        fileSize: () => store.fileSize,
+      }),
+    ]),
   ];
   return {
-    routes,
+    operations,
     fetch: createApp({
       ...options,
-      routes,
+      operations,
       gate,
       isOperator: operatorTokenCheck(operatorTokens),
     }),

@@ -1,5 +1,5 @@
-import { BASE_PATH, patternOf } from "./arrival.ts";
-import { createMatcher, type Route } from "./http/router.ts";
+import { BASE_PATH } from "./api/openapi.ts";
+import { createMatcher, type Endpoint } from "./http/router.ts";
 
 /**
  * Makes a function that tells which path was meant by one that is wrong only in case, in slashes at its end or side
@@ -10,18 +10,16 @@ import { createMatcher, type Route } from "./http/router.ts";
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const suggest = createSuggester([
- *   { method: "GET", path: "/v1/pets/:petId", access: "key", handler: () => new Response() },
- * ]);
+ * const suggest = createSuggester([{ method: "GET", path: "/v1/pets/{petId}", access: "key" }]);
  * assertEquals(suggest("/Pets/7/"), "/v1/pets/{petId}");
  * assertEquals(suggest("/v1/pet/7"), undefined);
  * ```
  */
-export function createSuggester(routes: readonly Route[]): (path: string) => string | undefined {
-  const match = createMatcher(routes.filter(({ access }) => access !== "operator"));
+export function createSuggester(endpoints: readonly Endpoint[]): (path: string) => string | undefined {
+  const match = createMatcher(endpoints.filter(({ access }) => access !== "operator"));
   return function suggest(path: string): string | undefined {
     const tidy = path.toLowerCase().replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
-    const pattern = patternOf(match("GET", tidy)) || patternOf(match("GET", BASE_PATH + tidy));
+    const pattern = match("GET", tidy).pattern || match("GET", BASE_PATH + tidy).pattern;
     return pattern === "" ? undefined : pattern.replaceAll(/:(\w+)/g, "{$1}");
   };
 }

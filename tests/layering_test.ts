@@ -20,6 +20,7 @@ const FOLDERS: readonly (readonly string[])[] = [
   ["access"],
   ["leases"],
   ["accounts"],
+  ["api"],
   ["batching"],
   ["caching"],
   ["http", "kv"],

@@ -1,16 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type Environment, environmentOf, KEY_FORM } from "../accounts/api_key.ts";
-import { ApiError, problemResponse } from "../http/error.ts";
+import { CHALLENGE, type Environment, environmentOf, invalidApiKey, KEY_FORM } from "../accounts/api_key.ts";
+import { bearerToken } from "../http/bearer.ts";
+import { problemResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 
-const BEARER = /^Bearer +([^\s]+) *$/i;
-
-/** The bearer token in an Authorization value (RFC 6750 section 2.1); undefined where it holds none. */
-export function bearerToken(authorization: string | null): string | undefined {
-  return BEARER.exec(authorization ?? "")?.[1];
-}
-
-const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING = shared(problemResponse({
   code: "missing_api_key",
   message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
@@ -19,12 +12,6 @@ const MISSING = shared(problemResponse({
 const QUOTED = invalid("The API key is in quotes; send it without them.");
 const OTHER_FORM = invalid(`This is not an API key: those are ${KEY_FORM}.`);
 const QUOTE = /^["']|["']$/;
-
-/** For a key that opens no account, or no longer does by the time that it matters; as a rule it does not say why. */
-export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
-  const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
-  return new ApiError("invalid_api_key", message, headers);
-}
 
 /** The 403 for the keys of a suspended account; shared. */
 export const SUSPENDED: Response = shared(problemResponse({

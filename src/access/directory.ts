@@ -4,10 +4,10 @@ import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
 import { batched, tell, type Waiting } from "../batching/batcher.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
 import type { Watched } from "../caching/watched.ts";
+import { bearerToken } from "../http/bearer.ts";
 import { decodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { Quota } from "../leases/quota.ts";
-import { bearerToken } from "./bearer.ts";
 
 /** What a directory stands on. */
 export interface DirectoryOptions {

@@ -1,4 +1,5 @@
-import { BIDI_CONTROLS, CONTROLS, type NameRule, nameRule } from "../http/name.ts";
+import { BIDI_CONTROLS, CONTROLS, nameText } from "../api/name.ts";
+import type { Schema } from "../api/schema.ts";
 import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
@@ -31,8 +32,15 @@ export interface Account {
   readonly rotations?: Rotations;
 }
 
+/** Most characters of the name of an account. */
+export const MAX_NAME_LENGTH = 100;
+
 /** What the name of an account has to be where one is sent, because operators see it; rows may hold others. */
-export const ACCOUNT_NAME: NameRule = nameRule(100, [CONTROLS, BIDI_CONTROLS]);
+export const ACCOUNT_NAME: Schema<string> = nameText(
+  MAX_NAME_LENGTH,
+  [CONTROLS, BIDI_CONTROLS],
+  "The account's name",
+);
 
 /** An account, and its new key: the only time that it is known. */
 export interface Issued {

@@ -1,5 +1,15 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { ApiError } from "../http/error.ts";
+
+/** The challenge of a 401 (RFC 6750 section 3). */
+export const CHALLENGE = 'Bearer realm="animal-store"';
+
+/** For a key that opens no account, or no longer does by the time that it matters; as a rule it does not say why. */
+export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
+  const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
+  return new ApiError("invalid_api_key", message, headers);
+}
 
 /** Where a service runs; a key of one environment is not valid in the other. */
 export type Environment = "production" | "staging";
@@ -12,10 +22,11 @@ export const KEY_PREFIXES: Readonly<Record<Environment, string>> = {
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
-const API_KEY = /^as_(?:live|test)_[0-9A-Za-z]{38}$/;
+const KEY_LENGTH = RANDOM_LENGTH + CHECKSUM_LENGTH;
+const API_KEY = new RegExp(`^as_(?:live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
 
 /** What an API key looks like, in words. */
-export const KEY_FORM = "as_test_ or as_live_ and 38 letters and digits";
+export const KEY_FORM = `as_test_ or as_live_ and ${KEY_LENGTH} letters and digits`;
 
 /** What may be an API key, wherever it stands in a text. */
 export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;

@@ -15,31 +15,30 @@ interface Kept<Value> {
  * import { assertEquals } from "@std/assert";
  *
  * const catalogue = { key: ["catalogue"], version: "1" };
+ * const pages = new VersionedCache<string, number>(catalogue, 100);
  * let reads = 0;
- * const pages = new VersionedCache(catalogue, 100, (page: string) => Promise.resolve(`${page} ${++reads}`));
- * assertEquals([await pages.get("a"), await pages.get("a")], ["a 1", "a 1"]);
+ * const read = () => Promise.resolve(++reads);
+ * assertEquals([await pages.get("a", read), await pages.get("a", read)], [1, 1]);
  * catalogue.version = "2";
- * assertEquals(await pages.get("a"), "a 2");
+ * assertEquals(await pages.get("a", read), 2);
  * ```
  */
 export class VersionedCache<Key, Value> {
   readonly #watched: Watched;
-  readonly #make: (key: Key) => Promise<Value>;
   readonly #kept: BoundedMap<Key, Kept<Value>>;
 
   /** What `get` finds is as true as the version of the row: it has to have been looked at. */
-  constructor(watched: Watched, capacity: number, make: (key: Key) => Promise<Value>) {
+  constructor(watched: Watched, capacity: number) {
     this.#watched = watched;
-    this.#make = make;
     this.#kept = new BoundedMap(capacity);
   }
 
-  /** What `make` makes of the key; those who ask at the same time share it. What it throws is not kept. */
-  get(key: Key): Value | Promise<Value> {
+  /** What `make` makes for the key. Simultaneous calls share it. What it throws is not kept. */
+  get(key: Key, make: () => Promise<Value>): Value | Promise<Value> {
     const version = this.#watched.version;
     const kept = this.#kept.get(key);
     if (kept?.version === version) return kept.value;
-    const value = this.#make(key).then((made) => {
+    const value = make().then((made) => {
       this.#kept.set(key, { version, value: made });
       return made;
     });

@@ -1,42 +1,140 @@
 import { jsonResponse } from "./response.ts";
 
-/** Every `code` an Error body can carry, with its HTTP status. */
-export const STATUS = {
-  invalid_request: 400,
-  invalid_json: 400,
-  invalid_content_type: 400,
-  missing_api_key: 401,
-  invalid_api_key: 401,
-  invalid_operator_token: 401,
-  account_suspended: 403,
-  sign_up_closed: 403,
-  not_your_pet: 403,
-  pet_not_found: 404,
-  not_found: 404,
-  method_not_allowed: 405,
-  request_timeout: 408,
-  gone: 410,
-  length_required: 411,
-  precondition_failed: 412,
-  payload_too_large: 413,
-  idempotency_key_reused: 422,
-  rate_limit_minute: 429,
-  rate_limit_day: 429,
-  key_banned: 429,
-  sign_up_limit: 429,
-  rotation_limit: 429,
-  queue_full: 429,
-  idempotency_limit: 429,
-  internal_error: 500,
-  overloaded: 503,
-  store_unavailable: 503,
-} as const;
+/** What an error code stands for. */
+export interface ErrorKind {
+  readonly status: number;
+  readonly means: string;
+  /** What a client should do about it. */
+  readonly todo: string;
+}
+
+const MEND = "Mend the request; the message names what was expected.";
+const WAIT = "Try again after Retry-After, and wait longer each time.";
+
+const CATALOGUE = {
+  invalid_request: {
+    status: 400,
+    means: "A field, a parameter or a header is missing or has a wrong value.",
+    todo: MEND,
+  },
+  invalid_json: {
+    status: 400,
+    means: "The body is not JSON in UTF-8, or has more than 1,000 values or 16 levels.",
+    todo: MEND,
+  },
+  invalid_content_type: {
+    status: 400,
+    means: "The body is not declared as plain JSON in UTF-8.",
+    todo: MEND,
+  },
+  missing_api_key: {
+    status: 401,
+    means: "There is no API key in bearer form.",
+    todo: "Send Authorization: Bearer API_KEY.",
+  },
+  invalid_api_key: {
+    status: 401,
+    means: "The API key is not valid: mistyped, replaced, closed or of the other environment.",
+    todo: "Use the key of an open account.",
+  },
+  invalid_operator_token: {
+    status: 401,
+    means: "Only the operator of the service may do this, and the token sent is not the operator's.",
+    todo: "Send the OPERATOR_TOKEN that the service was started with.",
+  },
+  account_suspended: {
+    status: 403,
+    means: "The operator of the service has suspended the account: its keys and animals stay.",
+    todo: "Stop, and ask the operator to resume the account.",
+  },
+  sign_up_closed: {
+    status: 403,
+    means: "Nobody can sign up here.",
+    todo: "Ask the operator of the service for a key.",
+  },
+  not_your_pet: {
+    status: 403,
+    means: "Another account added the animal.",
+    todo: "Only the account that added an animal may change it.",
+  },
+  pet_not_found: { status: 404, means: "No animal has this id.", todo: "List the animals." },
+  not_found: {
+    status: 404,
+    means: "There is nothing at this path.",
+    todo: "Look at the paths in the reference.",
+  },
+  method_not_allowed: {
+    status: 405,
+    means: "The path does not answer this method.",
+    todo: "Use a method that Allow names.",
+  },
+  request_timeout: {
+    status: 408,
+    means: "The body took longer than 10 seconds.",
+    todo: "Send it again, faster.",
+  },
+  gone: { status: 410, means: "The operation was removed.", todo: "Use its successor, which Link names." },
+  length_required: {
+    status: 411,
+    means: "The body came in chunks, of unknown length.",
+    todo: "Send a Content-Length.",
+  },
+  precondition_failed: {
+    status: 412,
+    means: "If-Match or If-None-Match does not hold for the animal as it is now.",
+    todo: "Read it again and decide anew; ETag has its current tag.",
+  },
+  payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: MEND },
+  idempotency_key_reused: {
+    status: 422,
+    means: "The Idempotency-Key was used with another body before.",
+    todo: "Use a new Idempotency-Key for each new request.",
+  },
+  rate_limit_minute: { status: 429, means: "The minute's requests are used up.", todo: WAIT },
+  rate_limit_day: { status: 429, means: "The day's requests are used up (UTC).", todo: WAIT },
+  key_banned: {
+    status: 429,
+    means: "Requests went on after 429: the key is banned for a while.",
+    todo: "Stop until Retry-After has passed; further bans are longer.",
+  },
+  sign_up_limit: { status: 429, means: "Too many accounts were made.", todo: WAIT },
+  rotation_limit: {
+    status: 429,
+    means: "Too many keys were made for the account in this hour (UTC).",
+    todo: "Go on with the key that you have, or try again after Retry-After; the request itself has counted.",
+  },
+  queue_full: {
+    status: 429,
+    means: "Too many messages of the account wait to be sent.",
+    todo: "Try again after Retry-After; the request itself has counted.",
+  },
+  idempotency_limit: {
+    status: 429,
+    means: "Too many Idempotency-Keys of the account were used on this day (UTC).",
+    todo: "Go on without one, or after Retry-After; the request itself has counted.",
+  },
+  internal_error: {
+    status: 500,
+    means: "Something went wrong in the service.",
+    todo: "Report the X-Request-Id.",
+  },
+  overloaded: {
+    status: 503,
+    means: "The service answers as many requests, or reads as many bodies, as it can.",
+    todo: WAIT,
+  },
+  store_unavailable: {
+    status: 503,
+    means: "The store does not answer, or the service is stopping. A write may or may not have been made.",
+    todo: "Try again after Retry-After; an Idempotency-Key makes that safe for writes.",
+  },
+} as const satisfies Readonly<Record<string, ErrorKind>>;
 
 /** A machine-readable error code. */
-export type ErrorCode = keyof typeof STATUS;
+export type ErrorCode = keyof typeof CATALOGUE;
 
-/** All of them. */
-export const ERROR_CODES: readonly string[] = Object.keys(STATUS);
+/** Every `code` that an Error body can carry. */
+export const ERRORS: Readonly<Record<ErrorCode, ErrorKind>> = CATALOGUE;
 
 /** What an error response says. */
 export interface Problem {
@@ -105,6 +203,6 @@ export const INTERNAL: Problem = {
  * ```
  */
 export function problemResponse({ code, message, headers }: Problem): Response {
-  const status = STATUS[code];
+  const { status } = ERRORS[code];
   return jsonResponse(JSON.stringify({ code, message, status }), { status, headers });
 }

@@ -70,8 +70,8 @@ function endOfString(json: Uint8Array, start: number): number {
 }
 
 /**
- * Parses JSON text whose numbers are int64s, each exact: as a number if that is safe, else as a bigint. Any other
- * number, with a fraction, an exponent or more than 19 digits, becomes NaN.
+ * Parses JSON text whose numbers are int64s, each exact: as a number if that is safe, else as a bigint. A number
+ * with a fraction or an exponent becomes NaN, and a longer integer one that is not safe.
  *
  * @throws {SyntaxError} when the text is not JSON; {RangeError} when it is nested too deeply.
  *
@@ -96,11 +96,44 @@ export function parseJson(text: string): unknown {
 const SHORT = 1_000;
 /** May also match within a string, to no harm. */
 const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
+const INTEGER = /^-?\d+$/;
 /** As many digits as an int64 may have: a bigint of a million digits takes 200 ms to make. */
-const INTEGER = /^-?\d{1,19}$/;
+const INT64 = /^-?\d{1,19}$/;
 
 function exact(source: string): number | bigint {
-  if (!INTEGER.test(source)) return NaN;
+  if (INT64.test(source)) return exactInteger(source);
+  return INTEGER.test(source) ? Number(source) : NaN;
+}
+
+/** The integer that digits stand for: a number where that is safe, else a bigint. */
+export function exactInteger(source: string): number | bigint {
   const number = Number(source);
   return Number.isSafeInteger(number) ? number : BigInt(source);
+}
+
+/**
+ * The JSON text of a value. A bigint is written digit for digit.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(stringifyJson({ id: 9007199254740993n, tags: ["a"] }), '{"id":9007199254740993,"tags":["a"]}');
+ * ```
+ */
+export function stringifyJson(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    // It has a bigint, as few values do.
+    return stringifyParts(value);
+  }
+}
+
+function stringifyParts(value: unknown): string {
+  if (typeof value === "bigint") return `${value}`;
+  if (Array.isArray(value)) return `[${value.map(stringifyParts).join()}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${stringifyParts(member)}`).join()}}`;
 }

@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
+import { REPLAY_HOURS } from "../api/headers.ts";
+import type { Call } from "../api/operation.ts";
 import { type Along, NO_CHANGE } from "../batching/change.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
-import type { Call } from "../http/router.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import {
   MAX_REPLIES,
@@ -26,23 +27,23 @@ export interface Creation<Item> {
   reply(item: Item): Reply;
 }
 
-const DAY = 24 * 3_600_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 /**
- * Creates an item and replies; with an Idempotency-Key, just once: whoever repeats the request within
- * 24 hours gets the first reply again, because it is stored in the same commit as the item.
+ * Creates an item and replies; with an idempotency key, just once: whoever repeats the request
+ * while it is kept gets the first reply again, because it is stored in the same commit as the item.
  *
  * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
  * the account has used too many of them on this UTC day.
  * @throws {StoreUnavailable}
  */
 export function createOnce<Item>(
-  request: Request,
+  key: string | undefined,
   call: Call,
   replies: ReplyStore,
   creation: Creation<Item>,
 ): Promise<Response> {
-  const key = readIdempotencyKey(request);
   if (key === undefined) {
     return retried(() => create(creation, () => ({ ...NO_CHANGE, checks: call.checks() })));
   }
@@ -57,7 +58,7 @@ async function createWithKey<Item>(
 ): Promise<Response> {
   const [accountId] = name;
   const fingerprint = hash("sha256", creation.bytes);
-  const expiresAt = now + DAY;
+  const expiresAt = now + REPLAY_HOURS * HOUR;
   const look = async () => {
     const { reply, ...found } = await replies.find(name, now);
     const isAlive = reply !== null && reply.expiresAt > now;
@@ -104,33 +105,4 @@ function replay(reply: StoredReply, fingerprint: string): Response {
     );
   }
   return toResponse({ ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } });
-}
-
-const BARE = /^[\x21\x23-\x7e]{1,255}$/;
-const QUOTED = /^"([\x21\x23-\x7e]{1,255})"$/;
-
-/**
- * The request's Idempotency-Key, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
- *
- * @throws {ApiError} `invalid_request` when it is not 1 to 255 visible ASCII characters other than the double quote.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * const request = new Request("http://localhost/", { headers: { "Idempotency-Key": '"rex-1"' } });
- * assertEquals(readIdempotencyKey(request), "rex-1");
- * ```
- */
-export function readIdempotencyKey(request: Request): string | undefined {
-  const value = request.headers.get("idempotency-key");
-  if (value === null) return undefined;
-  const key = QUOTED.exec(value)?.[1] ?? BARE.exec(value)?.[0];
-  if (key === undefined) {
-    throw new ApiError(
-      "invalid_request",
-      "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, which may enclose them.",
-    );
-  }
-  return key;
 }

@@ -1,16 +1,18 @@
 import { ACCOUNT_NAME } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_state.ts";
+import { PLAN_LIMITS } from "../accounts/plans.ts";
 import { pardon, reset } from "../accounts/usage.ts";
-import { isName } from "../http/name.ts";
+import { REPLAY_HOURS } from "../api/headers.ts";
+import { isValid } from "../api/schema.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
-import { type Arguments, expect, type Group, type Option, parseDuration, parsePlan } from "./arguments.ts";
+import { type Arguments, expect, type Group, parseDuration, parsePlan } from "./arguments.ts";
 import { createMany, EXPECTED_NAME, printKey } from "./issuing.ts";
 import { printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
 
 const HELP = `Usage: deno task accounts COMMAND
 
-  create NAME [--plan free|pro|business]
+  create NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]
   create NAME --plan enterprise --per-minute N --per-day N
                      make an account and print its API key on standard output, this once;
                      free unless told otherwise
@@ -32,7 +34,7 @@ const HELP = `Usage: deno task accounts COMMAND
                      more; a ban stays
   close ID           close the account for good; its key ends
   delete ID          remove a closed account with all that is stored of it, once its messages are
-                     taken; its animals stay, and for 24 hours the replies to its Idempotency-Keys
+                     taken; its animals stay, and for ${REPLAY_HOURS} hours the replies to its Idempotency-Keys
 
 ID is the acct_... that create and list print, not the key.`;
 
@@ -45,7 +47,7 @@ export const ACCOUNTS: Group = {
       const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
       const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
       if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
-      if (!isName(name, ACCOUNT_NAME)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+      if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
       return async ({ accounts }) => {
         const issued = await accounts.create({ ...plan, name }, terminal.clock());
         await printKey("Made", issued, terminal);
@@ -138,7 +140,7 @@ export const ACCOUNTS: Group = {
   },
 };
 
-function parseId(args: Arguments, known: readonly Option[] = []): string {
+function parseId(args: Arguments, known: readonly string[] = []): string {
   const [id = ""] = expect(args, ["an ID"], known);
   requireId(id, args);
   return id;

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { PET_FIELDS } from "../pets/pet.ts";
 import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../accounts/plans.ts";
 import { type Command, type Terminal, UsageError } from "./terminal.ts";
 
@@ -13,13 +14,12 @@ const OPTIONS = {
   "per-minute": { type: "string" },
   "per-day": { type: "string" },
   grace: { type: "string" },
-  name: { type: "string" },
-  "category-id": { type: "string" },
-  status: { type: "string" },
 } as const;
 
-/** Name of an option. */
-export type Option = keyof typeof OPTIONS;
+/** An option for each field of an animal: a list is given by repeating it. */
+const FIELD_OPTIONS = new Map(
+  Object.keys(PET_FIELDS).map((name) => [optionOf(name), { type: "string", multiple: true }] as const),
+);
 
 /** A command line, taken apart. */
 export interface Arguments {
@@ -28,8 +28,11 @@ export interface Arguments {
   /** Those after them. */
   readonly words: readonly string[];
   readonly options: {
-    readonly [Name in Option]?: (typeof OPTIONS)[Name]["type"] extends "boolean" ? boolean : string;
+    readonly [Name in keyof typeof OPTIONS]?: (typeof OPTIONS)[Name]["type"] extends "boolean" ? boolean
+      : string;
   };
+  /** What was given for fields of an animal, by name. */
+  readonly fields: ReadonlyMap<string, readonly string[]>;
 }
 
 /** The commands of a group by name, each with what it makes of its arguments. */
@@ -41,8 +44,9 @@ export interface Group {
   readonly commands: Readonly<Record<string, (args: Arguments, terminal: Terminal) => Command>>;
 }
 
+const MAX_GROUP = 100;
 /** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
-const LONG_GROUP = /^-[^-].{99}/su;
+const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
  * Takes a command line apart; so many of its words name the command.
@@ -51,16 +55,38 @@ const LONG_GROUP = /^-[^-].{99}/su;
  */
 export function parseArguments(args: readonly string[], names: number): Arguments {
   if (args.some((arg) => LONG_GROUP.test(arg))) {
-    throw new UsageError("An argument that begins with one - must have at most 100 characters");
+    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
   }
   try {
-    const { positionals, values } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
-    return { command: positionals.slice(0, names), words: positionals.slice(names), options: values };
+    const { positionals, values: found } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { ...Object.fromEntries(FIELD_OPTIONS), ...OPTIONS },
+    });
+    const values = new Map<string, unknown>(Object.entries(found));
+    const given = Object.keys(PET_FIELDS).flatMap((name) => {
+      const texts = values.get(optionOf(name));
+      return Array.isArray(texts) ? [[name, texts.map(String)] as const] : [];
+    });
+    const options = Object.fromEntries(
+      Object.entries(found).filter(([name]) => !FIELD_OPTIONS.has(name)),
+    );
+    return {
+      command: positionals.slice(0, names),
+      words: positionals.slice(names),
+      options,
+      fields: new Map(given),
+    };
   } catch (error) {
     throw new UsageError(
       error instanceof Error ? error.message.split(/\.\s/)[0] : "The options are not understood",
     );
   }
+}
+
+/** The option for a field: `category-id` for `categoryId`. */
+export function optionOf(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /**
@@ -69,12 +95,13 @@ export function parseArguments(args: readonly string[], names: number): Argument
  * @throws {UsageError}
  */
 export function expect(
-  { command, words, options }: Arguments,
+  { command, words, options, fields }: Arguments,
   names: readonly string[],
-  known: readonly Option[] = [],
+  known: readonly string[] = [],
 ): readonly string[] {
   const name = command.join(" ");
-  const unknown = Object.keys(options).find((name) => !known.some((option) => option === name));
+  const given = [...Object.keys(options), ...[...fields.keys()].map(optionOf)];
+  const unknown = given.find((name) => !known.includes(name));
   if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);
   if (words.length < names.length) throw new UsageError(`${name} needs ${names.join(" and ")}`);
   if (words.length > names.length) throw new UsageError(`${name} takes no argument '${words[names.length]}'`);
@@ -106,6 +133,8 @@ export function parsePlan(plan: string, options: Arguments["options"]): { plan: 
   };
 }
 
+const MAX_COUNT = 1e12;
+
 /**
  * A whole number from 1 to 10^12.
  *
@@ -113,8 +142,8 @@ export function parsePlan(plan: string, options: Arguments["options"]): { plan: 
  */
 export function parseCount(name: string, text: string): number {
   const count = /^\d{1,13}$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > 1e12) {
-    throw new UsageError(`${name} must be a whole number from 1 to 1000000000000`);
+  if (count < 1 || count > MAX_COUNT) {
+    throw new UsageError(`${name} must be a whole number from 1 to ${MAX_COUNT}`);
   }
   return count;
 }

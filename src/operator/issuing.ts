@@ -1,6 +1,6 @@
-import { ACCOUNT_NAME, type Issued, IssueInDoubt } from "../accounts/account.ts";
+import { ACCOUNT_NAME, type Issued, IssueInDoubt, MAX_NAME_LENGTH } from "../accounts/account.ts";
 import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
-import { isName } from "../http/name.ts";
+import { isValid } from "../api/schema.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { describe } from "./account_view.ts";
 import { CommandError, type Terminal } from "./terminal.ts";
@@ -9,8 +9,7 @@ const CREATIONS_AT_ONCE = 500;
 const REPLACE = "replace it with accounts rotate ID.";
 
 /** What the name of an account must have, in words. */
-export const EXPECTED_NAME: string =
-  `1 to ${ACCOUNT_NAME.maxLength} printable characters, not white space alone`;
+export const EXPECTED_NAME: string = `1 to ${MAX_NAME_LENGTH} printable characters, not white space alone`;
 
 /**
  * The names on lines of input, of which some may be empty.
@@ -19,7 +18,7 @@ export const EXPECTED_NAME: string =
  */
 export function namesIn(lines: readonly string[]): readonly string[] {
   const names = lines.filter((line) => line !== "");
-  const wrong = names.findIndex((name) => !isName(name, ACCOUNT_NAME));
+  const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
   if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
   return names;
 }

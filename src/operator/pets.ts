@@ -1,23 +1,29 @@
-import { ApiError } from "../http/error.ts";
-import { parseJson } from "../http/json.ts";
-import { type NewPet, parsePetPatch, type Pet, toJson } from "../pets/pet.ts";
+import { Invalid, resolved, type Schema } from "../api/schema.ts";
+import { stringifyJson } from "../http/json.ts";
+import { type Pet, PET_FIELDS, PET_PATCH, type PetPatch } from "../pets/pet.ts";
 import type { OwnedPet } from "../pets/pet_store.ts";
-import { type Arguments, expect, type Group, type Option, parseCount } from "./arguments.ts";
+import { type Arguments, expect, type Group, optionOf, parseCount } from "./arguments.ts";
 import { type Columns, printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
 
+/** The options of `pets set`. */
+const OPTIONS = Object.keys(PET_FIELDS).map(optionOf);
+
 const HELP = `Usage: deno task pets COMMAND
 
-  list [--json]      every animal: id, name, category, status, the account that added it
-  set ID [--name NAME] [--category-id N] [--status available|pending|sold]
+  list [--json]      every animal: id, ${Object.keys(PET_FIELDS).join(", ")}, the account that added it
+  set ID ${
+  Object.entries(PET_FIELDS).map(([name, schema]) => `[--${optionOf(name)} ${wordFor(schema)}]`).join(" ")
+}
                      change an animal, whoever added it; write --category-id=-5 where N is negative
   delete ID          remove an animal, whoever added it`;
 
 const COLUMNS: Columns<OwnedPet> = {
-  id: ({ pet }) => pet.id,
-  name: ({ pet }) => pet.name,
-  categoryId: ({ pet }) => pet.categoryId,
-  status: ({ pet }) => pet.status,
+  ...Object.fromEntries(
+    ["id", ...Object.keys(PET_FIELDS)].map((
+      name,
+    ) => [name, ({ pet }: OwnedPet) => new Map(Object.entries(pet)).get(name)]),
+  ),
   accountId: ({ ownerId }) => ownerId,
 };
 
@@ -34,11 +40,11 @@ export const PETS: Group = {
       };
     },
     set(args, { out }) {
-      const id = parseId(args, ["name", "category-id", "status"]);
-      const patch = parsePatch(args.options);
+      const id = parseId(args, OPTIONS);
+      const patch = parsePatch(args);
       return async ({ pets }) => {
         const pet = await pets.change(id, (owned) => ({ ...found(owned, id), ...patch }));
-        if (pet) await out(printableJson(toJson(pet)));
+        if (pet) await out(printableJson(stringifyJson(pet)));
       };
     },
     delete(args, { err }) {
@@ -51,25 +57,29 @@ export const PETS: Group = {
   },
 };
 
-function parseId(args: Arguments, known: readonly Option[] = []): number {
+function parseId(args: Arguments, known: readonly string[] = []): number {
   const [id = ""] = expect(args, ["an ID"], known);
   return parseCount("ID", id);
 }
 
-function parsePatch({ name, "category-id": categoryId, status }: Arguments["options"]): Partial<NewPet> {
-  const given = { name, categoryId: categoryId && parseNumber(categoryId), status };
-  const members = Object.entries(given).filter(([, value]) => value !== undefined);
-  if (members.length === 0) throw new UsageError("pets set needs --name, --category-id or --status");
+function parsePatch({ fields }: Arguments): PetPatch {
+  if (fields.size === 0) {
+    throw new UsageError(`pets set needs ${OPTIONS.map((name) => `--${name}`).join(" or ")}`);
+  }
+  const texts = Object.entries(PET_FIELDS).filter(([name]) => fields.has(name));
   try {
-    return parsePetPatch(Object.fromEntries(members));
+    const members = texts.map(([name, schema]) => [name, schema.fromTexts(fields.get(name) ?? [], name)]);
+    return PET_PATCH.parse(Object.fromEntries(members), "");
   } catch (error) {
-    throw error instanceof ApiError ? new UsageError(error.message.replace(/\.$/, "")) : error;
+    throw error instanceof Invalid ? new UsageError(error.message) : error;
   }
 }
 
-/** The number, exactly; or the text, which is none. */
-function parseNumber(text: string): unknown {
-  return /^-?\d+$/.test(text) ? parseJson(text) : text;
+/** What stands for a value in the help: its choices, or a word. */
+function wordFor(schema: Schema): string {
+  const { enum: choices, type, items } = resolved(schema);
+  if (items) return `${wordFor({ ...schema, json: items })} ...`;
+  return choices?.join("|") ?? (type === "integer" ? "N" : "TEXT");
 }
 
 function found(owned: OwnedPet | null, id: number): Pet {

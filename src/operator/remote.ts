@@ -1,7 +1,7 @@
 import { isJsonObject } from "../http/body.ts";
 import { parseArguments } from "./arguments.ts";
 import { namesIn } from "./issuing.ts";
-import { OPERATOR_PATH } from "./operator_routes.ts";
+import { OPERATOR_PATH } from "./operator_operation.ts";
 import { CommandError, type Terminal } from "./terminal.ts";
 
 /** A service that is operated over HTTP. */

@@ -1,7 +1,8 @@
+import { stringifyJson } from "../http/json.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Columns of a table by name, each with what it tells of a thing. */
-export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => string | number | bigint | null>>;
+export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => unknown>>;
 
 /**
  * Begins a list of things: a line each with tabs in between, below a header for people, or a JSON object each.
@@ -17,7 +18,7 @@ export function startTable<Thing>(
     const cells = Object.entries(columns).map(([name, tell]) => [name, tell(thing)] as const);
     return out(
       asJson
-        ? printableJson(`{${cells.map(([name, cell]) => `"${name}":${toJson(cell)}`).join()}}`)
+        ? printableJson(`{${cells.map(([name, cell]) => `"${name}":${stringifyJson(cell)}`).join()}}`)
         : cells.map(([, cell]) => printable(`${cell ?? "-"}`)).join("\t"),
     );
   };
@@ -34,9 +35,4 @@ export function printableJson(json: string): string {
     /[\x7f-\x9f\p{Bidi_Control}]/gu,
     (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-/** The JSON of a cell; an int64 digit for digit. */
-function toJson(cell: string | number | bigint | null): string {
-  return typeof cell === "bigint" ? `${cell}` : JSON.stringify(cell);
 }

@@ -1,93 +1,80 @@
-import type { JsonObject } from "../http/body.ts";
-import { CONTROLS, nameField, type NameRule, nameRule } from "../http/name.ts";
-import { int64Field, invalidField } from "../http/validation.ts";
+import {
+  answer,
+  int64,
+  integer,
+  list,
+  named,
+  object,
+  oneOf,
+  optional,
+  type Parsed,
+  partial,
+  text,
+} from "../api/schema.ts";
+import { CONTROLS, nameText } from "../api/name.ts";
 
-/** Availability of an animal. */
+/** Values of the availability of an animal. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
 
-/** One of the availability statuses. */
-export type PetStatus = typeof PET_STATUSES[number];
+/** Availability of an animal. */
+export const PET_STATUS = named(
+  "PetStatus",
+  oneOf(PET_STATUSES, { description: "Availability status" }),
+);
 
-/** What the name of an animal has to be where one is sent; rows may hold others. */
-export const PET_NAME: NameRule = nameRule(255, [CONTROLS]);
+const MAX_NAME_LENGTH = 255;
+
+/** What clients may say of an animal. */
+export const PET_FIELDS = {
+  name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
+  categoryId: int64({
+    description:
+      "Identifier of the category the animal belongs to, an int64 without fraction or exponent, digit for digit. " +
+      "JavaScript's `JSON.parse` rounds integers beyond 2^53; to read them exactly, give it a reviver that looks " +
+      "at the source: `JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
+  }),
+  status: optional(PET_STATUS, "available"),
+};
 
 /** An animal to add. */
-export interface NewPet {
-  readonly name: string;
-  /** An int64. */
-  readonly categoryId: bigint;
-  readonly status: PetStatus;
-}
+export const NEW_PET = named("NewPet", object(PET_FIELDS, { examples: [{ name: "Rex", categoryId: 1 }] }));
+
+/** What to change of an animal. */
+export const PET_PATCH = named(
+  "PetPatch",
+  object(partial(PET_FIELDS), {
+    description: "A JSON Merge Patch (RFC 7396). No member can be removed, so none may be null.",
+    examples: [{ status: "sold" }],
+  }),
+);
+
+const REX = { id: 1, name: "Rex", categoryId: 1, status: "available" };
 
 /** An animal of the catalogue. */
-export interface Pet extends NewPet {
-  /** Assigned by the service, ascending, at most 2^53 - 1. */
-  readonly id: number;
-}
+export const PET = named(
+  "Pet",
+  answer({
+    id: integer(1, Number.MAX_SAFE_INTEGER, {
+      format: "int64",
+      description: "Unique identifier assigned by the service on creation, ascending, never used again.",
+    }),
+    ...PET_FIELDS,
+    // Names that were stored may be ones that are refused by now.
+    name: text({ max: MAX_NAME_LENGTH, description: "The animal's name" }),
+  }, { examples: [REX] }),
+);
 
-/**
- * The animal that a request body describes; members it does not know are ignored.
- *
- * @throws {ApiError} `invalid_request`, naming the field and what was expected.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(parseNewPet({ name: "Rex", categoryId: 1n }), {
- *   name: "Rex",
- *   categoryId: 1n,
- *   status: "available",
- * });
- * ```
- */
-export function parseNewPet(object: JsonObject): NewPet {
-  return {
-    name: nameField(object, PET_NAME),
-    categoryId: int64Field(object, "categoryId"),
-    status: parseStatus({ status: "available", ...object }),
-  };
-}
+/** Some animals of the catalogue. */
+export const PETS = named("Pets", list(PET, 100, { examples: [[REX]] }));
 
-/**
- * What a merge patch (RFC 7396) changes of an animal. None of its members can be removed, so null is refused
- * like any other wrong value.
- *
- * @throws {ApiError} `invalid_request`, naming the field and what was expected.
- */
-export function parsePetPatch(object: JsonObject): Partial<NewPet> {
-  return {
-    ...("name" in object ? { name: nameField(object, PET_NAME) } : {}),
-    ...("categoryId" in object ? { categoryId: int64Field(object, "categoryId") } : {}),
-    ...("status" in object ? { status: parseStatus(object) } : {}),
-  };
-}
+/** One of the availability statuses. */
+export type PetStatus = Parsed<typeof PET_STATUS>;
 
-function parseStatus({ status }: JsonObject): PetStatus {
-  if (!isPetStatus(status)) throw invalidField("status", EXPECTED_STATUS, status);
-  return status;
-}
+/** An animal to add. */
+export type NewPet = Parsed<typeof NEW_PET>;
 
-/**
- * The animal as JSON text, its int64 digit for digit. Rows hold it, too: what an earlier version stored has to come
- * out as it was, for its ETag to hold.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * const pet = { id: 1, name: "Rex", categoryId: 9007199254740993n, status: "sold" } as const;
- * assertEquals(toJson(pet), '{"id":1,"name":"Rex","categoryId":9007199254740993,"status":"sold"}');
- * ```
- */
-export function toJson({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
-}
+/** What to change of an animal. */
+export type PetPatch = Parsed<typeof PET_PATCH>;
 
-/** What a status must be, in words. */
-export const EXPECTED_STATUS: string = `one of ${PET_STATUSES.join(", ")}`;
-
-/** Whether the value is an availability status. */
-export function isPetStatus(value: unknown): value is PetStatus {
-  return PET_STATUSES.some((status) => status === value);
-}
+/** An animal of the catalogue. */
+export type Pet = Parsed<typeof PET>;

@@ -1,26 +1,37 @@
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { Invalid, type Schema, text } from "../api/schema.ts";
 import { VersionedCache } from "../caching/versioned_cache.ts";
 import type { Watched } from "../caching/watched.ts";
 import { etagOf } from "../http/etag.ts";
 import { Representation } from "../http/response.ts";
-import { FIRST_PAGES, parsePetQuery, toQueryString } from "./pet_query.ts";
-import type { PetStore } from "./pet_store.ts";
+import { PET_STATUSES } from "./pet.ts";
+import type { PetQuery, PetStore } from "./pet_store.ts";
 
 /** Where the catalogue is. */
 export const PETS_PATH = "/v1/pets";
+/** Most animals of a page. */
+export const MAX_LIMIT = 100;
 
+/** How many queries there are without a cursor: of any status or of one, with each limit. */
+const FIRST_PAGES = (1 + PET_STATUSES.length) * MAX_LIMIT;
 const MAX_OTHER_PAGES = 100;
-const MAX_QUERIES = 1_000;
-/** Longer than the query string of any page. */
-const MAX_QUERY_LENGTH = 64;
 const MAX_BASES = 4;
 
-/** Where a page is kept. */
-interface Place {
-  readonly cache: VersionedCache<string, RenderedPage>;
-  /** The query string that stands for all that ask for the page. */
-  readonly query: string;
-}
+/** Where a page begins: after the animal with this id. As text it is opaque, so that no client relies on what is in it. */
+export const CURSOR: Schema<number> = {
+  json: {
+    type: "string",
+    minLength: 1,
+    description: "Where the page begins: from the `Link` of the page before",
+  },
+  definitions: {},
+  fromTexts: text().fromTexts,
+  accepts: (value): value is number => Number.isSafeInteger(value),
+  parse(value, subject) {
+    const id = typeof value === "string" ? decodeCursor(value) : NaN;
+    if (Number.isSafeInteger(id) && id > 0 && encodeCursor(id) === value) return id;
+    throw new Invalid(`${subject} must be one that a Link header of this service gave`);
+  },
+};
 
 /** Pages of the catalogue, each kept for as long as no animal changes. */
 export class PetPages {
@@ -28,43 +39,27 @@ export class PetPages {
   /** Those without a cursor: there is room for all, so no other page takes the place of one. */
   readonly #first: VersionedCache<string, RenderedPage>;
   readonly #others: VersionedCache<string, RenderedPage>;
-  /** By query string as it was sent: one that was seen before is not parsed again. */
-  readonly #places: BoundedMap<string, Place> = new BoundedMap(MAX_QUERIES);
 
   /** What `get` finds is as true as the version of the catalogue: it has to have been looked at. */
   constructor(pets: PetStore, catalogue: Watched) {
     this.#pets = pets;
-    const render = (query: string) => this.#render(query);
     // A bounded map is sure to keep half of what it has room for.
-    this.#first = new VersionedCache(catalogue, 2 * FIRST_PAGES, render);
-    this.#others = new VersionedCache(catalogue, MAX_OTHER_PAGES, render);
+    this.#first = new VersionedCache(catalogue, 2 * FIRST_PAGES);
+    this.#others = new VersionedCache(catalogue, MAX_OTHER_PAGES);
   }
 
-  /**
-   * The page that a query string asks for.
-   *
-   * @throws {ApiError} `invalid_request`, naming the parameter and what was expected.
-   */
-  get(query: string): RenderedPage | Promise<RenderedPage> {
-    const place = this.#places.get(query) ?? this.#find(query);
-    return place.cache.get(place.query);
+  /** The page that a query asks for. */
+  get(query: PetQuery): RenderedPage | Promise<RenderedPage> {
+    const cache = query.cursor === undefined ? this.#first : this.#others;
+    return cache.get(queryString(query), () => this.#render(query));
   }
 
-  #find(query: string): Place {
-    const petQuery = parsePetQuery(query);
-    const cache = petQuery.after === 0 ? this.#first : this.#others;
-    const place = { cache, query: toQueryString(petQuery) };
-    if (query.length <= MAX_QUERY_LENGTH) this.#places.set(query, place);
-    return place;
-  }
-
-  async #render(query: string): Promise<RenderedPage> {
-    const petQuery = parsePetQuery(query);
-    const { pets, next } = await this.#pets.list(petQuery);
+  async #render(query: PetQuery): Promise<RenderedPage> {
+    const { pets, next } = await this.#pets.list(query);
     return new RenderedPage({
-      query,
+      query: queryString(query),
       json: `[${pets.join(",")}]`,
-      next: next === undefined ? "" : toQueryString({ ...petQuery, after: next }),
+      next: next === undefined ? "" : queryString({ ...query, cursor: next }),
     });
   }
 }
@@ -104,5 +99,24 @@ export class RenderedPage {
     const made = new Representation(json, { headers, etag: this.#etag });
     if (this.#representations.size < MAX_BASES) this.#representations.set(base, made);
     return made;
+  }
+}
+
+/** The one query string that stands for all that ask for the same page. */
+function queryString({ limit, status, cursor }: PetQuery): string {
+  const filter = status === undefined ? "" : `&status=${status}`;
+  const after = cursor === undefined ? "" : `&cursor=${encodeCursor(cursor)}`;
+  return `?limit=${limit}${filter}${after}`;
+}
+
+function encodeCursor(id: number): string {
+  return btoa(String(id)).replaceAll("=", "");
+}
+
+function decodeCursor(cursor: string): number {
+  try {
+    return Number(atob(cursor));
+  } catch {
+    return NaN;
   }
 }

@@ -3,18 +3,25 @@ import { type Along, both, NO_CHANGE, type Row } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
 import { Sequence } from "../batching/sequence.ts";
 import type { Watched } from "../caching/watched.ts";
-import { isJsonObject } from "../http/body.ts";
-import { parseJson } from "../http/json.ts";
-import { int64Field } from "../http/validation.ts";
+import { parseJson, stringifyJson } from "../http/json.ts";
 import type { Checks } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { isPetStatus, type NewPet, type Pet, toJson } from "./pet.ts";
-import type { PetQuery } from "./pet_query.ts";
+import { type NewPet, PET, type Pet, type PetStatus } from "./pet.ts";
 
 /** The row whose version changes whenever an animal does. */
 export const CATALOGUE_VERSION: Deno.KvKey = ["catalogue"];
+
+/** Which animals to list. */
+export interface PetQuery {
+  /** Most animals to return. */
+  readonly limit: number;
+  /** Left out for any status. */
+  readonly status?: PetStatus;
+  /** Only animals with a greater id; left out for all. */
+  readonly cursor?: number;
+}
 
 /** Some of the animals, ascending by id, each as JSON. */
 export interface PetPage {
@@ -92,9 +99,9 @@ export class PetStore {
   }
 
   /** A page of the catalogue. */
-  async list({ limit, status, after }: PetQuery): Promise<PetPage> {
+  async list({ limit, status, cursor = 0 }: PetQuery): Promise<PetPage> {
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
-    const range = { start: [...prefix, after + 1], end: [...prefix, Infinity] };
+    const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };
     const entries = await this.#store.list(range, limit + 1);
     return {
       pets: entries.slice(0, limit).map(jsonIn),
@@ -113,7 +120,7 @@ function statusKey({ status, id }: Pet): Deno.KvKey {
 
 /** Both rows of an animal, by id and by status, hold the JSON it is answered with, and on a second line its owner. */
 function rowsOf({ pet, ownerId }: OwnedPet): Row[] {
-  const value = encodeText(`${toJson(pet)}\n${ownerId}`);
+  const value = encodeText(`${stringifyJson(pet)}\n${ownerId}`);
   return [[petKey(pet.id), value], [statusKey(pet), value]];
 }
 
@@ -124,18 +131,16 @@ function jsonIn(entry: Entry): string {
 
 function ownedPetIn(entry: Entry): OwnedPet {
   const [json = "", ownerId = ""] = decodeText(entry).split("\n");
-  return { pet: { id: Number(entry.key.at(-1)), ...newPetIn(json) }, ownerId };
+  return { pet: petIn(json), ownerId };
 }
 
-/** What a client once sent, of the right types. Its name may be one that is refused by now. */
-function newPetIn(json: string): NewPet {
+/** The animal that was stored, with members that only a later version knows. Today's bounds do not matter. */
+function petIn(json: string): Pet {
   try {
-    const object = parseJson(json);
-    if (isJsonObject(object) && typeof object.name === "string" && isPetStatus(object.status)) {
-      return { name: object.name, categoryId: int64Field(object, "categoryId"), status: object.status };
-    }
+    const pet = parseJson(json);
+    if (PET.accepts(pet)) return pet;
   } catch {
-    // It holds something else.
+    // It is no JSON.
   }
   throw new CorruptRow("A row of pets holds no animal");
 }

@@ -1,3 +1,5 @@
+import { isDocumented } from "../../api/openapi.ts";
+import type { Operation } from "../../api/operation.ts";
 import type { Environment } from "../../accounts/api_key.ts";
 import { Html, html } from "./html.ts";
 import { ICON_URL } from "./icon.ts";
@@ -23,6 +25,8 @@ export interface PageOptions {
   readonly environment: Environment;
   /** Whether anybody may make an account. */
   readonly signUpIsOpen: boolean;
+  /** All operations of the service. */
+  readonly operations: () => readonly Operation[];
 }
 
 const CONTENTS = [
@@ -40,6 +44,7 @@ const CONTENTS = [
 
 /** The page, for those who reach the service at the base. */
 export function renderPage(base: string, options: PageOptions): string {
+  const operations = options.operations().filter(isDocumented);
   return String(html`
     <!doctype html>
     <html lang="en">
@@ -57,14 +62,14 @@ export function renderPage(base: string, options: PageOptions): string {
         <main id="content" tabindex="-1">
           ${introduction(base)}
           ${keySection({ base, ...options })}
-          ${consoleSection(base, options.publicUrl)}
-          ${operationsSection()}
+          ${consoleSection(base, options.publicUrl, operations)}
+          ${operationsSection(operations)}
           ${limitsSection()}
-          ${errorsSection()}
+          ${errorsSection(operations)}
           ${retriesSection()}
           ${integersSection()}
           ${deprecationSection()}
-          ${referenceSection(base)}
+          ${referenceSection(base, operations)}
           ${healthSection(base)}
         </main>
         <p id="announcement" class="quiet" role="status"></p>

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { BoundedMap } from "../../caching/bounded_map.ts";
 import { Representation } from "../../http/response.ts";
-import type { Call, Route } from "../../http/router.ts";
+import { type Call, type Operation, operation } from "../../api/operation.ts";
 import { html } from "./html.ts";
 import { type PageOptions, renderPage } from "./page.ts";
 import { SCRIPT } from "./script.ts";
@@ -12,14 +12,14 @@ const MAX_HOSTS = 100;
 const PLACEHOLDER = "http://base.invalid";
 
 /** The page for people. */
-export function pageRoute(options: PageOptions): Route {
+export function pageOperation(options: PageOptions): Operation {
   const pages = new BoundedMap<string, Representation>(MAX_HOSTS);
   const headers = pageHeaders(options.publicUrl);
   let template: string | undefined;
   let made = 0;
 
   /** Each host has a page of its own: the commands in it name the host. */
-  function getPage(request: Request, { base }: Call): Response {
+  function getPage({ request, base }: Call): Response {
     const known = pages.get(base);
     if (known) return known.respondTo(request);
     template ??= renderPage(PLACEHOLDER, options);
@@ -31,7 +31,10 @@ export function pageRoute(options: PageOptions): Route {
     return page.respondTo(request);
   }
 
-  return { method: "GET", path: "/", access: "public", handler: getPage };
+  return operation(
+    { id: "getPage", method: "GET", path: "/", access: "public", summary: "Get the page" },
+    (_input, call) => getPage(call),
+  );
 }
 
 /** The page may do what it does, and nothing that anybody might bring into it (CSP 3). */

@@ -1,5 +1,5 @@
-import { type Input, inputsOf } from "../../openapi/inputs.ts";
-import type { Operation } from "../../openapi/operation.ts";
+import { type InputMember as Input, inputsOf } from "../../../api/openapi.ts";
+import type { Operation } from "../../../api/operation.ts";
 import { attributes, type Html, html } from "../html.ts";
 import { bodyTypeOf } from "./parts.ts";
 

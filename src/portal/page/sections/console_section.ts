@@ -1,4 +1,4 @@
-import { OPERATIONS } from "../../openapi/document.ts";
+import type { Operation } from "../../../api/operation.ts";
 import { attributes, type Html, html } from "../html.ts";
 import { fields, option } from "./console_fields.ts";
 import { copyable, curlOf } from "./parts.ts";
@@ -9,7 +9,6 @@ const LANGUAGES = [
   ["javascript", "JavaScript"],
   ["python", "Python"],
 ] as const;
-const FIRST_CALLS = OPERATIONS.filter(({ id }) => id === "listPets" || id === "createPet");
 
 /**
  * Where the visitor calls the service.
@@ -17,18 +16,23 @@ const FIRST_CALLS = OPERATIONS.filter(({ id }) => id === "listPets" || id === "c
  * @param base What its URLs begin with in commands; the console calls the origin that it has the page from, unless
  * there is a public URL.
  */
-export function consoleSection(base: string, publicUrl: string | undefined): Html {
+export function consoleSection(
+  base: string,
+  publicUrl: string | undefined,
+  operations: readonly Operation[],
+): Html {
+  const firstCalls = operations.filter(({ id }) => id === "listPets" || id === "createPet");
   return html`
     <section id="call">
       <form id="console" class="needs-script" data-base="${publicUrl ?? ""}" autocomplete="off">
         <h2>Call it</h2>
         <div class="row">
           <select id="operation" class="mono" aria-label="Operation">
-            ${OPERATIONS.map(option)}
+            ${operations.map(option)}
           </select>
           <button id="send" class="primary">Send</button>
         </div>
-        ${OPERATIONS.map(fields)}
+        ${operations.map(fields)}
         <p id="no-key" class="small">Without a key this is answered with 401: get one first, or see what it says.</p>
         <div class="request">
           <fieldset class="tabs">
@@ -46,7 +50,7 @@ export function consoleSection(base: string, publicUrl: string | undefined): Htm
       <noscript>
         <h2>Call it</h2>
         <p>Put your key in place of <code>API_KEY</code>; list the animals, and add one.</p>
-        ${FIRST_CALLS.map((operation) => copyable(`first-${operation.id}`, curlOf(operation, base)))}
+        ${firstCalls.map((operation) => copyable(`first-${operation.id}`, curlOf(operation, base)))}
       </noscript>
     </section>
   `;

@@ -1,16 +1,16 @@
-import { type ErrorCode, STATUS } from "../../../http/error.ts";
+import { errorsOf } from "../../../api/openapi.ts";
+import type { Operation } from "../../../api/operation.ts";
+import { type ErrorCode, ERRORS } from "../../../http/error.ts";
 import { SUNSET } from "../../../pets/deprecation.ts";
-import { ERROR_HELP } from "../../error_help.ts";
-import { errorsOf, OPERATIONS } from "../../openapi/document.ts";
 import { type Html, html } from "../html.ts";
 import { copyable } from "./parts.ts";
 
 const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
 
 /** Every error code that a client can meet: what it means and what to do. */
-export function errorsSection(): Html {
-  const codes = [...new Set([...OPERATIONS.flatMap(errorsOf), ...OF_NO_OPERATION])]
-    .sort((a, b) => STATUS[a] - STATUS[b]);
+export function errorsSection(operations: readonly Operation[]): Html {
+  const codes = [...new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION])]
+    .sort((a, b) => ERRORS[a].status - ERRORS[b].status);
   return html`
     <section id="errors">
       <h2>Errors</h2>
@@ -24,10 +24,10 @@ export function errorsSection(): Html {
 }
 
 function describeError(code: ErrorCode): Html {
-  const { means, todo } = ERROR_HELP[code];
+  const { status, means, todo } = ERRORS[code];
   return html`
     <div id="error-${code}">
-      <dt><code>${code}</code> <span>${STATUS[code]}</span></dt>
+      <dt><code>${code}</code> <span>${status}</span></dt>
       <dd>${means} <span data-todo>${todo}</span></dd>
     </div>
   `;

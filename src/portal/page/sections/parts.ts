@@ -1,5 +1,5 @@
-import { inputsOf } from "../../openapi/inputs.ts";
-import type { Operation } from "../../openapi/operation.ts";
+import { inputsOf } from "../../../api/openapi.ts";
+import type { Operation } from "../../../api/operation.ts";
 import { buildRequest } from "../browser/request.ts";
 import { curlSample } from "../browser/samples.ts";
 import { type Html, html } from "../html.ts";

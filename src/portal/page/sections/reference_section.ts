@@ -1,17 +1,14 @@
-import { errorResponsesOf, OPERATIONS } from "../../openapi/document.ts";
-import { type Input, inputsOf } from "../../openapi/inputs.ts";
-import type { Operation } from "../../openapi/operation.ts";
-import type { Success } from "../../openapi/responses.ts";
-import type { Schema } from "../../openapi/schema.ts";
-import { SCHEMAS } from "../../openapi/schemas.ts";
+import { errorsByStatus, type InputMember as Input, inputsOf } from "../../../api/openapi.ts";
+import type { Answer, Operation } from "../../../api/operation.ts";
+import { type JsonSchema as Schema, resolved } from "../../../api/schema.ts";
 import { type Html, html, prose } from "../html.ts";
 import { copyable, curlOf, endpoint } from "./parts.ts";
 
 const DEPRECATED = html`<em>deprecated</em>`;
 
 /** Every operation in a line, by what it is about. */
-export function operationsSection(): Html {
-  const byTag = [...Map.groupBy(OPERATIONS, ({ tag }) => tag)];
+export function operationsSection(operations: readonly Operation[]): Html {
+  const byTag = [...Map.groupBy(operations, ({ tag = "" }) => tag)];
   return html`
     <section id="operations">
       <h2>Operations</h2>
@@ -36,7 +33,7 @@ export function operationsSection(): Html {
 }
 
 /** Every operation with all that it takes and answers, as the OpenAPI document has it. */
-export function referenceSection(base: string): Html {
+export function referenceSection(base: string, operations: readonly Operation[]): Html {
   return html`
     <section id="reference">
       <h2>Reference</h2>
@@ -45,7 +42,7 @@ export function referenceSection(base: string): Html {
         Not part of the interface, and without a key: <code>GET /health</code> and <code>GET /ready</code>, as
         <a href="#health">Health</a> says, and <code>GET /docs/deprecations</code>, what is deprecated, in words.
       </p>
-      ${OPERATIONS.map((operation) => reference(operation, base))}
+      ${operations.map((operation) => reference(operation, base))}
     </section>
   `;
 }
@@ -64,18 +61,18 @@ function reference(operation: Operation, base: string): Html {
         <dl>${inputs.map(describeInput)}</dl>
       `}
       <h4>Answers</h4>
-      <dl>${operation.successes.map(describeSuccess)}</dl>
+      <dl>${Object.entries(operation.answers).map(describeSuccess)}</dl>
       <p class="codes">${describeErrors(operation)}</p>
       ${copyable(`curl-${id}`, curlOf(operation, base))}
     </article>
   `;
 }
 
-function describeInput({ name, place, isRequired, schema, description }: Input): Html {
+function describeInput({ name, place, isRequired, schema }: Input): Html {
   const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
   return html`
     <dt><code>${name}</code> <span>${facts}</span></dt>
-    <dd>${prose(description)}</dd>
+    <dd>${prose(schema.description ?? "")}</dd>
   `;
 }
 
@@ -91,9 +88,10 @@ function typeOf(
   return (values?.join(" | ") ?? `${format ?? type}${bounds}`) + otherwise;
 }
 
-function describeSuccess({ status, description, schema, headers = [] }: Success): Html {
-  const facts = [...(schema ? [schema] : []), ...headers].join(", ");
-  const [example] = SCHEMAS[schema ?? ""]?.examples ?? [];
+function describeSuccess([status, { description, body, headers = [] }]: [string, Answer]): Html {
+  const name = body?.json.$ref?.split("/").at(-1);
+  const facts = [...(name ? [name] : []), ...headers].join(", ");
+  const [example] = body ? resolved(body).examples ?? [] : [];
   return html`
     <dt><code>${status}</code> <span>${facts}</span></dt>
     <dd>
@@ -104,7 +102,7 @@ function describeSuccess({ status, description, schema, headers = [] }: Success)
 }
 
 function describeErrors(operation: Operation): Html[] {
-  return errorResponsesOf(operation).sort((a, b) => a.status - b.status).map(({ status, codes }) =>
+  return errorsByStatus(operation).map(([status, codes]) =>
     html`
       <span><code>${status}</code> ${codes.map((code) =>
         html`

@@ -1,9 +1,9 @@
+import { type Call, type Operation, operation } from "../api/operation.ts";
 import type { BodyRules, JsonObject } from "../http/body.ts";
 import { ConcurrencyLimit } from "../http/concurrency.ts";
 import { ApiError } from "../http/error.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
-import type { Call, Route } from "../http/router.ts";
 import { carryOut, describeCommand } from "./operator.ts";
 import type { Stores, Terminal } from "./terminal.ts";
 
@@ -42,11 +42,11 @@ class HungUp extends Error {
 }
 
 /** Carries out commands for operators who cannot reach the store. */
-export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptions): Route[] {
+export function operatorOperation({ stores, clock, log, isStopping }: OperatorOptions): Operation {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
 
   /** Answers once the command has begun; the request goes on until the command has ended. */
-  function operate(_request: Request, call: Call): Promise<Response> {
+  function operate(call: Call): Promise<Response> {
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
     const work = async () => {
       const order = parseOrder((await call.readBody(RULES)).object);
@@ -97,7 +97,20 @@ export function operatorRoutes({ stores, clock, log, isStopping }: OperatorOptio
     return { lines: readable, ended };
   }
 
-  return [{ method: "POST", path: OPERATOR_PATH, access: "operator", handler: operate }];
+  return operation({
+    id: "operate",
+    method: "POST",
+    path: OPERATOR_PATH,
+    access: "operator",
+    summary: "Carry out a command",
+    errors: [
+      "invalid_json",
+      "invalid_content_type",
+      "request_timeout",
+      "length_required",
+      "payload_too_large",
+    ],
+  }, (_input, call) => operate(call));
 }
 
 /** @throws {ApiError} `invalid_request`, naming the member and what was expected. */

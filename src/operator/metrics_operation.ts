@@ -1,5 +1,5 @@
+import { type Operation, operation } from "../api/operation.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
-import type { Call, Route } from "../http/router.ts";
 import { withDeadline } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import type { MessageStore } from "../messages/message_store.ts";
@@ -23,10 +23,16 @@ const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** What happens in this process and, while the KV works, in the queue of messages, for Prometheus to scrape. */
-export function metricsRoute(
+export function metricsOperation(
   { version, requestsInFlight, leases, messages, fileSize }: MetricsOptions,
-): Route {
-  async function metrics(_request: Request, { now }: Call): Promise<Response> {
+): Operation {
+  return operation({
+    id: "getMetrics",
+    method: "GET",
+    path: "/metrics",
+    access: "operator",
+    summary: "Get what happens in this process, for Prometheus",
+  }, async (_input, { now }) => {
     const { count, places } = leases();
     const queue = await queueGauges(messages, now);
     const bytes = fileSize();
@@ -42,9 +48,7 @@ export function metricsRoute(
       ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
     ];
     return createResponse(text.join(""), { headers: { "content-type": TYPE, ...NO_STORE } });
-  }
-
-  return { method: "GET", path: "/metrics", access: "operator", handler: metrics };
+  });
 }
 
 /**

@@ -1,15 +1,16 @@
-import { ACCOUNT_NAME, type Issued } from "../accounts/account.ts";
-import type { AccountStore } from "../accounts/account_store.ts";
-import { PLAN_LIMITS } from "../accounts/plans.ts";
-import { hasCalled } from "../accounts/usage.ts";
+import { NO_IDEMPOTENCY_KEY } from "../api/headers.ts";
+import { type Call, type Operation, operation } from "../api/operation.ts";
+import { answer, named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
-import { nameField } from "../http/name.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
-import type { Call, Route } from "../http/router.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { refuseIdempotencyKey } from "./account_routes.ts";
+import { ACCOUNT_NAME, type Issued } from "./account.ts";
+import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
+import type { AccountStore } from "./account_store.ts";
+import { PLAN_LIMITS } from "./plans.ts";
+import { hasCalled } from "./usage.ts";
 
 /** What signing up stands on. */
 export interface SignUpOptions {
@@ -44,24 +45,53 @@ interface Count {
   readonly check: Deno.AtomicCheck;
 }
 
-const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
-const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
+/** How many may be made in an hour from one address. */
+export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
+/** How many may be made in a day in all. */
+export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
 
-/** `createAccount`: anybody makes an account, a few an hour from one address and a thousand a day in all. */
-export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
-  async function createAccount(request: Request, call: Call): Promise<Response> {
-    if (!isOpen) throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
-    refuseIdempotencyKey(request);
-    await readCounts(call); // An address that may make no more accounts costs no body.
-    const { object } = await call.readBody();
-    const name = nameField(object, ACCOUNT_NAME);
+const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
+const SIGNED_UP_ACCOUNT = named(
+  "SignedUpAccount",
+  answer({ ...ACCOUNT_FIELDS, apiKey: SHOWN_KEY }, {
+    examples: [{ ...EXAMPLES.account, apiKey: EXAMPLES.apiKey }],
+  }),
+);
+
+/** Anybody makes an account: a few an hour from one address, and some a day in all. */
+export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Operation {
+  const createAccount = operation({
+    id: "createAccount",
+    method: "POST",
+    path: "/v1/accounts",
+    access: "address",
+    tag: "Account",
+    summary: "Sign up",
+    description:
+      `Makes an account of the Free plan and shows its API key, this once. At most ${HOURLY.count} an hour from one ` +
+      `address, and ${
+        DAILY.count.toLocaleString("en")
+      } a day in all: the limit headers describe the hour, or the ` +
+      "limit that refused. An Idempotency-Key is refused: keys are not kept.",
+    isExtension: true,
+    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    body: NEW_ACCOUNT,
+    answers: { 201: { description: "The account", body: SIGNED_UP_ACCOUNT, headers: ["Cache-Control"] } },
+    errors: ["sign_up_closed", "sign_up_limit"],
+    async before(call) {
+      if (!isOpen) {
+        throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
+      }
+      await readCounts(call);
+    },
+  }, async ({ body: { name } }, call) => {
     const { issued, left } = await retried(() => signUp(name, call));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
       status: 201,
       headers: { ...NO_STORE, ...limitHeaders(HOURLY, left, call.now) },
     });
-  }
+  });
 
   /** Makes an account; `left` is how many more the address may make in the hour. */
   async function signUp(
@@ -74,7 +104,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
       ({ id }) => ({
-        checks: [hour.check, day.check],
+        checks: [...call.checks(), hour.check, day.check],
         sets: [
           [hour.check.key, encodeJson(hour.count + 1)],
           [day.check.key, encodeJson(day.count + 1)],
@@ -100,7 +130,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
     return { hour, day };
   }
 
-  return { method: "POST", path: "/v1/accounts", access: "address", handler: createAccount };
+  return createAccount;
 }
 
 /**

@@ -1,0 +1,236 @@
+import { NO_IDEMPOTENCY_KEY } from "../api/headers.ts";
+import { COUNT } from "../api/openapi.ts";
+import { type Call, type Operation, operation } from "../api/operation.ts";
+import {
+  answer,
+  integer,
+  list,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Parsed,
+  text,
+  timestamp,
+} from "../api/schema.ts";
+import { bearerToken } from "../http/bearer.ts";
+import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
+import type { Store } from "../kv/store.ts";
+import { previousKeyExpiry } from "./account.ts";
+import type { AccountState } from "./account_state.ts";
+import type { AccountStore } from "./account_store.ts";
+import { hashApiKey, invalidApiKey } from "./api_key.ts";
+import { DAYS_KEPT, readDayTotals } from "./day_totals.ts";
+import { PLAN_LIMITS, PLANS } from "./plans.ts";
+import { MAX_ROTATIONS } from "./rotations.ts";
+import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";
+
+const PATH = "/v1/account";
+const DAY = 86_400_000;
+const MAX_GRACE_SECONDS = 7 * 86_400;
+/** For how long the key that asks for another stays valid unless it says otherwise. */
+export const GRACE_SECONDS = 60;
+
+/** What the operations of accounts stand on. */
+export interface AccountOperationsOptions {
+  readonly store: Store;
+  readonly accounts: AccountStore;
+  /** What an account has used, without requests that this process has leased and not handed out. */
+  readonly usedBy: (state: AccountState) => Usage;
+}
+
+/** What every description of an account has. */
+export const ACCOUNT_FIELDS = {
+  id: text(),
+  name: text(),
+  plan: named("Plan", oneOf(PLANS)),
+};
+/** An API key, where an answer shows it. */
+export const SHOWN_KEY = text({ description: "Shown this once." });
+/** Examples in the document. */
+export const EXAMPLES = {
+  account: { id: "acct_7f3kQ2mZ8xVb1LpR", name: "me", plan: "free" },
+  apiKey: "as_test_8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs",
+};
+
+const USAGE_WINDOW = named(
+  "UsageWindow",
+  answer({
+    used: {
+      ...COUNT,
+      json: { ...COUNT.json, description: "Requests admitted, and permits held for later ones." },
+    },
+    reset: timestamp(),
+  }),
+);
+
+const ACCOUNT = named(
+  "Account",
+  answer({
+    ...ACCOUNT_FIELDS,
+    limits: answer({ minute: COUNT, day: COUNT }),
+    usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
+    bannedUntil: nullable(timestamp()),
+    createdAt: timestamp(),
+    previousKeyExpiresAt: nullable(
+      timestamp({ description: "Until when the key that the last rotation replaced is valid." }),
+    ),
+  }, {
+    examples: [{
+      ...EXAMPLES.account,
+      limits: PLAN_LIMITS.free,
+      usage: {
+        minute: { used: 1, reset: "2026-11-21T20:48:00.000Z" },
+        day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
+      },
+      bannedUntil: null,
+      createdAt: "2026-11-21T20:47:39.746Z",
+      previousKeyExpiresAt: null,
+    }],
+  }),
+);
+
+const KEY_ROTATION = named(
+  "KeyRotation",
+  object({
+    graceSeconds: optional(
+      integer(0, MAX_GRACE_SECONDS, {
+        description:
+          "Seconds that the key of the request stays valid, without fraction or exponent; 0 for a key that has leaked",
+      }),
+      GRACE_SECONDS,
+    ),
+  }, { examples: [{ graceSeconds: 3_600 }] }),
+);
+
+const ROTATED_KEY = named(
+  "RotatedKey",
+  answer({ apiKey: SHOWN_KEY, previousKeyExpiresAt: nullable(timestamp()) }, {
+    examples: [{ apiKey: EXAMPLES.apiKey, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z" }],
+  }),
+);
+
+const USAGE_DAY = named(
+  "UsageDay",
+  answer({
+    date: { ...text(), json: { type: "string", format: "date" } },
+    admitted: {
+      ...COUNT,
+      json: { ...COUNT.json, description: "Requests that were admitted, never too low." },
+    },
+    refused: { ...COUNT, json: { ...COUNT.json, description: "Requests that were refused, at least." } },
+  }),
+);
+
+const USAGE_DAYS = named(
+  "UsageDays",
+  list(USAGE_DAY, DAYS_KEPT, { examples: [[{ date: "2026-11-21", admitted: 12, refused: 0 }]] }),
+);
+
+/** What an account can see and do about itself, by its key. */
+export function accountOperations({ store, accounts, usedBy }: AccountOperationsOptions): Operation[] {
+  const common = { access: "key", tag: "Account", isExtension: true } as const;
+
+  const getAccount = operation({
+    ...common,
+    id: "getAccount",
+    method: "GET",
+    path: PATH,
+    summary: "Get the account, its limits and what it has used",
+    answers: { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } },
+  }, async (_input, call) => shown<typeof ACCOUNT>(describe(await find(call), call.now)));
+
+  const closeAccount = operation({
+    ...common,
+    id: "closeAccount",
+    method: "DELETE",
+    path: PATH,
+    summary: "Close the account",
+    description: "For good: its key ends.",
+    answers: { 204: { description: "The account is closed" } },
+  }, async (_input, { accountId, now, checks }) => {
+    const closed = await accounts.change(accountId, { closedAt: now }, checks);
+    if (closed === null) throw invalidApiKey();
+    return createResponse(null, { status: 204 });
+  });
+
+  const rotateKey = operation({
+    ...common,
+    id: "rotateKey",
+    method: "POST",
+    path: `${PATH}/key`,
+    summary: "Replace the API key",
+    description:
+      `What has been used stays counted. The key that you send stays valid for \`graceSeconds\`, ${GRACE_SECONDS} ` +
+      "unless you send another number, so that a lost answer does not lock you out: ask again with the same key. " +
+      "It gets the grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. " +
+      "A key that has leaked wants `graceSeconds` 0: it ends at once, and so does every key before it. At most " +
+      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys ` +
+      "are not kept.",
+    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    body: KEY_ROTATION,
+    bodyIsOptional: true,
+    answers: { 201: { description: "The new key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
+    errors: ["rotation_limit"],
+  }, async ({ body: { graceSeconds } }, { request, accountId, now, checks }) => {
+    const key = bearerToken(request.headers.get("authorization")) ?? "";
+    const issued = await accounts.rotate(accountId, graceSeconds * 1_000, now, hashApiKey(key), checks);
+    if (issued === null) throw invalidApiKey();
+    const previousKeyExpiresAt = previousKeyExpiry(issued.account, now);
+    return shown<typeof ROTATED_KEY>({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
+  });
+
+  const getUsage = operation({
+    ...common,
+    id: "getUsage",
+    method: "GET",
+    path: `${PATH}/usage`,
+    summary: "Get what was used day by day",
+    description: "Newest first, today (UTC) included.",
+    query: { days: optional(integer(1, DAYS_KEPT, { description: "How many days" }), 30) },
+    answers: { 200: { description: "Days", body: USAGE_DAYS, headers: ["Cache-Control"] } },
+  }, async ({ query: { days } }, call) => {
+    const totals = await readDayTotals(store, await find(call), days, call.now);
+    return shown<typeof USAGE_DAYS>(totals.map(({ admitted, refused }, ago) => ({
+      date: iso(call.now - ago * DAY).slice(0, 10),
+      admitted,
+      refused,
+    })));
+  });
+
+  async function find({ accountId }: Call): Promise<AccountState> {
+    const state = await accounts.find(accountId);
+    if (state === null) throw invalidApiKey();
+    return { ...state, usage: usedBy(state) };
+  }
+
+  return [getAccount, closeAccount, rotateKey, getUsage];
+}
+
+function describe({ account, usage }: AccountState, now: number): Parsed<typeof ACCOUNT> {
+  const { id, name, plan, limits, createdAt } = account;
+  const current = roll(usage, now);
+  return {
+    id,
+    name,
+    plan,
+    limits,
+    usage: {
+      minute: { used: current.used, reset: iso(minuteEnd(current)) },
+      day: { used: current.usedToday, reset: iso(dayEnd(current)) },
+    },
+    bannedUntil: current.bannedUntil > now ? iso(current.bannedUntil) : null,
+    createdAt: iso(createdAt),
+    previousKeyExpiresAt: previousKeyExpiry(account, now),
+  };
+}
+
+/** A response that is not kept, with what a schema describes. */
+function shown<Of>(value: Parsed<Of>, status = 200): Response {
+  return jsonResponse(JSON.stringify(value), { status, headers: NO_STORE });
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}

@@ -1,0 +1,75 @@
+import type { Answer } from "./operation.ts";
+import { Invalid, type Optional, optional, type Schema, text } from "./schema.ts";
+
+const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
+/** Tags with commas in between; elements of the list may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */
+const TAGS = new RegExp(String.raw`^(?:,[ \t]*)*${TAG}[ \t]*(?:,[ \t]*(?:${TAG}[ \t]*)?)*$`);
+
+/**
+ * A header of entity tags, or `*` (RFC 9110 sections 13.1.1 and 13.1.2).
+ *
+ * @example
+ * ```ts
+ * import { assertThrows } from "@std/assert";
+ *
+ * const ifMatch = entityTags("Changes nothing else.");
+ * ifMatch.parse('"3f42", W/"3f43"', "If-Match");
+ * assertThrows(() => ifMatch.parse("3f42", "If-Match"), Error, "If-Match must be * or entity tags");
+ * ```
+ */
+export function entityTags(description: string): Optional<string> {
+  return header(text({ description }), (tags, name) => {
+    if (tags === "*" || TAGS.test(tags)) return tags;
+    throw new Invalid(`${name} must be * or entity tags in double quotes, such as "a3219ffc0c406b50"`);
+  });
+}
+
+/** What lets a client keep what it has (RFC 9110 section 13.1.2). A malformed one is as good as none. */
+export const IF_NONE_MATCH: Optional<string> = optional(
+  text({ description: "An ETag; 304 if the content still has it." }),
+);
+
+/** The answer to a client that has the content already. */
+export const NOT_MODIFIED: Answer = {
+  description: "The client has it already",
+  headers: ["ETag", "Cache-Control"],
+};
+
+const MAX_KEY_LENGTH = 255;
+const BARE_KEY = `[!#-~]{1,${MAX_KEY_LENGTH}}`;
+const KEY_EXPECTED = `1 to ${MAX_KEY_LENGTH} visible ASCII characters other than the double quote`;
+/** For how long the same request with the same key gets the first reply again, in hours. */
+export const REPLAY_HOURS = 24;
+
+/**
+ * The Idempotency-Key of a request, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(IDEMPOTENCY_KEY.parse('"rex-1"', "The Idempotency-Key"), "rex-1");
+ * ```
+ */
+export const IDEMPOTENCY_KEY: Optional<string> = header(
+  text({
+    pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
+    rule: `be ${KEY_EXPECTED}, which may enclose them`,
+    description:
+      `${KEY_EXPECTED}, bare or in double quotes. If the request is repeated with it within ${REPLAY_HOURS} hours, ` +
+      "the first reply comes again, and nothing is made twice.",
+  }),
+  (key) => key.replaceAll('"', ""),
+);
+
+/** The header on an operation that shows a key, which it does only once: no reply can come again. */
+export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
+  throw new Invalid("This operation takes no Idempotency-Key: a key is shown only once");
+});
+
+function header(
+  schema: Schema<string>,
+  read: (value: string, name: string) => string,
+): Optional<string> {
+  return optional({ ...schema, parse: (value, name) => read(schema.parse(value, name), name) });
+}

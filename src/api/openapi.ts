@@ -1,0 +1,294 @@
+import { type ErrorCode, ERRORS } from "../http/error.ts";
+import { MAX_ID_LENGTH } from "../http/request.ts";
+import type { Access } from "../http/router.ts";
+import type { Answer, Operation } from "./operation.ts";
+import {
+  answer,
+  int64,
+  integer,
+  type JsonSchema,
+  type Members,
+  named,
+  oneOf,
+  resolved,
+  type Schema,
+  text,
+} from "./schema.ts";
+
+/** What the paths of the interface begin with. */
+export const BASE_PATH = "/v1";
+
+const TAGS = [
+  { name: "Animals", description: "The catalogue" },
+  { name: "Messages", description: "Messages to the store, sent later" },
+  { name: "Account", description: "Who calls, and how much they may" },
+  { name: "Service", description: "The service itself" },
+] as const;
+
+/** What an operation is about. */
+export type Tag = typeof TAGS[number]["name"];
+
+const DESCRIPTION =
+  `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
+that either limit or a ban refuses do not. Every response tells the limits in its headers. A key that is
+refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
+each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
+not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
+const BEYOND = "\n\nThis operation is beyond interface 1.0.0.";
+
+/** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
+export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
+
+const ERROR = named(
+  "Error",
+  answer({
+    code: oneOf(Object.keys(ERRORS), { description: "Machine-readable error code" }),
+    message: text({ description: "Human-readable description" }),
+    status: integer(400, 599, { description: "The HTTP status code" }),
+  }, { examples: [{ code: "pet_not_found", message: "No animal has this petId.", status: 404 }] }),
+);
+
+/** Headers of responses. Those that are required come wherever a response names them. */
+const HEADERS: Readonly<Record<string, object>> = {
+  "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
+  "X-RateLimit-Remaining": required("Requests remaining", 59),
+  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", 1_795_294_080),
+  "RateLimit-Policy": required(
+    "Each limit: q requests in w seconds",
+    '"minute";q=60;w=60, "day";q=1000;w=86400',
+  ),
+  "RateLimit": required(
+    "What is left of each limit: r requests, for t seconds",
+    '"minute";r=59;t=21, "day";r=999;t=11541',
+  ),
+  "X-Request-Id": required(
+    `The client's own, if it is 1 to ${MAX_ID_LENGTH} visible characters`,
+    "5e5dd3e6-2b1c-7",
+  ),
+  "Retry-After": required("Seconds to wait", 21, { ...COUNT.json, minimum: 1 }),
+  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
+  "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
+  "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
+  "Link": header("Related URLs (RFC 8288)", '</v1/openapi.json>; rel="service-desc"'),
+  "Location": required("URL of what was made", "https://pets.example/v1/pets/1", {
+    type: "string",
+    format: "uri",
+  }),
+  "Content-Location": header("The same: the body is what was made", "https://pets.example/v1/pets/1"),
+  "Idempotency-Replayed": header("That this is the first reply again", "true"),
+  "Deprecation": header("Since when the operation is deprecated, if it is (RFC 9745)", "@1764892800"),
+  "Sunset": header("When the operation ends, if it does (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
+};
+const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
+/** Headers of what is deprecated. */
+export const DEPRECATION_HEADERS: readonly string[] = ["Deprecation", "Sunset", "Link"];
+/** Headers of errors, by status. */
+const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
+  [401, ["WWW-Authenticate"]],
+  [404, DEPRECATION_HEADERS],
+  [410, DEPRECATION_HEADERS],
+  [412, ["ETag"]],
+  [429, ["Retry-After"]],
+  [503, ["Retry-After"]],
+]);
+
+const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
+const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
+  key: [
+    "missing_api_key",
+    "invalid_api_key",
+    "account_suspended",
+    "rate_limit_minute",
+    "rate_limit_day",
+    "key_banned",
+  ],
+  address: ["rate_limit_minute"],
+  operator: ["invalid_operator_token", "rate_limit_minute"],
+  public: [],
+};
+const WITH_BODY: readonly ErrorCode[] = [
+  "invalid_json",
+  "invalid_content_type",
+  "request_timeout",
+  "length_required",
+  "payload_too_large",
+];
+
+/** Every error that an operation may answer with. */
+export function errorsOf({ access, body, errors }: Operation): readonly ErrorCode[] {
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? WITH_BODY : []), ...errors])];
+}
+
+/** The same by status, in the order of the statuses. */
+export function errorsByStatus(operation: Operation): [status: number, codes: ErrorCode[]][] {
+  const byStatus = Map.groupBy(errorsOf(operation), (code) => ERRORS[code].status);
+  return [...byStatus].sort(([one], [other]) => one - other);
+}
+
+/** Whether the document describes an operation: it is part of the API, and its path is below the server's URL. */
+export function isDocumented({ tag, path }: Operation): boolean {
+  return tag !== undefined && path.startsWith(`${BASE_PATH}/`);
+}
+
+/**
+ * The OpenAPI 3.1 document of the operations that it describes.
+ *
+ * @param base What its URLs begin with; empty for URLs relative to the document's own.
+ */
+export function openApiDocument(all: readonly Operation[], base: string): object {
+  const operations = all.filter(isDocumented);
+  const byPath = Map.groupBy(operations, ({ path }) => path.slice(BASE_PATH.length));
+  const paths = [...byPath].map(([path, own]) => [
+    path,
+    Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
+  ]);
+  const errors = operations.flatMap(errorsByStatus);
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Animal Store",
+      version: "1.0.0",
+      summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
+      description: DESCRIPTION,
+      contact: { name: "The operator of this service" },
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: base + BASE_PATH }],
+    security: [{ apiKey: [] }],
+    tags: TAGS,
+    paths: Object.fromEntries(paths),
+    components: {
+      securitySchemes: {
+        apiKey: { type: "http", scheme: "bearer", description: "The API key of an account" },
+      },
+      schemas: Object.assign({}, ...operations.flatMap(schemasOf).map(({ definitions }) => definitions)),
+      headers: HEADERS,
+      responses: Object.fromEntries(
+        errors.map(([status, codes]) => [codes.join("."), errorResponse(status, codes)]),
+      ),
+    },
+  };
+}
+
+/** JSON leaves out what is undefined. */
+function operationObject(operation: Operation): object {
+  const { id, tag, summary, description = `${summary}.`, deprecated, access } = operation;
+  const { params, query, headers, body } = operation;
+  const parameters = [
+    ...parametersIn("path", params),
+    ...parametersIn("query", query),
+    ...parametersIn("header", headers),
+  ];
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: description + (operation.isExtension ? BEYOND : ""),
+    deprecated,
+    security: access === "key" ? undefined : [],
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody: body && requestBody(body, operation),
+    responses: Object.fromEntries([
+      ...Object.entries(operation.answers).map(([status, answer]) => [status, answerObject(answer)]),
+      ...errorsByStatus(operation).map((
+        [status, codes],
+      ) => [status, { $ref: `#/components/responses/${codes.join(".")}` }]),
+    ]),
+  };
+}
+
+/** A parameter without a description is one that the operation refuses. */
+function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
+  const described = Object.entries(members).filter(([, schema]) =>
+    resolved(schema).description !== undefined
+  );
+  return described.map(([name, schema]) => {
+    const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
+    return { name, in: place, required: place === "path" || undefined, description, schema: json, example };
+  });
+}
+
+function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: Operation): object {
+  const types = ["application/json", ...(bodyType ? [bodyType] : [])];
+  return {
+    required: !bodyIsOptional,
+    content: Object.fromEntries(types.map((type) => [type, { schema: json }])),
+  };
+}
+
+function answerObject({ description, body, headers = [] }: Answer): object {
+  return {
+    description,
+    headers: references(headers),
+    content: body && { "application/json": { schema: body.json } },
+  };
+}
+
+function errorResponse(status: number, codes: readonly ErrorCode[]): object {
+  const examples = codes.map((code) => [code, { value: { code, message: ERRORS[code].means, status } }]);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERRORS[code].means} ${ERRORS[code].todo}`).join("\n\n"),
+    headers: references(ERROR_HEADERS.get(status) ?? []),
+    content: { "application/json": { schema: ERROR.json, examples: Object.fromEntries(examples) } },
+  };
+}
+
+/** All headers of a response below the base path, where there are limits. */
+function references(names: readonly string[]): object {
+  const all = ["X-Request-Id", ...LIMIT_HEADERS, ...names];
+  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function schemasOf({ params, query, headers, body, answers }: Operation): Schema[] {
+  const bodies = [body, ...Object.values(answers).map(({ body }) => body), ERROR];
+  return [
+    ...[params, query, headers].flatMap(Object.values),
+    ...bodies.filter((schema) => schema !== undefined),
+  ];
+}
+
+function required(description: string, example: string | number, schema?: JsonSchema): object {
+  return { ...header(description, example, schema), required: true };
+}
+
+function header(
+  description: string,
+  example: string | number,
+  schema: JsonSchema = typeof example === "number" ? COUNT.json : { type: "string" },
+): object {
+  return { description, schema, example };
+}
+
+/** A value of a request: a parameter, a header, or a member of the body. */
+export interface InputMember {
+  readonly name: string;
+  readonly place: "path" | "query" | "header" | "body";
+  readonly isRequired: boolean;
+  readonly schema: JsonSchema;
+  /** What to begin with; empty to leave it out. */
+  readonly example: string;
+}
+
+/** Everything that an operation can be told. */
+export function inputsOf({ params, query, headers, body }: Operation): InputMember[] {
+  const { properties = {}, required = [], examples: [example] = [] } = body ? resolved(body) : {};
+  const examples = new Map(Object.entries(example ?? {}));
+  const parameters = (place: "path" | "query" | "header", members: Members) =>
+    Object.entries(members).map(([name, schema]): InputMember => {
+      const json = resolved(schema);
+      const [example = ""] = json.examples ?? [];
+      return { name, place, isRequired: place === "path", schema: json, example: String(example) };
+    });
+  return [
+    ...parameters("path", params),
+    ...parameters("query", query),
+    ...parameters("header", headers),
+    ...Object.entries(properties).map(([name, json]): InputMember => ({
+      name,
+      place: "body",
+      isRequired: required.includes(name),
+      schema: resolved({ json, definitions: body?.definitions ?? {} }),
+      example: String(examples.get(name) ?? ""),
+    })),
+  ];
+}

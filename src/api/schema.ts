@@ -1,0 +1,420 @@
+import { isJsonObject, type JsonObject } from "../http/body.ts";
+import { exactInteger } from "../http/json.ts";
+
+/** The part of JSON Schema (draft 2020-12) that schemas describe themselves in. */
+export interface JsonSchema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly maxItems?: number;
+  readonly items?: JsonSchema;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: boolean;
+  readonly examples?: readonly unknown[];
+}
+
+/** What a value must be. A schema parses values and describes itself. */
+export interface Schema<out Value = unknown> {
+  /** Its description: a reference if it has a name. */
+  readonly json: JsonSchema;
+  /** Descriptions of the schemas that `json` refers to, by name. */
+  readonly definitions: Readonly<Record<string, JsonSchema>>;
+  /**
+   * The value, checked. Messages call it `subject`.
+   *
+   * @throws {Invalid}
+   */
+  readonly parse: (value: unknown, subject: string) => Value;
+  /** Whether a value has the type. A stored one has, but its bounds may have been others when it was stored. */
+  readonly accepts: (value: unknown) => value is Value;
+  /**
+   * The value, not checked yet, that the texts of a query parameter or a command's option stand for.
+   *
+   * @throws {Invalid}
+   */
+  readonly fromTexts: (texts: readonly string[], name: string) => unknown;
+}
+
+/** A member that an object may have or not. */
+export interface Optional<out Value> extends Schema<Value | undefined> {
+  readonly isOptional: true;
+}
+
+/** The type of what a schema parses. */
+export type Parsed<Of> = Of extends Schema<infer Value> ? Value : never;
+
+/** Schemas by the names of an object's members, or of parameters. */
+export type Members = Readonly<Record<string, Schema>>;
+
+type OptionalNames<Of> = { [Name in keyof Of]: Of[Name] extends Optional<unknown> ? Name : never }[keyof Of];
+
+/** The type of an object with these members. */
+export type ParsedMembers<Of extends Members> =
+  & { readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Parsed<Of[Name]> }
+  & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
+
+/** What a schema says of itself beside its bounds. */
+type Words = Pick<JsonSchema, "description" | "examples" | "format">;
+
+/** A value is not what its schema wants. There is a phrase for each fault, such as `name must be a string`. */
+export class Invalid extends Error {
+  override readonly name = "Invalid";
+  readonly faults: readonly string[];
+
+  constructor(...faults: readonly string[]) {
+    super(faults.join("; "));
+    this.faults = faults;
+  }
+}
+
+/** What a text must be. With `max` it has 1 to that many characters, which are Unicode code points. */
+export interface TextRules extends Words {
+  readonly max?: number;
+  readonly pattern?: RegExp;
+  /** What messages say if the text does not match the pattern, after `must`. */
+  readonly rule?: string;
+}
+
+/**
+ * A string. It never has half a surrogate pair, which RFC 7493 section 2.1 forbids and some clients cannot read.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals, assertThrows } from "@std/assert";
+ *
+ * const name = text({ max: 3 });
+ * assertEquals(name.parse("Rex", "name"), "Rex");
+ * assertThrows(() => name.parse("", "name"), Invalid, "name must have 1 to 3 characters");
+ * ```
+ */
+export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<string> {
+  const length = max === undefined ? {} : { minLength: 1, maxLength: max };
+  return scalar({
+    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words },
+    accepts: isText,
+    expected: "a string",
+    rule(value) {
+      if (!value.isWellFormed()) return "not contain half a surrogate pair";
+      const isTooLong = max !== undefined && value.length > max && [...value].length > max;
+      if (isTooLong || (max !== undefined && value === "")) return `have 1 to ${max} characters`;
+      return pattern?.test(value) === false ? rule : undefined;
+    },
+  });
+}
+
+/** An integer from `min` to `max`, both safe. As text it has no more digits than `max`. */
+export function integer(min: number, max: number, words: Words = {}): Schema<number> {
+  const maxDigits = `${max}`.length;
+  return scalar({
+    json: { type: "integer", minimum: min, maximum: max, ...words },
+    accepts: isInteger,
+    expected: `an integer from ${min} to ${max}`,
+    isInBounds: (value) => value >= min && value <= max,
+    fromText: (text) => /^\d+$/.test(text) && text.length <= maxDigits ? Number(text) : null,
+  });
+}
+
+const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
+
+/** An int64, exact: a bigint where a number would lose digits. */
+export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
+  const { minimum = INT64_MIN } = json;
+  return scalar({
+    json: { type: "integer", format: "int64", ...json },
+    accepts: isInt64,
+    expected: `an integer from ${minimum} to ${INT64_MAX}`,
+    isInBounds: (value) => value >= minimum,
+    fromText: (text) => /^-?\d+$/.test(text) ? exactInteger(text) : null,
+  });
+}
+
+/** One of several strings. */
+export function oneOf<const Value extends string>(
+  values: readonly Value[],
+  words: Words = {},
+): Schema<Value> {
+  return scalar({
+    json: { type: "string", enum: values, ...words },
+    accepts: (value): value is Value => values.some((known) => known === value),
+    expected: `one of ${values.join(", ")}`,
+  });
+}
+
+/** A time (RFC 3339), as text. */
+export function timestamp(words: Words = {}): Schema<string> {
+  return scalar({
+    json: { type: "string", format: "date-time", ...words },
+    accepts: isText,
+    expected: "a time such as 2027-01-15T12:00:00Z",
+    isInBounds: (value) => /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value)),
+  });
+}
+
+/** An array of at most `max` items. Empty texts stand for none. */
+export function list<Item>(item: Schema<Item>, max: number, words: Words = {}): Schema<readonly Item[]> {
+  return {
+    json: { type: "array", items: item.json, maxItems: max, ...words },
+    definitions: item.definitions,
+    parse(value, subject) {
+      if (!Array.isArray(value)) throw expected(subject, "an array", value);
+      if (value.length > max) throw new Invalid(`${subject} must have at most ${max} items`);
+      return together<readonly Item[]>(
+        ...value.map((member, index) => () => item.parse(member, `${subject}[${index}]`)),
+      );
+    },
+    accepts: (value) => Array.isArray(value) && value.every(item.accepts),
+    fromTexts: (texts, name) =>
+      texts.filter((text) => text !== "").map((text) => item.fromTexts([text], name)),
+  };
+}
+
+/** A value, or null. */
+export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
+  return {
+    ...schema,
+    json: { ...schema.json, type: [String(schema.json.type), "null"] },
+    parse: (value, subject) => value === null ? null : schema.parse(value, subject),
+    accepts: (value) => value === null || schema.accepts(value),
+  };
+}
+
+/**
+ * A member that may be left out, or has a default then.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const newPet = object({ name: text(), status: optional(oneOf(["available", "sold"]), "available") });
+ * assertEquals(newPet.parse({ name: "Rex" }, "").status, "available");
+ * ```
+ */
+export function optional<Value>(schema: Schema<Value>): Optional<Value>;
+export function optional<Value>(schema: Schema<Value>, otherwise: Value): Schema<Value>;
+export function optional(schema: Schema, otherwise?: unknown): Schema {
+  const parse: Schema["parse"] = (value, subject) =>
+    value === undefined ? otherwise : schema.parse(value, subject);
+  if (otherwise !== undefined) return { ...schema, parse, json: { ...schema.json, default: otherwise } };
+  const accepts = (value: unknown): value is unknown => value === undefined || schema.accepts(value);
+  return Object.assign({ ...schema, parse, accepts }, { isOptional: true });
+}
+
+/** The same members, each of which may be left out: what a merge patch (RFC 7396) may change. */
+export function partial<Of extends Members>(
+  members: Of,
+): { readonly [Name in keyof Of]: Optional<Exclude<Parsed<Of[Name]>, undefined>> };
+export function partial(members: Members): Members {
+  return mapValues(members, (schema) => optional({ ...schema, json: withoutDefault(schema) }));
+}
+
+/** The object of a request. Members that it does not know are ignored. */
+export function object<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
+export function object(members: Members, words: Words = {}): Schema<JsonObject> {
+  const required = namesOf(members, (schema) => !isOptional(schema) && schema.json.default === undefined);
+  return objectOf(members, { ...(required.length > 0 && { required }), ...words }, (schema) => {
+    // Generators of clients take a member that has a default for one that is required.
+    const { default: otherwise } = schema.json;
+    if (otherwise === undefined) return schema.json;
+    const description = `${resolved(schema).description}; ${otherwise} if it is left out`;
+    return { ...withoutDefault(schema), description };
+  });
+}
+
+/** The object of an answer. It has no other members, and defaults for what the client left out. */
+export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
+export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
+  const required = namesOf(members, (schema) => !isOptional(schema));
+  return objectOf(members, { required, additionalProperties: false, ...words }, withoutDefault);
+}
+
+/** The same schema under a name, by which descriptions refer to it. */
+export function named<Value>(name: string, schema: Schema<Value>): Schema<Value> {
+  return {
+    ...schema,
+    json: { $ref: `#/components/schemas/${name}` },
+    definitions: { ...schema.definitions, [name]: schema.json },
+  };
+}
+
+/** The whole description of a schema, also if it has a name. */
+export function resolved(
+  { json: { $ref = "", ...json }, definitions }: Pick<Schema, "json" | "definitions">,
+): JsonSchema {
+  return { ...definitions[$ref.split("/").at(-1) ?? ""], ...json };
+}
+
+/** Whether a value is what a schema wants. */
+export function isValid(schema: Schema, value: unknown): boolean {
+  try {
+    schema.parse(value, "");
+    return true;
+  } catch (error) {
+    if (error instanceof Invalid) return false;
+    throw error;
+  }
+}
+
+const NOTHING: JsonObject = {};
+
+/**
+ * Makes what parses members; `valueOf` gives each, and `subjectOf` what messages call it.
+ *
+ * @throws {Invalid} from what it makes, with the faults of all members.
+ */
+export function membersParser<Source>(
+  members: Members,
+  valueOf: (source: Source, name: string, schema: Schema) => unknown,
+  subjectOf: (name: string) => string = (name) => name,
+): (source: Source) => JsonObject {
+  const entries = Object.entries(members).map(([name, schema]) => ({
+    name,
+    schema,
+    subject: subjectOf(name),
+  }));
+  return function parseMembers(source) {
+    if (entries.length === 0) return NOTHING;
+    const faults: string[] = [];
+    const parsed: Record<string, unknown> = {};
+    for (const { name, schema, subject } of entries) {
+      try {
+        const value = schema.parse(valueOf(source, name, schema), subject);
+        if (value !== undefined) parsed[name] = value;
+      } catch (error) {
+        if (!(error instanceof Invalid)) throw error;
+        faults.push(...error.faults);
+      }
+    }
+    if (faults.length > 0) throw new Invalid(...faults);
+    return parsed;
+  };
+}
+
+/**
+ * What all of these return.
+ *
+ * @throws {Invalid} with the faults of all of them.
+ */
+export function together<Values extends readonly unknown[]>(
+  ...parsers: { readonly [Index in keyof Values]: () => Values[Index] }
+): Values;
+export function together(...parsers: readonly (() => unknown)[]): readonly unknown[] {
+  const faults: string[] = [];
+  const values = parsers.map((parse) => {
+    try {
+      return parse();
+    } catch (error) {
+      if (!(error instanceof Invalid)) throw error;
+      return void faults.push(...error.faults);
+    }
+  });
+  if (faults.length > 0) throw new Invalid(...faults);
+  return values;
+}
+
+/** What makes up a schema of single values. */
+interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
+  /** What the value must be, in words. */
+  readonly expected: string;
+  readonly isInBounds?: (value: Value) => boolean;
+  /** What else the value must, in words, if it does not. */
+  readonly rule?: (value: Value) => string | undefined;
+  readonly fromText?: (text: string) => unknown;
+}
+
+function scalar<Value>(
+  { json, accepts, expected: what, isInBounds = () => true, rule, fromText = (text) => text }: Scalar<Value>,
+): Schema<Value> {
+  return {
+    json,
+    definitions: {},
+    parse(value, subject) {
+      if (!accepts(value) || !isInBounds(value)) throw expected(subject, what, value, json.type);
+      const broken = rule?.(value);
+      if (broken !== undefined) throw new Invalid(`${subject} must ${broken}`);
+      return value;
+    },
+    accepts,
+    fromTexts([text = "", ...more], name) {
+      if (more.length > 0) throw new Invalid(`${name} must be given at most once`);
+      return fromText(text);
+    },
+  };
+}
+
+function objectOf(
+  members: Members,
+  json: JsonSchema,
+  describe: (schema: Schema) => JsonSchema,
+): Schema<JsonObject> {
+  const parse = membersParser(members, (object: JsonObject, name) => object[name]);
+  return {
+    json: { type: "object", properties: mapValues(members, describe), ...json },
+    definitions: Object.assign({}, ...Object.values(members).map(({ definitions }) => definitions)),
+    parse(value, subject) {
+      if (!isJsonObject(value)) throw expected(subject, "an object", value);
+      return subject === "" ? parse(value) : within(subject, () => parse(value));
+    },
+    accepts: (value): value is JsonObject =>
+      isJsonObject(value) && Object.entries(members).every(([name, { accepts }]) => accepts(value[name])),
+    fromTexts: ([text]) => text,
+  };
+}
+
+/** What `parse` returns; its faults are told of members of `subject`. */
+function within<Value>(subject: string, parse: () => Value): Value {
+  try {
+    return parse();
+  } catch (error) {
+    throw error instanceof Invalid
+      ? new Invalid(...error.faults.map((fault) => `${subject}.${fault}`))
+      : error;
+  }
+}
+
+function expected(subject: string, what: string, value: unknown, type?: JsonSchema["type"]): Invalid {
+  if (value === undefined) return new Invalid(`${subject} is required and must be ${what}`);
+  if (type !== "integer") return new Invalid(`${subject} must be ${what}`);
+  if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
+  if (Number.isNaN(value)) return new Invalid(`${subject} must be written without fraction or exponent`);
+  return new Invalid(`${subject} must be ${what}`);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value);
+}
+
+function isInt64(value: unknown): value is number | bigint {
+  return isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX);
+}
+
+function isOptional(schema: Schema): boolean {
+  return "isOptional" in schema;
+}
+
+function withoutDefault({ json: { default: _, ...json } }: Schema): JsonSchema {
+  return json;
+}
+
+function namesOf(members: Members, isMeant: (schema: Schema) => boolean): string[] {
+  return Object.entries(members).filter(([, schema]) => isMeant(schema)).map(([name]) => name);
+}
+
+function mapValues<From, To>(
+  values: Readonly<Record<string, From>>,
+  map: (value: From) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+}

@@ -1,0 +1,65 @@
+import { IDEMPOTENCY_KEY } from "../api/headers.ts";
+import { type Operation, operation } from "../api/operation.ts";
+import { answer, named, object, oneOf, text, timestamp } from "../api/schema.ts";
+import { BODY_RULES } from "../http/body.ts";
+import { createOnce } from "../idempotency/create_once.ts";
+import type { ReplyStore } from "../idempotency/reply_store.ts";
+import type { Message, MessageStore } from "./message_store.ts";
+
+const NEW_MESSAGE = named(
+  "NewMessage",
+  object({
+    message: text({
+      max: 10_000,
+      description: `Characters are Unicode code points; the body may have ${BODY_RULES.maxBytes / 1024} KiB.`,
+    }),
+  }, { examples: [{ message: "Is Rex still there?" }] }),
+);
+
+const MESSAGE = named(
+  "Message",
+  answer({
+    id: text(),
+    message: text(),
+    status: oneOf(["queued"], { description: "The message was only queued." }),
+    createdAt: timestamp(),
+  }, {
+    examples: [{
+      id: "msg_0hodmpe1xowtHEk3Vq9Zb",
+      message: "Is Rex still there?",
+      status: "queued",
+      createdAt: "2026-11-21T20:47:39.746Z",
+    }],
+  }),
+);
+
+/** What clients do with messages. */
+export function messageOperations(messages: MessageStore, replies: ReplyStore): Operation[] {
+  const createMessage = operation({
+    id: "createMessage",
+    method: "POST",
+    path: "/v1/messages",
+    access: "key",
+    tag: "Messages",
+    summary: "Queue a message",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    body: NEW_MESSAGE,
+    answers: {
+      202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
+    },
+    errors: ["idempotency_key_reused", "idempotency_limit", "queue_full"],
+    checksInCommit: true,
+  }, ({ headers, body, bytes }, call) =>
+    createOnce<Message>(headers["Idempotency-Key"], call, replies, {
+      operation: "createMessage",
+      bytes,
+      create: (along) => messages.create({ ...body, accountId: call.accountId }, call.now, along),
+      reply: ({ id, message, status, createdAt }) => ({
+        status: 202,
+        headers: {},
+        body: JSON.stringify({ id, message, status, createdAt }),
+      }),
+    }));
+
+  return [createMessage];
+}

@@ -1,0 +1,229 @@
+import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
+import { DEPRECATION_HEADERS } from "../api/openapi.ts";
+import { type Call, type Operation, operation } from "../api/operation.ts";
+import { integer, Invalid, optional, type Schema } from "../api/schema.ts";
+import { VersionedCache } from "../caching/versioned_cache.ts";
+import type { Watched } from "../caching/watched.ts";
+import { ApiError } from "../http/error.ts";
+import { quickEtagOf } from "../http/etag.ts";
+import { stringifyJson } from "../http/json.ts";
+import { requirePreconditions } from "../http/preconditions.ts";
+import { createResponse, jsonResponse, Representation } from "../http/response.ts";
+import { whenReady } from "../http/when_ready.ts";
+import { createOnce } from "../idempotency/create_once.ts";
+import type { ReplyStore } from "../idempotency/reply_store.ts";
+import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved, SUNSET_DAY } from "./deprecation.ts";
+import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
+import { CURSOR, MAX_LIMIT, PetPages, PETS_PATH } from "./pet_pages.ts";
+import type { OwnedPet, PetStore } from "./pet_store.ts";
+
+const MAX_PETS = 5_000;
+
+/** What the operations of animals stand on. */
+export interface PetOperationsOptions {
+  readonly pets: PetStore;
+  /** The row whose version changes with every animal. */
+  readonly catalogue: Watched;
+  readonly replies: ReplyStore;
+  /** What URLs begin with; undefined where they are relative. */
+  readonly publicUrl: string | undefined;
+}
+
+const PRECONDITIONS = {
+  "If-Match": entityTags(
+    "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
+      "more tags, in their double quotes, or `*`. POST and PATCH answer with the animal's ETag; `PATCH {}` changes " +
+      "nothing and answers with it; so does `GET /v1/pets/{petId}`. The ETag of a list is another.",
+  ),
+  "If-None-Match": entityTags(
+    "Changes the animal only if this is not its ETag: one or more tags, in their double quotes.",
+  ),
+};
+
+/** What clients do with animals, and the document that announces the end of `getPet`. */
+export function petOperations({ pets, catalogue, replies, publicUrl }: PetOperationsOptions): Operation[] {
+  const pages = new PetPages(pets, catalogue);
+  const representations = new VersionedCache<number, Representation | null>(catalogue, MAX_PETS);
+  const deprecated = deprecationHeaders(publicUrl ?? "");
+
+  const listPets = operation({
+    id: "listPets",
+    method: "GET",
+    path: PETS_PATH,
+    access: "key",
+    tag: "Animals",
+    summary: "List animals",
+    description:
+      'Animals in the order of their ids. `Link` with `rel="next"` leads to the next page, if there is one.',
+    query: {
+      limit: optional(integer(1, MAX_LIMIT, { description: "Maximum number of animals returned" }), 20),
+      status: optional({
+        ...PET_STATUS,
+        json: { ...PET_STATUS.json, description: "Filter by availability status" },
+      }),
+      cursor: optional(CURSOR),
+    },
+    headers: { "If-None-Match": IF_NONE_MATCH },
+    answers: {
+      200: {
+        description: "A paginated list of animals",
+        body: PETS,
+        headers: ["ETag", "Cache-Control", "Link"],
+      },
+      304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", "Link"] },
+    },
+  }, ({ query }, { request, base }) => whenReady(pages.get(query), (page) => page.respondTo(request, base)));
+
+  const createPet = operation({
+    id: "createPet",
+    method: "POST",
+    path: PETS_PATH,
+    access: "key",
+    tag: "Animals",
+    summary: "Add an animal",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    body: NEW_PET,
+    answers: {
+      201: {
+        description: "The created animal, including the assigned `id`",
+        body: PET,
+        headers: ["Location", "Content-Location", "ETag", "Idempotency-Replayed"],
+      },
+    },
+    errors: ["idempotency_key_reused", "idempotency_limit"],
+    checksInCommit: true,
+  }, ({ headers, body, bytes }, call) =>
+    createOnce<Pet>(headers["Idempotency-Key"], call, replies, {
+      operation: "createPet",
+      bytes,
+      create: (along) => pets.create(body, call.accountId, along),
+      reply(pet) {
+        const json = stringifyJson(pet);
+        const location = `${call.base}${PETS_PATH}/${pet.id}`;
+        // The body is what is there (RFC 9110 section 8.7); and Deno sends it along with a head this long.
+        const headers = { location, "content-location": location, etag: quickEtagOf(json) };
+        return { status: 201, headers, body: json };
+      },
+    }));
+
+  const getPet = operation(
+    {
+      id: "getPet",
+      method: "GET",
+      path: `${PETS_PATH}/{petId}`,
+      access: "key",
+      tag: "Animals",
+      summary: "Get an animal",
+      description: `To be removed on ${SUNSET_DAY}. Use \`GET /pets\` with the \`status\` filter instead.`,
+      deprecated: true,
+      params: { petId: petId(deprecated) },
+      headers: { "If-None-Match": IF_NONE_MATCH },
+      answers: {
+        200: {
+          description: "The animal",
+          body: PET,
+          headers: ["ETag", "Cache-Control", ...DEPRECATION_HEADERS],
+        },
+        304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", ...DEPRECATION_HEADERS] },
+      },
+      errors: ["pet_not_found", "gone"],
+      before({ now }) {
+        if (!isRemoved(now)) return;
+        const message = "This operation was removed. Use GET /v1/pets with the status filter.";
+        throw new ApiError("gone", message, deprecated);
+      },
+    },
+    ({ params }, { request }) =>
+      whenReady(representations.get(params.petId, () => render(params.petId)), (representation) => {
+        if (representation === null) throw petNotFound(deprecated);
+        return representation.respondTo(request);
+      }),
+  );
+
+  const updatePet = operation({
+    id: "updatePet",
+    method: "PATCH",
+    path: `${PETS_PATH}/{petId}`,
+    access: "key",
+    tag: "Animals",
+    summary: "Change an animal",
+    description: "Only the account that added it may. A body without any known member changes nothing.",
+    isExtension: true,
+    params: { petId: petId() },
+    headers: PRECONDITIONS,
+    body: PET_PATCH,
+    bodyType: "application/merge-patch+json",
+    answers: { 200: { description: "The animal as it is now", body: PET, headers: ["ETag"] } },
+    errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
+    checksInCommit: true,
+  }, async ({ params, body }, call) => {
+    const pet = await pets.change(params.petId, (owned) => {
+      const before = changeable(owned, call);
+      const after = { ...before, ...body };
+      return stringifyJson(after) === stringifyJson(before) ? before : after;
+    }, call.checks);
+    if (pet === null) throw petNotFound();
+    const json = stringifyJson(pet);
+    return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
+  });
+
+  const deletePet = operation({
+    id: "deletePet",
+    method: "DELETE",
+    path: `${PETS_PATH}/{petId}`,
+    access: "key",
+    tag: "Animals",
+    summary: "Remove an animal",
+    description: "Only the account that added it may. Its id is never used again.",
+    isExtension: true,
+    params: { petId: petId() },
+    headers: PRECONDITIONS,
+    answers: { 204: { description: "The animal is gone" } },
+    errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
+    checksInCommit: true,
+  }, async ({ params }, call) => {
+    await pets.change(params.petId, (owned) => {
+      changeable(owned, call);
+      return null;
+    }, call.checks);
+    return createResponse(null, { status: 204 });
+  });
+
+  async function render(id: number): Promise<Representation | null> {
+    const json = await pets.find(id);
+    return json === null ? null : new Representation(json, { headers: deprecated, etag: quickEtagOf(json) });
+  }
+
+  return [listPets, createPet, getPet, updatePet, deletePet, DEPRECATION_OPERATION];
+}
+
+/** The animal, if this request may change it as it is now (RFC 9110 section 13.2). */
+function changeable(owned: OwnedPet | null, { request, accountId }: Call): Pet {
+  if (owned === null) throw petNotFound();
+  if (owned.ownerId !== accountId) {
+    throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
+  }
+  requirePreconditions(request, quickEtagOf(stringifyJson(owned.pet)));
+  return owned.pet;
+}
+
+function petNotFound(headers: Readonly<Record<string, string>> = {}): ApiError {
+  return new ApiError("pet_not_found", "No animal has this petId.", headers);
+}
+
+/** The id in a path. No animal has any other; so that is 404, with these headers. Ids are never beyond 2^53 - 1. */
+function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
+  const id = integer(1, Number.MAX_SAFE_INTEGER);
+  return {
+    ...id,
+    json: { type: "integer", format: "int64", description: "Identifier of the animal", examples: [1] },
+    fromTexts: ([text = ""]) => /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0,
+    parse(value, subject) {
+      try {
+        return id.parse(value, subject);
+      } catch (error) {
+        throw error instanceof Invalid ? petNotFound(headers) : error;
+      }
+    },
+  };
+}
