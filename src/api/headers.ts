@@ -48,7 +48,7 @@ export const REPLAY_HOURS = 24;
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * assertEquals(IDEMPOTENCY_KEY.parse('"rex-1"', "The Idempotency-Key"), "rex-1");
+ * assertEquals(IDEMPOTENCY_KEY.parse('"rex-1"', "Idempotency-Key"), "rex-1");
  * ```
  */
 export const IDEMPOTENCY_KEY: Optional<string> = header(
@@ -71,5 +71,5 @@ function header(
   schema: Schema<string>,
   read: (value: string, name: string) => string,
 ): Optional<string> {
-  return optional({ ...schema, parse: (value, name) => read(schema.parse(value, name), name) });
+  return optional({ ...schema, parse: (value, name) => read(schema.parse(value, `The ${name}`), name) });
 }

@@ -181,7 +181,6 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
   const parseHeaders = membersParser(
     headers,
     (given: Headers, name) => given.get(name) ?? undefined,
-    (name) => `The ${name}`,
   );
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);

@@ -9,7 +9,7 @@ const EVERY = "!#$%&'()*+,-./09:;<=>?@AZ[]^_`az{|}~\\";
 Deno.test.each([
   undefined,
   ...["*", '""', '"a"', 'W/"a"', '"a","b"', '"a" ,\t"b"', ', ,"a",, "b",', '"a,bW/"', '"\xe9"'],
-])("entityTags() takes %s", (tags) => assertEquals(IF_MATCH.parse(tags, "The If-Match"), tags));
+])("entityTags() takes %s", (tags) => assertEquals(IF_MATCH.parse(tags, "If-Match"), tags));
 
 Deno.test.each([
   "a",
