@@ -60,21 +60,21 @@ Deno.test("answer() hands on what was sent, parsed, with defaults and without wh
 Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
   ["a is required and must be a string.", "", {}, { b: 1, c: 1 }],
   [
-    "The X-Two must have 1 to 3 characters; The query parameter limit must be an integer from 1 to 100; " +
+    "X-Two must have 1 to 3 characters; The query parameter limit must be an integer from 1 to 100; " +
     "b must be a number, not a string.",
     "?limit=0",
     { "x-two": "long" },
     { a: "x", b: "1", c: 1 },
   ],
   [
-    "The X-One must have 1 to 3 characters; limit must be given at most once; a must be a string; " +
+    "X-One must have 1 to 3 characters; limit must be given at most once; a must be a string; " +
     "b must be written without fraction or exponent; c is required and must be an integer from 0 to 9.",
     "?limit=1&l%69mit=1",
     { "x-one": "long" },
     { a: 1, b: NaN },
   ],
   [
-    "The X-One must have 1 to 3 characters; The X-Two must have 1 to 3 characters; " +
+    "X-One must have 1 to 3 characters; X-Two must have 1 to 3 characters; " +
     "The query parameter limit must be an integer from 1 to 100; " +
     "The query parameter status must be one of available, sold; a must be a string; and 3 more.",
     "?limit=&status=",

@@ -176,7 +176,7 @@ for (const method of ["PATCH", "DELETE"]) {
           response,
           400,
           "invalid_request",
-          RegExp(`^The ${name} must be \\* or entity tags`),
+          RegExp(`^${name} must be \\* or entity tags`),
         );
       }
     }
