@@ -14,10 +14,11 @@ import { messageRoutes } from "./messages/message_routes.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { metricsRoute } from "./operator/metrics_route.ts";
 import { operatorRoutes } from "./operator/operator_routes.ts";
+import { pageRoutes } from "./page/page_route.ts";
 import { petRoutes } from "./pets/pet_routes.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { accountRoutes } from "./portal/account_routes.ts";
-import { pageRoute } from "./portal/page/page_route.ts";
+import { OPERATIONS } from "./portal/openapi/document.ts";
 import { serviceRoutes } from "./portal/service_routes.ts";
 import { signUpRoute, sweepCounts, sweepSignUps } from "./portal/sign_up.ts";
 import type { Sweep } from "./sweeper.ts";
@@ -73,7 +74,7 @@ export function createService(options: ServiceOptions): Service {
     ...accountRoutes(store, accounts, gate),
     signUpRoute({ store, accounts, isOpen: signUpIsOpen }),
     ...serviceRoutes(options),
-    pageRoute(options),
+    ...pageRoutes({ ...options, operations: () => OPERATIONS }),
     ...healthRoutes(store),
     ...(operatorToken === undefined
       ? []

@@ -1,13 +1,11 @@
 import { ApiError } from "../http/error.ts";
-import { createResponse, Representation } from "../http/response.ts";
+import { HostedContent } from "../http/hosted.ts";
+import { createResponse } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
 import { openApiDocument } from "./openapi/document.ts";
-import { ICON } from "./page/icon.ts";
 
 /** What the service tells of itself. */
 export interface ServiceRoutesOptions {
-  /** What its URLs begin with; undefined where they are relative. */
-  readonly publicUrl: string | undefined;
   /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
   readonly securityContact: string | undefined;
   /** The time, in ms since the epoch. */
@@ -17,16 +15,9 @@ export interface ServiceRoutesOptions {
 const YEAR = 365 * 86_400_000;
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
-/** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
-export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceRoutesOptions): Route[] {
-  const document = new Representation(JSON.stringify(openApiDocument(publicUrl ?? "")), {
-    headers: { "cache-control": "no-cache" },
-    compress: true,
-  });
-  const icon = new Representation(ICON, {
-    type: "image/svg+xml",
-    headers: { "cache-control": "max-age=86400" },
-  });
+/** What machines ask of any service: its OpenAPI document, security.txt and robots.txt. */
+export function serviceRoutes({ securityContact, clock }: ServiceRoutesOptions): Route[] {
+  const document = new HostedContent((base) => JSON.stringify(openApiDocument(base)), "application/json");
 
   /** RFC 9116. */
   function securityText(): Response {
@@ -45,12 +36,9 @@ export function serviceRoutes({ publicUrl, securityContact, clock }: ServiceRout
       method: "GET",
       path: "/v1/openapi.json",
       access: "public",
-      handler: (request) => document.respondTo(request),
+      handler: (request, { base }) => document.respondTo(request, base),
     },
     { method: "GET", path: "/.well-known/security.txt", access: "public", handler: securityText },
     { method: "GET", path: "/robots.txt", access: "public", handler: robots },
-    ...["/favicon.svg", "/favicon.ico"].map((path): Route => (
-      { method: "GET", path, access: "public", handler: (request) => icon.respondTo(request) }
-    )),
   ];
 }
