@@ -115,7 +115,9 @@ Deno.test("src has no cycle of imports", async () => {
 Deno.test(`src has no file of more than ${MAX_LINES} lines`, async () => {
   const sources = await readSources();
 
-  const long = [...sources].filter(([file, source]) => file.endsWith(".ts") && source.trimEnd().split("\n").length > MAX_LINES);
+  const long = [...sources].filter(([file, source]) =>
+    file.endsWith(".ts") && source.trimEnd().split("\n").length > MAX_LINES
+  );
 
   assert(sources.size > 0);
   assertEquals(long.map(([file]) => file), []);

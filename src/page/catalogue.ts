@@ -1,9 +1,21 @@
+import type { Environment } from "../accounts/api_key.ts";
 import { type ErrorCode, STATUS } from "../http/error.ts";
 import { ERROR_HELP } from "../portal/error_help.ts";
 import { errorsOf } from "../portal/openapi/document.ts";
 import { type Input, inputsOf } from "../portal/openapi/inputs.ts";
 import type { Operation as DocumentedOperation } from "../portal/openapi/operation.ts";
 import { SCHEMAS } from "../portal/openapi/schemas.ts";
+
+/** What the page tells of the service. */
+export interface PageOptions {
+  /** What its URLs begin with; undefined for the origin that each request names. */
+  readonly publicUrl: string | undefined;
+  readonly environment: Environment;
+  /** Whether anybody may make an account. */
+  readonly signUpIsOpen: boolean;
+  /** What the service answers. */
+  readonly operations: () => readonly DocumentedOperation[];
+}
 
 /** An operation as the page describes it. */
 export interface Operation

@@ -1,8 +1,7 @@
 import { KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PLAN_LIMITS } from "../accounts/plans.ts";
-import type { Catalogue, Operation } from "./catalogue.ts";
+import type { Catalogue, Operation, PageOptions } from "./catalogue.ts";
 import { attributes, Html, html } from "./html.ts";
-import type { PageOptions } from "./page.ts";
 
 const LANGUAGES = [
   ["http", "Request"],
@@ -91,7 +90,7 @@ function keyForm({ environment, signUpIsOpen }: PageOptions): Html {
           <input${attributes({ ...input, id: "name", value: "me", maxlength: "100" })}>
             <button class="filled">Make a key and call</button>
             </div>
-            <p class="row small"><span>The key stays in the memory of this page.</span>
+            <p class="row small"><span>The key stays in this page.</span>
           <button type="button" class="link" data-show="paste">I have a key</button></p>
             </div>
             <div data-when="paste">
@@ -105,7 +104,7 @@ function keyForm({ environment, signUpIsOpen }: PageOptions): Html {
                   <button class="filled">Call with it</button>
                   </div>
                   <p class="row small"><span id="key-hint">${signUpIsOpen
-                    ? "It stays in the memory of this page."
+                    ? "It stays in this page."
                     : ""}</span>
           <button type="button" id="make-one" class="link" data-show="make"${attributes({
             hidden: !signUpIsOpen,

@@ -1,7 +1,6 @@
 import { PLAN_LIMITS } from "../accounts/plans.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type Html, html, prose } from "./html.ts";
-import { copyable } from "./parts.ts";
 
 const HEADERS = [
   ["X-RateLimit-Limit", "The limit of the window, minute or day, that has fewer requests left."],
@@ -159,5 +158,16 @@ export function healthSection(base: string): Html {
       </p>
       ${copyable("health-curl", "the command", `curl -i '${base}/ready'`)}
     </section>
+  `;
+}
+
+/** A text to copy; `name` completes "Copy …" for those who do not see where the button is. */
+export function copyable(id: string, name: string, text: string): Html {
+  return html`
+    <div class="copyable">
+      <pre id="${id}">${text}</pre>
+      <button type="button" class="link scripted" data-copy="${id}"
+        aria-label="Copy ${name}">Copy</button>
+    </div>
   `;
 }

@@ -590,7 +590,7 @@ function startConsole() {
   /** Who is charged: a key, `address`, or nobody if it is `public`. */
   function payer() {
     const { access = "" } = requestOf().dataset;
-    return access === "key" ? key.current() || "address" : access;
+    return access === "key" ? key.current() || "keyless" : access;
   }
 
   /** The request that is shown, with this key. @param {string} bearer */
@@ -620,13 +620,13 @@ function startConsole() {
   /** @param {HTMLFieldSetElement} fieldset */
   function drawRequest(fieldset) {
     // The first parameter that is sent follows a question mark.
-    let sign = "?";
-    for (const mark of fieldset.querySelectorAll("label > i")) {
-      mark.textContent = sign;
+    let isFirst = true;
+    for (const [index, mark] of fieldset.querySelectorAll("label > i").entries()) {
       const field = mark.nextElementSibling;
-      if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && field.value) {
-        sign = "&";
-      }
+      const isSent = (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) &&
+        field.value !== "";
+      mark.textContent = isFirst && (isSent || index === 0) ? "?" : "&";
+      isFirst &&= !isSent;
     }
     for (const input of fieldset.querySelectorAll("input")) {
       input.size = Math.max(input.value.length, input.placeholder.length);
@@ -706,8 +706,9 @@ function startConsole() {
       status === 0 ? [["status", text], ["", facts]] : [["status", `${status}`], ["", text], ["", facts]]
     );
     const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
+    const advice = body === "[]" ? "The list is empty: add an animal, then list again." : adviceOn(code);
     const shown = status === 204 || status === 304 ? "No body." : body;
-    showOutcome({ head, message: told, advice: adviceOn(code), kind }, { body: shown, headers });
+    showOutcome({ head, message: told, advice, kind }, { body: shown, headers });
     next.value = nextCursor(headers.get("link"));
     if (next.value === "" && document.activeElement === next) answerRegion.focus();
     next.hidden = next.value === "";
@@ -716,7 +717,7 @@ function startConsole() {
   /** Brings the status into view, with some of what follows it. */
   function reveal() {
     const { top, bottom } = byId("answer-head", HTMLElement).getBoundingClientRect();
-    if (top < 0 || bottom > innerHeight * 0.8) answerRegion.scrollIntoView({ block: "start" });
+    if (top < 0 || bottom > innerHeight * 0.7) answerRegion.scrollIntoView({ block: "nearest" });
   }
 
   async function call() {
@@ -757,9 +758,10 @@ function startConsole() {
     });
     if (key.current() === "") return reveal();
     await callFirst();
-    // The key comes first, for it is shown this once.
-    region.scrollIntoView({ block: "start" });
-    byId("answer-head", HTMLElement).scrollIntoView({ block: "nearest" });
+    // The key is shown this once, so it goes before the rest of the answer.
+    if (byId("key", HTMLElement).getBoundingClientRect().top < 0) {
+      byId("key-form", HTMLElement).scrollIntoView();
+    }
   }
 
   async function useKey() {
@@ -810,7 +812,7 @@ function startConsole() {
       });
       next.hidden = true;
     });
-    byId("answer-message", HTMLElement).scrollIntoView({ block: "nearest" });
+    for (const id of ["prints", "answer-message"]) byId(id, HTMLElement).scrollIntoView({ block: "nearest" });
   }
 
   /** Shows the operation that is read, until a field was touched. */

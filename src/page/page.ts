@@ -1,24 +1,18 @@
-import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
-import type { Operation } from "../portal/openapi/operation.ts";
-import { type Catalogue, catalogueOf } from "./catalogue.ts";
+import { KEY_PREFIXES } from "../accounts/api_key.ts";
+import { type Catalogue, catalogueOf, type PageOptions } from "./catalogue.ts";
 import { consoleSection } from "./console.ts";
-import { errorsSection, healthSection, integersSection, limitsSection, retriesSection } from "./guide.ts";
+import {
+  copyable,
+  errorsSection,
+  healthSection,
+  integersSection,
+  limitsSection,
+  retriesSection,
+} from "./guide.ts";
 import { Html, html } from "./html.ts";
 import { ICON_URL, PAW } from "./icon.ts";
 import { buildRequest, KEY_PLACEHOLDER, sample } from "./page.js";
-import { copyable } from "./parts.ts";
 import { operationsSection, referenceSection } from "./reference.ts";
-
-/** What the page tells of the service. */
-export interface PageOptions {
-  /** What its URLs begin with; undefined for the origin that each request names. */
-  readonly publicUrl: string | undefined;
-  readonly environment: Environment;
-  /** Whether anybody may make an account. */
-  readonly signUpIsOpen: boolean;
-  /** What the service answers. */
-  readonly operations: () => readonly Operation[];
-}
 
 /** The style of the page. */
 export const STYLE: string = read("page.css");
@@ -98,7 +92,7 @@ function steps(
   { operations }: Catalogue,
   { environment, signUpIsOpen }: PageOptions,
 ): Html {
-  const command = (id: string) => {
+  const command = (id: string): string => {
     const { method = "GET", path = "", bodyType = "", bodyExample, access } =
       operations.find((operation) => operation.id === id) ?? {};
     const key = access === "key" ? KEY_PLACEHOLDER : "";

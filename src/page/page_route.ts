@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { HostedContent } from "../http/hosted.ts";
 import { Representation } from "../http/response.ts";
 import type { Route } from "../http/router.ts";
+import type { PageOptions } from "./catalogue.ts";
 import { html } from "./html.ts";
 import { ICON } from "./icon.ts";
-import { type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
+import { renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** The page for people, and its icon. */
 export function pageRoutes(options: PageOptions): Route[] {

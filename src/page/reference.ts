@@ -56,26 +56,21 @@ function article(operation: Operation, errors: readonly Html[]): Html {
     <article id="${id}">
       <h3>${summary} ${deprecated ? DEPRECATED : ""}</h3>
       <p class="endpoint"><code><b>${method}</b> ${path}</code>
+        ${isExtension ? html`<span class="small">beyond interface 1.0.0</span>` : ""}
         <button type="button" class="link scripted" data-try="${id}" aria-label="Try it: ${summary}">Try it</button></p>
       ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
       ${deprecated
         ? html`<p>Its answers say so in <code>Deprecation</code>, <code>Sunset</code> and
         <code>Link</code>: have your client log them.</p>`
         : ""}
-      ${isExtension ? html`<p class="small">Beyond interface 1.0.0.</p>` : ""}
       <dl class="rows">
         ${inputs.map(row)}
-        ${answers.map(({ status, description }) =>
-          html`
-            <div>
-              <dt><code class="ok">${status}</code></dt>
-              <dd>${prose(description)}</dd>
-            </div>
-          `
-        )}
+        <div><dt>answers</dt><dd>${answers.map(({ status, description }) =>
+          html`<p><code class="ok">${status}</code> ${prose(description)}</p>`
+        )}</dd></div>
         ${errors.length === 0 ? "" : html`
           <div>
-            <dt>errors of its own</dt>
+            <dt>errors</dt>
             <dd>${errors}</dd>
           </div>
         `}
@@ -90,8 +85,8 @@ function row({ name, place, isRequired, schema, description }: Input): Html {
   const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
   return html`
     <div>
-      <dt><code>${name}</code> <span>${facts}</span></dt>
-      <dd>${prose(sentence)}</dd>
+      <dt><code>${name}</code></dt>
+      <dd><i>${facts}.</i> ${prose(sentence)}</dd>
     </div>
   `;
 }
