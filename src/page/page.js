@@ -124,11 +124,7 @@ export function jsonPieces(text) {
   return pieces;
 }
 
-/**
- * The limits that a response tells of.
- * @param {Headers} headers
- * @returns {Limit[]}
- */
+/** The limits that a response tells of. @param {Headers} headers @returns {Limit[]} */
 export function readLimits(headers) {
   const policy = [...(headers.get("ratelimit-policy") ?? "").matchAll(/"(\w+)";q=(\d+)/g)];
   const limits = new Map(policy.map(([, name, limit]) => [name, Number(limit)]));
@@ -231,19 +227,13 @@ export function tally(finishes, leftOf) {
   };
 }
 
-/**
- * The cursor in the link to the next page; empty on the last page.
- * @param {string | null} link
- */
+/** The cursor in the link to the next page; empty on the last page. @param {string | null} link */
 export function nextCursor(link) {
   const [, cursor = ""] = /[?&]cursor=([^&>]+)[^,]*rel="next"/.exec(link ?? "") ?? [];
   return decodeURIComponent(cursor);
 }
 
-/**
- * The `code` and `message` of an Error body; both empty if it is none.
- * @param {string} text
- */
+/** The `code` and `message` of an Error body; both empty if it is none. @param {string} text */
 export function readProblem(text) {
   try {
     const { code = "", message = "" } = JSON.parse(text);
@@ -253,28 +243,18 @@ export function readProblem(text) {
   }
 }
 
-/**
- * Seconds as people say them.
- * @param {number} seconds
- */
+/** Seconds as people say them. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 100) return `${seconds} s`;
   return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
 }
 
-/**
- * The key with all but its beginning hidden from onlookers.
- * @param {string} key
- */
+/** The key with all but its beginning hidden from onlookers. @param {string} key */
 export function maskKey(key) {
   return key.length > 12 ? `${key.slice(0, 12)}****` : key;
 }
 
-/**
- * Sends the request and reads all of the answer.
- * @param {Call} call
- * @returns {Promise<Answer>}
- */
+/** Sends the request and reads all of the answer. @param {Call} call @returns {Promise<Answer>} */
 export async function exchange({ method, url, headers, body }) {
   const begun = performance.now();
   try {
@@ -338,6 +318,11 @@ function byId(id, kind) {
   return found;
 }
 
+/** The same, of whatever kind. @param {string} id */
+function part(id) {
+  return byId(id, HTMLElement);
+}
+
 /**
  * A new element with text, which is never read as HTML.
  * @param {string} name
@@ -351,12 +336,9 @@ function element(name, className, text) {
   return made;
 }
 
-/**
- * Has a screen reader say the text.
- * @param {string} text
- */
+/** Has a screen reader say the text. @param {string} text */
 function say(text) {
-  byId("announcement", HTMLElement).textContent = text;
+  part("announcement").textContent = text;
 }
 
 /**
@@ -382,10 +364,7 @@ function startCopy(button, read, onCopied = () => {}) {
   });
 }
 
-/**
- * Copies the text; resolves to whether that worked.
- * @param {string} text
- */
+/** Copies the text; resolves to whether that worked. @param {string} text */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -402,13 +381,10 @@ async function copyText(text) {
   }
 }
 
-/**
- * The API key that calls are made with: in this page's memory, nowhere else.
- * @param {HTMLElement} region
- */
+/** The API key that calls are made with: in this page's memory, nowhere else. @param {HTMLElement} region */
 function startKey(region) {
-  const shown = byId("key", HTMLElement);
-  const copy = byId("copy-key", HTMLElement);
+  const shown = part("key");
+  const copy = part("copy-key");
   let current = "";
   let uncopied = "";
   const copied = (/** @type {string} */ text) => void (text.includes(uncopied) && (uncopied = ""));
@@ -428,7 +404,7 @@ function startKey(region) {
     uncopied = isNew ? key : "";
     shown.textContent = isNew ? key : maskKey(key);
     copy.hidden = !isNew;
-    byId("key-note", HTMLElement).textContent = isNew
+    part("key-note").textContent = isNew
       ? "Your key, shown this once: copy it before you leave."
       : "Your key, in the memory of this page.";
     show("held");
@@ -453,11 +429,10 @@ function startKey(region) {
 
 /** The paw prints and the numbers beside them, as the answers to the key told them. */
 function startMeter() {
-  const image = byId("prints", HTMLElement);
-  const text = (
-    /** @type {string} */ id,
-    /** @type {string} */ words,
-  ) => (byId(id, HTMLElement).textContent = words);
+  const image = part("prints");
+  const [first, label] = [[...image.children], image.ariaLabel];
+  /** @type {(id: string, words: string) => void} */
+  const text = (id, words) => void (part(id).textContent = words);
   const count = (/** @type {number} */ number) => number.toLocaleString("en");
   /** @type {Minute | undefined} */
   let minute;
@@ -497,12 +472,11 @@ function startMeter() {
       if (paw.getAttribute("class") !== kind) paw.setAttribute("class", kind);
     }
     const marked = (/** @type {string} */ wanted) => shown.marks.filter((mark) => mark === wanted).length;
+    const others = Math.max(0, shown.used - shown.marks.length - pending);
     image.ariaLabel =
       `${count(shown.limit - shown.used)} of ${count(shown.limit)} requests of the minute are left: ` +
-      `${marked("ok")} succeeded, ${marked("bad")} failed, ` +
-      `${
-        Math.max(0, shown.used - shown.marks.length - pending)
-      } came from elsewhere; ${shown.refused} were refused`;
+      `${marked("ok")} succeeded, ${marked("bad")} failed, ${others} came from elsewhere; ` +
+      `${shown.refused} were refused`;
   }
 
   /** @param {{ status: number, headers: Headers, code: string }} answer To a request with the key. */
@@ -525,12 +499,15 @@ function startMeter() {
     draw();
   }
 
+  /** As it was before the first call: the plan of another key is not known yet. */
   function forget() {
     minute = undefined;
     limits = [];
-    text("minute", `${image.childElementCount} requests a minute`);
+    text("minute", `${count(first.length)} requests a minute`);
     for (const id of ["minute-end", "day", "per"]) text(id, "");
-    for (const paw of image.children) paw.setAttribute("class", "");
+    for (const paw of first) paw.setAttribute("class", "");
+    image.replaceChildren(...first);
+    image.ariaLabel = label;
   }
 
   const expect = (/** @type {number} */ more) => void (pending += more);
@@ -543,15 +520,15 @@ function startMeter() {
  * @param {{ body?: string, headers?: Headers }} [answer]
  */
 function showOutcome({ head, message, advice, kind }, { body = "", headers = new Headers() } = {}) {
-  byId("answer", HTMLElement).dataset.kind = kind;
-  const parts = head.map(([className, text]) => element(className === "" ? "span" : "b", className, text));
-  byId("answer-head", HTMLElement).replaceChildren(...parts.flatMap((part) => [part, " "]));
-  byId("answer-message", HTMLElement).textContent = message;
-  byId("answer-advice", HTMLElement).textContent = advice;
+  part("answer").dataset.kind = kind;
+  const pieces = head.map(([className, text]) => element(className === "" ? "span" : "b", className, text));
+  part("answer-head").replaceChildren(...pieces.flatMap((piece) => [piece, " "]));
+  part("answer-message").textContent = message;
+  part("answer-advice").textContent = advice;
   const isJson = headers.get("content-type")?.startsWith("application/json");
-  const pieces = isJson ? jsonPieces(body) : [["", body]];
-  byId("answer-body", HTMLElement).replaceChildren(
-    ...pieces.map(([className = "", text = ""]) => element("span", className, text)),
+  const tokens = isJson ? jsonPieces(body) : [["", body]];
+  part("answer-body").replaceChildren(
+    ...tokens.map(([className = "", text = ""]) => element("span", className, text)),
   );
   const details = byId("answer-headers", HTMLDetailsElement);
   const rows = [...headers].flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]);
@@ -567,13 +544,13 @@ function adviceOn(code) {
 
 /** Lets the visitor make a key, compose a request, send it and read the answer. */
 function startConsole() {
-  const region = byId("console", HTMLElement);
+  const region = part("console");
   const form = byId("call", HTMLFormElement);
   const select = byId("operation", HTMLSelectElement);
   const send = byId("send", HTMLButtonElement);
   const race = byId("race", HTMLButtonElement);
   const next = byId("next-page", HTMLButtonElement);
-  const answerRegion = byId("answer", HTMLElement);
+  const answerRegion = part("answer");
   const base = region.dataset.base || location.origin;
   const key = startKey(region);
   const meter = startMeter();
@@ -610,9 +587,9 @@ function startConsole() {
     }
     drawRequest(requestOf());
     const isSample = language() !== "http";
-    byId("requests", HTMLElement).hidden = isSample;
-    byId("sample", HTMLElement).hidden = !isSample;
-    byId("sample", HTMLElement).textContent = sample(language(), compose(KEY_PLACEHOLDER));
+    part("requests").hidden = isSample;
+    part("sample").hidden = !isSample;
+    part("sample").textContent = sample(language(), compose(KEY_PLACEHOLDER));
     if (!hasCalled) showExample(requestOf().dataset);
     tick();
   }
@@ -645,14 +622,16 @@ function startConsole() {
     const head = /** @type {[string, string][]} */ ([["status", status], ["", "an example, until you call"]]);
     const headers = new Headers({ "content-type": "application/json" });
     showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
-    byId("answer-headers", HTMLElement).hidden = true;
+    part("answer-headers").hidden = true;
   }
 
   /** What changes with the time alone. */
   function tick() {
     meter.draw();
     const minute = meter.minute();
-    race.hidden = raceSize(meter.limits()) === 0 || minute?.refused !== 0 || racedIn === minute.reset;
+    const isRefused = (waits.get(key.current())?.until ?? 0) > Date.now();
+    race.hidden = isRefused || raceSize(meter.limits()) === 0 || minute?.refused !== 0 ||
+      racedIn === minute.reset;
     const wait = waits.get(payer());
     const left = (wait?.until ?? 0) - Date.now();
     if (wait && left > 0) {
@@ -677,7 +656,7 @@ function startConsole() {
     draw();
     say(
       ["head", "message", "advice"]
-        .map((part) => byId(`answer-${part}`, HTMLElement).textContent.trim()).filter(Boolean).join(". "),
+        .map((name) => part(`answer-${name}`).textContent.trim()).filter(Boolean).join(". "),
     );
   }
 
@@ -716,7 +695,7 @@ function startConsole() {
 
   /** Brings the status into view, with some of what follows it. */
   function reveal() {
-    const { top, bottom } = byId("answer-head", HTMLElement).getBoundingClientRect();
+    const { top, bottom } = part("answer-head").getBoundingClientRect();
     if (top < 0 || bottom > innerHeight * 0.7) answerRegion.scrollIntoView({ block: "nearest" });
   }
 
@@ -751,16 +730,16 @@ function startConsole() {
       const message = answer.message || "No key came: try again later.";
       showAnswer({ ...answer, message }, "POST /v1/accounts");
       if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
-      byId("no-sign-up", HTMLElement).hidden = false;
-      byId("make-one", HTMLElement).hidden = answer.code === "sign_up_closed";
+      part("no-sign-up").hidden = false;
+      part("make-one").hidden = answer.code === "sign_up_closed";
       key.show("paste");
       byId("key-input", HTMLInputElement).focus({ preventScroll: true });
     });
     if (key.current() === "") return reveal();
     await callFirst();
     // The key is shown this once, so it goes before the rest of the answer.
-    if (byId("key", HTMLElement).getBoundingClientRect().top < 0) {
-      byId("key-form", HTMLElement).scrollIntoView();
+    if (part("key").getBoundingClientRect().top < 0) {
+      part("key-form").scrollIntoView();
     }
   }
 
@@ -812,7 +791,7 @@ function startConsole() {
       });
       next.hidden = true;
     });
-    for (const id of ["prints", "answer-message"]) byId(id, HTMLElement).scrollIntoView({ block: "nearest" });
+    for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
   }
 
   /** Shows the operation that is read, until a field was touched. */
@@ -858,7 +837,7 @@ function startConsole() {
     select.focus();
   });
   startCopy(
-    byId("copy-request", HTMLElement),
+    part("copy-request"),
     () => sample(language(), compose(key.current() || KEY_PLACEHOLDER)),
   );
   addEventListener("scroll", follow, { passive: true });
@@ -868,7 +847,7 @@ function startConsole() {
 
 /** Marks in the table of contents where the reader is. */
 function startContents() {
-  const nav = byId("contents", HTMLElement);
+  const nav = part("contents");
   const sections = [...document.querySelectorAll(".words > section[id]")];
   function mark() {
     const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
@@ -892,7 +871,7 @@ function start() {
   startContents();
   for (const button of document.querySelectorAll("[data-copy]")) {
     if (!(button instanceof HTMLElement)) continue;
-    startCopy(button, () => byId(button.dataset.copy ?? "", HTMLElement).textContent);
+    startCopy(button, () => part(button.dataset.copy ?? "").textContent);
   }
 }
 

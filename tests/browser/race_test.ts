@@ -48,6 +48,11 @@ Deno.test("page races the limit of a free plan: nothing over, no ban, once a win
     headers: { authorization: `Bearer ${key}` },
   });
   assertEquals((await account.json()).code, "rate_limit_minute");
+
+  page.on("dialog", (dialog) => dialog.accept());
+  await paste(page, "as_test_another");
+  assertEquals(await prints(page), { "": 60 });
+  assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
 });
 
 Deno.test("page races the limit of a pro plan when little is left of its minute", async () => {
