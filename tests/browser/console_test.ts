@@ -303,7 +303,7 @@ Deno.test("page follows what is read until a field was touched, and shows its ex
   assertMatch(await page.locator("#answer-head").textContent() ?? "", /^202/);
   assertMatch(await page.locator("#answer-body").textContent() ?? "", /"status": "queued"/);
   await page.locator("#request-createMessage textarea").fill("{}");
-  await read("getUsage");
+  await read("rotateKey");
   await page.locator("#contents [aria-current]", { hasText: "Reference" }).waitFor();
   assertEquals(await select.inputValue(), "createMessage");
   await page.getByRole("button", { name: "Try it: List animals" }).click();
