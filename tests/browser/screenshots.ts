@@ -3,6 +3,7 @@ import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 
 const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const;
 const ANIMALS = ["Rex", "Bella", "Luna", "Tom"];
+const MAX_BYTES = 150_000;
 const README_PICTURE = {
   path: `${import.meta.dirname}/../../src/page/page.png`,
   clip: { x: 0, y: 0, width: 1280, height: 688 },
@@ -42,7 +43,10 @@ for (const [width, height] of SIZES) {
     await page.locator("#answer[data-kind=race]").waitFor();
     await settle(page);
     await shoot("race");
-    if (width === 1280 && colorScheme === "light") await page.screenshot(README_PICTURE);
+    if (width === 1280 && colorScheme === "light") {
+      const { length } = await page.screenshot(README_PICTURE);
+      if (length > MAX_BYTES) throw new Error(`The picture has ${length} bytes, more than ${MAX_BYTES}`);
+    }
     await page.getByRole("radio", { name: "Python" }).check();
     await shoot("python");
     await page.route(
