@@ -108,7 +108,7 @@ function steps(
       </li>
       <li class="scripted"><b>Change the request.</b> What is underlined is yours to edit; Enter sends it.</li>
       <li>
-        <b>Take it with you</b><span class="scripted">, as curl, JavaScript or Python</span>. All of it from a shell:
+        <span class="scripted"><b>Take it with you</b>, as curl, JavaScript or Python.</span> All of it from a shell:
         ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : html`
           <p>Sign-up is closed here. The operator makes keys with <code>deno task accounts create</code>.</p>
         `}
