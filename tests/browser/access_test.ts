@@ -96,8 +96,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       assertEquals(await call(page), "404");
       await page.getByRole("radio", { name: "JavaScript" }).check();
       await check(page, "404, JavaScript");
-      await page.locator("#race").click();
-      await page.locator("#answer[data-kind=race]").waitFor();
+      await race(page);
       await settle(page);
       await check(page, "race");
       for (const code of [429, 503]) {
@@ -133,6 +132,16 @@ for (const colorScheme of ["light", "dark"] as const) {
     assertEquals(await page.locator("button:visible").count(), 0);
     await checkWithoutScript(visitor.origin, page);
   });
+}
+
+/** Races the limit. The offer ends with the minute, so a call begins another if need be. */
+async function race(page: Page): Promise<void> {
+  for (let tries = 0; tries < 3; tries++) {
+    await call(page);
+    const isOffered = await page.locator("#race").click({ timeout: 2_000 }).then(() => true, () => false);
+    if (isOffered) return await page.locator("#answer[data-kind=race]").waitFor();
+  }
+  throw new Error("No race was offered");
 }
 
 /** Sees that axe finds nothing and that nothing has to be scrolled sideways; of most states only the console differs. */
