@@ -164,10 +164,10 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     description:
       `What has been used stays counted. The key that you send stays valid for \`graceSeconds\`, ${GRACE_SECONDS} ` +
       "unless you send another number, so that a lost answer does not lock you out: ask again with the same key. " +
-      "It gets the grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. " +
-      "A key that has leaked wants `graceSeconds` 0: it ends at once, and so does every key before it. At most " +
-      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys ` +
-      "are not kept.",
+      "Then only the newest key works, and the grace of the old one starts again. If a key has leaked, send " +
+      "`graceSeconds` 0, and every earlier key ends at once: `previousKeyExpiresAt` is null. At most " +
+      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused, because ` +
+      "keys are not kept.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,

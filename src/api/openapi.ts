@@ -34,7 +34,7 @@ that either limit or a ban refuses do not. Every response tells the limits in it
 refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
 each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
 not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
-const BEYOND = "\n\nThis operation is beyond interface 1.0.0.";
+const BEYOND = "\n\nThis operation was added after version 1.0.0 of the interface.";
 
 /** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -69,7 +69,7 @@ const HEADERS: Readonly<Record<string, object>> = {
   "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
   "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
   "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
-  "Link": header("Related URLs (RFC 8288)", '</v1/openapi.json>; rel="service-desc"'),
+  "Link": header("Related URLs (RFC 8288)", '</v1/pets?limit=20&cursor=MjA>; rel="next"'),
   "Location": required("URL of what was made", "https://pets.example/v1/pets/1", {
     type: "string",
     format: "uri",
@@ -197,12 +197,13 @@ function operationObject(operation: Operation): object {
   };
 }
 
-/** A parameter without a description is one that the operation refuses. */
+/** The parameters that an operation takes: one without a description is refused. */
+function takenOf(members: Members): [name: string, schema: Schema][] {
+  return Object.entries(members).filter(([, schema]) => resolved(schema).description !== undefined);
+}
+
 function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
-  const described = Object.entries(members).filter(([, schema]) =>
-    resolved(schema).description !== undefined
-  );
-  return described.map(([name, schema]) => {
+  return takenOf(members).map(([name, schema]) => {
     const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
     return { name, in: place, required: place === "path" || undefined, description, schema: json, example };
   });
@@ -274,7 +275,7 @@ export function inputsOf({ params, query, headers, body }: Operation): InputMemb
   const { properties = {}, required = [], examples: [example] = [] } = body ? resolved(body) : {};
   const examples = new Map(Object.entries(example ?? {}));
   const parameters = (place: "path" | "query" | "header", members: Members) =>
-    Object.entries(members).map(([name, schema]): InputMember => {
+    takenOf(members).map(([name, schema]): InputMember => {
       const json = resolved(schema);
       const [example = ""] = json.examples ?? [];
       return { name, place, isRequired: place === "path", schema: json, example: String(example) };

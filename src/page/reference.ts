@@ -56,7 +56,7 @@ function article(operation: Operation, errors: readonly Html[]): Html {
     <article id="${id}">
       <h3>${summary} ${deprecated ? DEPRECATED : ""}</h3>
       <p class="endpoint"><code><b>${method}</b> ${path}</code>
-        ${isExtension ? html`<span class="small">beyond interface 1.0.0</span>` : ""}
+        ${isExtension ? html`<span class="small">added after interface 1.0.0</span>` : ""}
         <button type="button" class="link scripted" data-try="${id}" aria-label="Try it: ${summary}">Try it</button></p>
       ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
       ${deprecated

@@ -37,7 +37,7 @@ export function serviceOperations(
     path: "/v1/openapi.json",
     access: "public",
     tag: "Service",
-    summary: "Get this document",
+    summary: "Get the OpenAPI document",
     isExtension: true,
     headers: { "If-None-Match": IF_NONE_MATCH },
     answers: {

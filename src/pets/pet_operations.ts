@@ -31,12 +31,12 @@ export interface PetOperationsOptions {
 
 const PRECONDITIONS = {
   "If-Match": entityTags(
-    "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
+    "Changes or removes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
       "more tags, in their double quotes, or `*`. POST and PATCH answer with the animal's ETag; `PATCH {}` changes " +
       "nothing and answers with it; so does `GET /v1/pets/{petId}`. The ETag of a list is another.",
   ),
   "If-None-Match": entityTags(
-    "Changes the animal only if this is not its ETag: one or more tags, in their double quotes.",
+    "Changes or removes the animal only if this is not its ETag: one or more tags, in their double quotes.",
   ),
 };
 
