@@ -178,14 +178,11 @@ interface Head {
 /** Parses headers and query strings. Heads that most requests have, without such headers, are only looked up. */
 function headParser(headers: Members, query: Members): (call: Incoming) => Head {
   const names = Object.keys(headers);
-  const parseHeaders = membersParser(
-    headers,
-    (given: Headers, name) => given.get(name) ?? undefined,
-  );
+  const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);
     return texts.length === 0 ? undefined : schema.fromTexts(texts, name);
-  }, (name) => `The query parameter ${name}`);
+  });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 
   return function parseHead({ request, query }: Incoming): Head {
@@ -194,7 +191,7 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
     if (known) return known;
     const [inHeaders, inQuery] = together(
       () => parseHeaders(request.headers),
-      () => parseQuery(new URLSearchParams(query)),
+      () => parseQuery(new URLSearchParams(query), "The query parameter "),
     );
     const head = { headers: inHeaders, query: inQuery };
     if (isUsual && query.length <= MAX_QUERY_LENGTH) usual.set(query, head);
