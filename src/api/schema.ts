@@ -200,7 +200,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
  * ```
  */
 export function optional<Value>(schema: Schema<Value>): Optional<Value>;
-export function optional<Value>(schema: Schema<Value>, otherwise: Value): Schema<Value>;
+export function optional<Value>(schema: Schema<Value>, otherwise: NoInfer<Value>): Schema<Value>;
 export function optional(schema: Schema, otherwise?: unknown): Schema {
   const parse: Schema["parse"] = (value, subject) =>
     value === undefined ? otherwise : schema.parse(value, subject);
@@ -220,7 +220,7 @@ export function partial(members: Members): Members {
 /** The object of a request. Members that it does not know are ignored. */
 export function object<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function object(members: Members, words: Words = {}): Schema<JsonObject> {
-  const required = namesOf(members, (schema) => !isOptional(schema) && schema.json.default === undefined);
+  const required = namesOf(members, isRequired);
   return objectOf(members, { ...(required.length > 0 && { required }), ...words }, (schema) => {
     // Generators of clients take a member that has a default for one that is required.
     const { default: otherwise } = schema.json;
@@ -251,6 +251,11 @@ export function resolved(
   { json: { $ref = "", ...json }, definitions }: Pick<Schema, "json" | "definitions">,
 ): JsonSchema {
   return { ...definitions[$ref.split("/").at(-1) ?? ""], ...json };
+}
+
+/** Whether a request has to have a value of this schema. */
+export function isRequired(schema: Schema): boolean {
+  return !isOptional(schema) && schema.json.default === undefined;
 }
 
 /** Whether a value is what a schema wants. */

@@ -131,6 +131,11 @@ Deno.test("parse() of an object has the members that it knows, and defaults of t
   }
 });
 
+Deno.test("optional() takes a default of the schema's own type alone", () => {
+  // @ts-expect-error It is none of the values.
+  assertEquals<unknown>(optional(STATUS, "lost").json.default, "lost");
+});
+
 Deno.test("accepts() takes what was stored when bounds were others, of the right type", () => {
   const schema = object({ name: text({ max: 1 }), count: integer(1, 2), note: optional(STATUS) });
 
