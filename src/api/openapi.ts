@@ -6,6 +6,7 @@ import {
   answer,
   int64,
   integer,
+  isRequired,
   type JsonSchema,
   type Members,
   named,
@@ -204,7 +205,14 @@ function parametersIn(place: "path" | "query" | "header", members: Members): obj
   );
   return described.map(([name, schema]) => {
     const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
-    return { name, in: place, required: place === "path" || undefined, description, schema: json, example };
+    return {
+      name,
+      in: place,
+      required: isRequired(schema) || undefined,
+      description,
+      schema: json,
+      example,
+    };
   });
 }
 
@@ -277,7 +285,7 @@ export function inputsOf({ params, query, headers, body }: Operation): InputMemb
     Object.entries(members).map(([name, schema]): InputMember => {
       const json = resolved(schema);
       const [example = ""] = json.examples ?? [];
-      return { name, place, isRequired: place === "path", schema: json, example: String(example) };
+      return { name, place, isRequired: isRequired(schema), schema: json, example: String(example) };
     });
   return [
     ...parameters("path", params),
