@@ -1,6 +1,7 @@
 import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { MAX_ID_LENGTH } from "../http/request.ts";
 import type { Access } from "../http/router.ts";
+import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
 import type { Answer, Operation } from "./operation.ts";
 import {
   answer,
@@ -198,12 +199,8 @@ function operationObject(operation: Operation): object {
   };
 }
 
-/** A parameter without a description is one that the operation refuses. */
 function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
-  const described = Object.entries(members).filter(([, schema]) =>
-    resolved(schema).description !== undefined
-  );
-  return described.map(([name, schema]) => {
+  return offered(members).map(([name, schema]) => {
     const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
     return {
       name,
@@ -214,6 +211,11 @@ function parametersIn(place: "path" | "query" | "header", members: Members): obj
       example,
     };
   });
+}
+
+/** Without the header that is declared in order to refuse it. */
+function offered(members: Members): [name: string, schema: Schema][] {
+  return Object.entries(members).filter(([, schema]) => schema !== NO_IDEMPOTENCY_KEY);
 }
 
 function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: Operation): object {
@@ -282,7 +284,7 @@ export function inputsOf({ params, query, headers, body }: Operation): InputMemb
   const { properties = {}, required = [], examples: [example] = [] } = body ? resolved(body) : {};
   const examples = new Map(Object.entries(example ?? {}));
   const parameters = (place: "path" | "query" | "header", members: Members) =>
-    Object.entries(members).map(([name, schema]): InputMember => {
+    offered(members).map(([name, schema]): InputMember => {
       const json = resolved(schema);
       const [example = ""] = json.examples ?? [];
       return { name, place, isRequired: isRequired(schema), schema: json, example: String(example) };
