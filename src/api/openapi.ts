@@ -2,7 +2,7 @@ import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { MAX_ID_LENGTH } from "../http/request.ts";
 import type { Access } from "../http/router.ts";
 import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
-import type { Answer, Operation } from "./operation.ts";
+import { type Answer, type Operation, TAGS } from "./operation.ts";
 import {
   answer,
   int64,
@@ -19,16 +19,6 @@ import {
 
 /** What the paths of the interface begin with. */
 export const BASE_PATH = "/v1";
-
-const TAGS = [
-  { name: "Animals", description: "The catalogue" },
-  { name: "Messages", description: "Messages to the store, sent later" },
-  { name: "Account", description: "Who calls, and how much they may" },
-  { name: "Service", description: "The service itself" },
-] as const;
-
-/** What an operation is about. */
-export type Tag = typeof TAGS[number]["name"];
 
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those

@@ -53,6 +53,14 @@ export interface Input<Params extends Members, Query extends Members, Headers ex
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
+/** What operations are about, in the order of the document. */
+export const TAGS = [
+  { name: "Animals", description: "The catalogue" },
+  { name: "Messages", description: "Messages to the store, sent later" },
+  { name: "Account", description: "Who calls, and how much they may" },
+  { name: "Service", description: "The service itself" },
+] as const;
+
 /** What an operation answers with when it succeeds. */
 export interface Answer {
   readonly description: string;
@@ -70,7 +78,7 @@ export interface Declaration<
   Body,
 > extends Endpoint {
   readonly id: string;
-  readonly tag?: string;
+  readonly tag?: typeof TAGS[number]["name"];
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: true;
