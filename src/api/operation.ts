@@ -84,7 +84,7 @@ export interface Declaration<
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
   readonly isExtension?: true;
-  /** By name. A path parameter throws the ApiError that says that nothing is there. */
+  /** By name. One that is told of in another way than by `invalid_request` throws an ApiError itself. */
   readonly params?: Params;
   readonly query?: Query;
   /** Each may be left out. */
@@ -159,7 +159,7 @@ export function operation(
 
   function answer(call: Incoming): Response | Promise<Response> {
     return whenReady(declaration.before?.(call), () => {
-      const inPath = parseParams(call.params);
+      const inPath = valid(() => parseParams(call.params));
       if (body) return answerWithBody(body, inPath, call);
       const { headers, query } = valid(() => parseHead(call));
       return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
