@@ -98,7 +98,8 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
   operator: ["invalid_operator_token", "rate_limit_minute"],
   public: [],
 };
-const WITH_BODY: readonly ErrorCode[] = [
+/** What an operation that reads a body may answer with. */
+export const BODY_ERRORS: readonly ErrorCode[] = [
   "invalid_json",
   "invalid_content_type",
   "request_timeout",
@@ -108,7 +109,7 @@ const WITH_BODY: readonly ErrorCode[] = [
 
 /** Every error that an operation may answer with. */
 export function errorsOf({ access, body, errors }: Operation): readonly ErrorCode[] {
-  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? WITH_BODY : []), ...errors])];
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors])];
 }
 
 /** The same by status, in the order of the statuses. */

@@ -84,7 +84,7 @@ export interface Declaration<
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
   readonly isExtension?: true;
-  /** By name. One that is told of in another way than by `invalid_request` throws an ApiError itself. */
+  /** By name. A wrong one is `invalid_request`, unless its schema throws an ApiError. */
   readonly params?: Params;
   readonly query?: Query;
   /** Each may be left out. */
