@@ -225,8 +225,9 @@ export function object(members: Members, words: Words = {}): Schema<JsonObject> 
     // Generators of clients take a member that has a default for one that is required.
     const { default: otherwise } = schema.json;
     if (otherwise === undefined) return schema.json;
-    const description = `${resolved(schema).description}; ${otherwise} if it is left out`;
-    return { ...withoutDefault(schema), description };
+    const { description } = resolved(schema);
+    const usual = `${otherwise} if it is left out`;
+    return { ...withoutDefault(schema), description: description ? `${description}; ${usual}` : usual };
   });
 }
 
