@@ -15,6 +15,7 @@ import {
   timestamp,
 } from "../api/schema.ts";
 import { bearerToken } from "../http/bearer.ts";
+import { stringifyJson } from "../http/json.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Store } from "../kv/store.ts";
 import { previousKeyExpiry } from "./account.ts";
@@ -228,7 +229,7 @@ function describe({ account, usage }: AccountState, now: number): Parsed<typeof 
 
 /** A response that is not kept, with what a schema describes. */
 function shown<Of>(value: Parsed<Of>, status = 200): Response {
-  return jsonResponse(JSON.stringify(value), { status, headers: NO_STORE });
+  return jsonResponse(stringifyJson(value), { status, headers: NO_STORE });
 }
 
 function iso(time: number): string {

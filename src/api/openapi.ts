@@ -1,11 +1,13 @@
 import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { MAX_ID_LENGTH } from "../http/request.ts";
 import type { Access } from "../http/router.ts";
-import type { Answer, Operation } from "./operation.ts";
+import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
+import { type Answer, type Operation, TAGS } from "./operation.ts";
 import {
   answer,
   int64,
   integer,
+  isRequired,
   type JsonSchema,
   type Members,
   named,
@@ -17,16 +19,6 @@ import {
 
 /** What the paths of the interface begin with. */
 export const BASE_PATH = "/v1";
-
-const TAGS = [
-  { name: "Animals", description: "The catalogue" },
-  { name: "Messages", description: "Messages to the store, sent later" },
-  { name: "Account", description: "Who calls, and how much they may" },
-  { name: "Service", description: "The service itself" },
-] as const;
-
-/** What an operation is about. */
-export type Tag = typeof TAGS[number]["name"];
 
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
@@ -106,7 +98,8 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
   operator: ["invalid_operator_token", "rate_limit_minute"],
   public: [],
 };
-const WITH_BODY: readonly ErrorCode[] = [
+/** What an operation that reads a body may answer with. */
+export const BODY_ERRORS: readonly ErrorCode[] = [
   "invalid_json",
   "invalid_content_type",
   "request_timeout",
@@ -116,7 +109,7 @@ const WITH_BODY: readonly ErrorCode[] = [
 
 /** Every error that an operation may answer with. */
 export function errorsOf({ access, body, errors }: Operation): readonly ErrorCode[] {
-  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? WITH_BODY : []), ...errors])];
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors])];
 }
 
 /** The same by status, in the order of the statuses. */
@@ -197,16 +190,23 @@ function operationObject(operation: Operation): object {
   };
 }
 
-/** The parameters that an operation takes: one without a description is refused. */
-function takenOf(members: Members): [name: string, schema: Schema][] {
-  return Object.entries(members).filter(([, schema]) => resolved(schema).description !== undefined);
+function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
+  return offered(members).map(([name, schema]) => {
+    const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
+    return {
+      name,
+      in: place,
+      required: isRequired(schema) || undefined,
+      description,
+      schema: json,
+      example,
+    };
+  });
 }
 
-function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
-  return takenOf(members).map(([name, schema]) => {
-    const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
-    return { name, in: place, required: place === "path" || undefined, description, schema: json, example };
-  });
+/** Without the header that is declared in order to refuse it. */
+function offered(members: Members): [name: string, schema: Schema][] {
+  return Object.entries(members).filter(([, schema]) => schema !== NO_IDEMPOTENCY_KEY);
 }
 
 function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: Operation): object {
@@ -275,10 +275,10 @@ export function inputsOf({ params, query, headers, body }: Operation): InputMemb
   const { properties = {}, required = [], examples: [example] = [] } = body ? resolved(body) : {};
   const examples = new Map(Object.entries(example ?? {}));
   const parameters = (place: "path" | "query" | "header", members: Members) =>
-    takenOf(members).map(([name, schema]): InputMember => {
+    offered(members).map(([name, schema]): InputMember => {
       const json = resolved(schema);
       const [example = ""] = json.examples ?? [];
-      return { name, place, isRequired: place === "path", schema: json, example: String(example) };
+      return { name, place, isRequired: isRequired(schema), schema: json, example: String(example) };
     });
   return [
     ...parameters("path", params),
