@@ -59,7 +59,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
   /** Makes an account; `left` is how many more the address may make in the hour. */
   async function signUp(
     name: string,
-    { address, now }: Call,
+    { address, now, checks }: Call,
   ): Promise<{ issued: Issued; left: number } | typeof AGAIN> {
     const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
     const dayKey = [BY_DAY, Math.floor(now / DAY)];
@@ -80,6 +80,7 @@ export function signUpRoute({ store, accounts, isOpen }: SignUpOptions): Route {
           [dayKey, encodeJson(inDay + 1)],
           [[SIGN_UPS, now, id], encodeJson({})],
         ],
+        mayBegin: checks,
       }),
     );
     return issued ? { issued, left: HOURLY.count - inHour - 1 } : AGAIN;

@@ -81,14 +81,21 @@ export class FakeKv {
         return operation;
       },
       sum(key: Deno.KvKey, count: bigint) {
-        const sumOf = (before: unknown) => (before instanceof Deno.KvU64 ? before.value : 0n) + count;
-        changes.push([key, (before) => new Deno.KvU64(BigInt.asUintN(64, sumOf(before)))]);
+        changes.push([key, (before) => sumOf(before, count)]);
         return operation;
       },
       commit: () => network.commit(apply),
     };
     return operation;
   }
+}
+
+/** As KV does, it fails after what comes before it has been stored. */
+function sumOf(before: unknown, count: bigint): Deno.KvU64 {
+  if (before !== undefined && !(before instanceof Deno.KvU64)) {
+    throw new TypeError("Failed to perform 'sum' mutation on a non-U64 value in the database");
+  }
+  return new Deno.KvU64(BigInt.asUintN(64, (before?.value ?? 0n) + count));
 }
 
 function nameOf(key: Deno.KvKey): string {
