@@ -1,12 +1,14 @@
 import { ACCOUNTS_VERSION, type Issued } from "../src/accounts/account.ts";
 import { AccountStore } from "../src/accounts/account_store.ts";
-import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
+import type { Limits, Plan } from "../src/accounts/plans.ts";
 import { Versions } from "../src/batching/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
+import { Desk } from "./desk.ts";
+import { OPERATOR_TOKEN } from "./operator_calls.ts";
 import { checkResponse } from "./portal/response_check.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
@@ -32,6 +34,9 @@ export class Harness implements AsyncDisposable {
   address: string = "192.0.2.1";
   readonly app: Service;
   readonly #inFlight: InFlight;
+  readonly #options: ServiceOptions;
+  readonly #atDesk: InFlight = new InFlight();
+  #desk: Desk | undefined;
   /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
 
@@ -47,7 +52,7 @@ export class Harness implements AsyncDisposable {
       new Versions(this.store).watch(ACCOUNTS_VERSION),
       environment,
     );
-    this.app = createService({
+    const options: ServiceOptions = {
       store: this.store,
       environment,
       publicUrl: undefined,
@@ -65,7 +70,15 @@ export class Harness implements AsyncDisposable {
       clientAddress: () => this.address,
       ...services,
       inFlight: this.#inFlight,
-    });
+    };
+    this.app = createService(options);
+    this.#options = options;
+  }
+
+  /** Where an operator changes accounts, with what the service stands on, but with nothing of it in memory. */
+  get desk(): Desk {
+    const operator = { ...this.#options, operatorToken: OPERATOR_TOKEN, inFlight: this.#atDesk };
+    return this.#desk ??= new Desk(createService(operator).fetch, this.kv);
   }
 
   /** A harness on a fresh KV in memory. */
@@ -75,15 +88,8 @@ export class Harness implements AsyncDisposable {
 
   /** An account on a plan, or with limits of its own, and its key. */
   async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
-    const issued = await this.accounts.create({
-      name: "tests",
-      ...(typeof plan === "string"
-        ? { plan, limits: PLAN_LIMITS[plan] }
-        : { plan: "enterprise", limits: plan }),
-      signedUp: false,
-    }, this.now);
-    if (issued === null) throw new Error("The account was not made");
-    return issued;
+    const { id, apiKey } = await this.desk.create(plan);
+    return { account: await this.desk.account(id), apiKey };
   }
 
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
@@ -109,7 +115,7 @@ export class Harness implements AsyncDisposable {
 
   /** Stops, as the service does before its KV is closed. */
   async stop(): Promise<void> {
-    await this.#inFlight.stop();
+    await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
     await this.app.settle();
     for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
   }

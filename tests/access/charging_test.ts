@@ -73,8 +73,8 @@ for (const [target, request, withKey, without, payer] of cases) {
     const paid = payer === "key" ? ["1000", "998"] : ["60", payer === "address" ? "59" : "60"];
     assertEquals(limitHeaders(response), [...paid, RESET]);
     await service.app.settle();
-    const usage = (await service.accounts.find(id))?.usage;
-    assertEquals([usage?.used, usage?.usedToday], payer === "key" ? [2, 2] : [1, 1]);
+    const usage = await service.desk.usage(id);
+    assertEquals([usage.used, usage.usedToday], payer === "key" ? [2, 2] : [1, 1]);
     assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
   });
 
@@ -108,7 +108,7 @@ for (
       assertEquals(response.headers.has("ratelimit"), false);
     }
 
-    assertEquals((await service.accounts.find(id))?.usage.used, 0);
+    assertEquals((await service.desk.usage(id)).used, 0);
     assertEquals(await leftOfAddress(service), 59);
     await callAtOnce(60, [service]);
     const response = await service.fetch(target, { key: "nonsense" });

@@ -48,8 +48,8 @@ Deno.test("Gate reads nothing of an account for requests with a key of it that h
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
-  const issued = await service.accounts.rotate(id, 1_000, service.now);
-  for (const key of [apiKey, issued?.apiKey ?? ""]) await call(service, key, NOWHERE);
+  const newKey = await service.desk.rotate(id, 1);
+  for (const key of [apiKey, newKey]) await call(service, key, NOWHERE);
   await time.advance(1_000);
   service.now += 2_000;
   service.forget();
@@ -101,8 +101,8 @@ Deno.test("Gate costs few commits when an account calls fast", async () => {
 
   assert(service.commits.length < 50, `${service.commits.length}`);
   await time.advance(1_000);
-  const usage = (await service.accounts.find(id))?.usage;
-  assertEquals([usage?.used, usage?.leased], [500, 0]);
+  const usage = await service.desk.usage(id);
+  assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
 Deno.test("Gate gives its leases back in one commit, and takes no other, when it settles in the middle of many calls", async () => {
@@ -118,8 +118,8 @@ Deno.test("Gate gives its leases back in one commit, and takes no other, when it
   await time.until(service.app.settle(), 0);
 
   assertEquals(service.commits.length, 1);
-  const usage = (await service.accounts.find(id))?.usage;
-  assertEquals([usage?.used, usage?.leased], [100, 0]);
+  const usage = await service.desk.usage(id);
+  assertEquals([usage.used, usage.leased], [100, 0]);
 });
 
 Deno.test("Gate keeps no lease that a commit brings while it settles", async () => {
@@ -162,7 +162,7 @@ Deno.test("Gate neither reads nor writes for banned and closed accounts, while o
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
   await callAtOnce(121, [service], banned.apiKey);
-  await service.accounts.change(closed.account.id, { closedAt: service.now });
+  await service.desk.do("close", closed.account.id);
   const callAll = () => Promise.all([active, banned, closed].map(({ apiKey }) => call(service, apiKey)));
   await callAll();
 

@@ -32,7 +32,7 @@ for (
       const { value: before } = await service.kv.get(key);
       await service.kv.set(key, value);
       // Has every process look accounts up again.
-      if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
+      if (table === "accounts") await service.desk.rename(accounts[0]?.account.id ?? "", "x");
 
       assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
       assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
@@ -93,7 +93,7 @@ for (
     service.disturbance = {};
     await time.advance(8_000);
 
-    const { used = 0, leased = 0 } = (await service.accounts.find(id))?.usage ?? {};
+    const { used, leased } = await service.desk.usage(id);
     assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
   });
 }
@@ -124,5 +124,5 @@ Deno.test("createApp() asks a KV that fails every other second, and no more ofte
   await time.advance(3_000);
 
   assert(asked >= 4 && asked <= 12, `${asked} times`);
-  assertEquals((await service.accounts.find(id))?.usage.used, calls);
+  assertEquals((await service.desk.usage(id)).used, calls);
 });
