@@ -30,6 +30,8 @@ export class Wire implements Network {
   /** By how many ms the reply of the next commit is late. */
   lateness = 0;
   landsLate = false;
+  /** Whether the connection breaks before the next commit arrives, or before its reply does. */
+  breaks: "before" | "after" | undefined;
   /** Until when no commit is carried out. */
   refusesUntil = 0;
   /** Told what a commit sets as it is handed to KV. */
@@ -43,6 +45,7 @@ export class Wire implements Network {
   /** Nothing is disturbed any more. */
   heal(): void {
     this.losesReply = this.landsLate = false;
+    this.breaks = undefined;
     this.lateness = this.refusesUntil = this.pausedUntil = 0;
   }
 
@@ -53,8 +56,9 @@ export class Wire implements Network {
 
   async commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult> {
     this.onCommit(values);
-    const { losesReply, landsLate, lateness } = this;
+    const { losesReply, landsLate, lateness, breaks } = this;
     this.losesReply = this.landsLate = false;
+    this.breaks = undefined;
     this.lateness = 0;
     await this.#travel();
     if (landsLate) {
@@ -62,9 +66,11 @@ export class Wire implements Network {
       apply();
       return await new Promise(() => {});
     }
+    if (breaks === "before") throw new TypeError("connection reset");
     const result = this.#time.now < this.refusesUntil ? { ok: false } as const : apply();
     await pause(lateness);
     await this.#travel();
+    if (breaks === "after") throw new TypeError("connection reset");
     // Deno's client repeats a commit whose reply it has not got.
     return losesReply ? apply() : result;
   }

@@ -51,7 +51,10 @@ export type Step =
     readonly process: number;
     readonly ms: number;
   }
-  | { readonly kind: "crash" | "stop" | "lose reply" | "land late"; readonly process: number }
+  | {
+    readonly kind: "crash" | "stop" | "lose reply" | "land late" | "break before" | "break after";
+    readonly process: number;
+  }
   | { readonly kind: "plan"; readonly account: number; readonly limits: Limits }
   | { readonly kind: "rotate"; readonly account: number; readonly graceSeconds: number }
   | {
@@ -218,7 +221,9 @@ const step: fc.Arbitrary<Step[]> = fc.oneof(
   })),
 );
 const fault: fc.Arbitrary<Step[]> = fc.oneof(
-  fc.record({ kind: one("crash", "land late"), process }).map((step) => [step]),
+  fc.record({ kind: one("crash", "land late", "break before", "break after", "break after"), process }).map((
+    step,
+  ) => [step]),
   fc.record({ kind: one("pause"), process, ms: upTo(8_000) }).map((step) => [step]),
   stuck,
 );

@@ -114,6 +114,11 @@ export class World implements Disposable {
         this.#doubts.isFaulty = true;
         this.#process(step.process).wire.landsLate = true;
         return;
+      case "break before":
+      case "break after":
+        this.#doubts.isFaulty = true;
+        this.#process(step.process).wire.breaks = step.kind === "break after" ? "after" : "before";
+        return;
       case "crash":
         this.#doubts.isFaulty = true;
         this.#process(step.process).kill();
