@@ -85,9 +85,9 @@ export class Customer {
   readonly suspensions: { begun: Span; ended: Span | undefined }[] = [];
   /** Since when, and until when by the processes' clocks, it is banned for certain, as it was told. */
   ban: Span | undefined;
-  /** Admitted and refused requests by window. */
+  /** Admitted requests by window, and refused ones by minute. */
   readonly #admitted: Map<string, number> = new Map();
-  readonly #refused: Map<string, number> = new Map();
+  readonly #refused: Map<number, number> = new Map();
   #unbannedAt = -Infinity;
   #resetAt = -Infinity;
 
@@ -215,7 +215,9 @@ export class Customer {
         const most = Math.max(...inForce.map((limits) => limits[unit])) + this.slack;
         assert(count <= most, `${count} of ${most} in ${window}`);
       } else {
-        this.#refused.set(window, (this.#refused.get(window) ?? 0) + 1);
+        // Whatever is full, a minute's refusals count together toward a ban.
+        const minute = windowOf(untilReset.minute, clock, MINUTE);
+        this.#refused.set(minute, (this.#refused.get(minute) ?? 0) + 1);
         if (isFaulty || mayRefuse || this.wasReset) continue;
         const least = Math.min(...inForce.map((limits) => limits[unit]));
         const known = this.count(window) + this.unanswered + this.failed;
