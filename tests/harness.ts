@@ -1,6 +1,6 @@
 import { ACCOUNTS_VERSION, type Issued } from "../src/accounts/account.ts";
 import { AccountStore } from "../src/accounts/account_store.ts";
-import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
+import type { Limits, Plan } from "../src/accounts/plans.ts";
 import { Versions } from "../src/batching/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.ts";
@@ -9,6 +9,8 @@ import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
 import { Description } from "./api/response_check.ts";
+import { Desk } from "./desk.ts";
+import { OPERATOR_TOKEN } from "./operator_calls.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
 export const NOON: number = Date.UTC(2027, 0, 15, 12);
@@ -38,6 +40,9 @@ export class Harness implements AsyncDisposable {
   expectsErrors: boolean = false;
   readonly app: Service;
   readonly #inFlight: InFlight;
+  readonly #options: ServiceOptions;
+  readonly #atDesk: InFlight = new InFlight();
+  #desk: Desk | undefined;
   readonly #description: Description;
   /** What is wrong with the responses so far, by what is declared; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
@@ -57,7 +62,7 @@ export class Harness implements AsyncDisposable {
       new Versions(this.store).watch(ACCOUNTS_VERSION),
       environment,
     );
-    this.app = createService({
+    const options: ServiceOptions = {
       store: this.store,
       environment,
       publicUrl: undefined,
@@ -76,8 +81,20 @@ export class Harness implements AsyncDisposable {
       clientAddress: () => this.address,
       ...services,
       inFlight: this.#inFlight,
-    });
+    };
+    this.app = createService(options);
+    this.#options = options;
     this.#description = Description.of(this.app.operations);
+  }
+
+  /**
+   * Where an operator changes accounts, with what the service stands on, but with nothing of it in memory, and nothing
+   * but errors in its log.
+   */
+  get desk(): Desk {
+    const log = { ...this.#options.log, access: () => {}, command: () => {} };
+    const operator = { ...this.#options, log, operatorTokens: [OPERATOR_TOKEN], inFlight: this.#atDesk };
+    return this.#desk ??= new Desk(createService(operator).fetch, this.kv);
   }
 
   /** A harness on a fresh KV in memory. */
@@ -87,15 +104,8 @@ export class Harness implements AsyncDisposable {
 
   /** An account on a plan, or with limits of its own, and its key. */
   async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
-    const issued = await this.accounts.create({
-      name: "tests",
-      ...(typeof plan === "string"
-        ? { plan, limits: PLAN_LIMITS[plan] }
-        : { plan: "enterprise", limits: plan }),
-      signedUp: false,
-    }, this.now);
-    if (issued === null) throw new Error("The account was not made");
-    return issued;
+    const { id, apiKey } = await this.desk.create(plan);
+    return { account: await this.desk.account(id), apiKey };
   }
 
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
@@ -123,7 +133,7 @@ export class Harness implements AsyncDisposable {
 
   /** Stops, as the service does before its KV is closed; throws if something was wrong until then. */
   async stop(): Promise<void> {
-    await this.#inFlight.stop();
+    await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
     await this.app.settle();
     for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
     const [error] = this.expectsErrors ? [] : this.errors;

@@ -116,9 +116,8 @@ export class AccountStore {
         ...(replaced === undefined ? {} : { rotations: countRotation(open.account.rotations, now) }),
       };
       const ended = keyHashesOf(open.account).filter((known) => grace === 0 || known !== hash);
-      const before = [open.check, ...checks()];
       const commit = this.#commit((operation) => {
-        operation.check(...before).set(accountKey(id), encodeJson(account));
+        operation.check(open.check, ...checks()).set(accountKey(id), encodeJson(account));
         operation.set(apiKeyKey(account.keyHash), encodeJson(id));
         for (const known of ended) operation.delete(apiKeyKey(known));
       });
@@ -132,7 +131,7 @@ export class AccountStore {
       const open = await this.#findOpen(id);
       if (open === null) return null;
       const account = { ...open.account, ...change };
-      return await this.#replace(account, open.check, ...checks()) ? account : AGAIN;
+      return await this.#replace(account, open.check, checks) ? account : AGAIN;
     });
   }
 
@@ -195,9 +194,9 @@ export class AccountStore {
   }
 
   /** Stores an account in place of what it was; resolves to whether the checks held. */
-  async #replace(account: Account, ...checks: readonly Deno.AtomicCheck[]): Promise<boolean> {
+  async #replace(account: Account, check: Deno.AtomicCheck, checks: Checks = () => []): Promise<boolean> {
     const { ok } = await this.#commit((operation) => {
-      operation.check(...checks).set(accountKey(account.id), encodeJson(account));
+      operation.check(check, ...checks()).set(accountKey(account.id), encodeJson(account));
     });
     return ok;
   }

@@ -104,12 +104,13 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
       ({ id }) => ({
-        checks: [...call.checks(), hour.check, day.check],
+        checks: [hour.check, day.check],
         sets: [
           [hour.check.key, encodeJson(hour.count + 1)],
           [day.check.key, encodeJson(day.count + 1)],
           [[SIGN_UPS, now, id], encodeJson({})],
         ],
+        mayBegin: call.checks,
       }),
     );
     return issued ? { issued, left: HOURLY.count - hour.count - 1 } : AGAIN;

@@ -11,6 +11,8 @@ export interface Change {
   readonly deletes?: readonly Deno.KvKey[];
   /** Numbers that grow by one. */
   readonly increments?: readonly Deno.KvKey[];
+  /** Asked in the step that hands the change to KV; throws where it is not to be begun any more. */
+  readonly mayBegin?: (() => unknown) | undefined;
 }
 
 /** Changes nothing, on no condition. */
@@ -23,11 +25,12 @@ export type Along<Item> = (item: Item) => Change;
 export function both(one: Change, other: Change): Change {
   if (one === NO_CHANGE) return other;
   if (other === NO_CHANGE) return one;
-  const { checks, sets, deletes = [], increments = [] } = other;
+  const { checks, sets, deletes = [], increments = [], mayBegin = one.mayBegin } = other;
   return {
     checks: one.checks.concat(checks),
     sets: one.sets.concat(sets),
     deletes: (one.deletes ?? []).concat(deletes),
     increments: (one.increments ?? []).concat(increments),
+    mayBegin,
   };
 }

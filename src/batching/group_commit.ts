@@ -59,11 +59,15 @@ export class GroupCommit {
   /** Tells each change what became of the commit that it was in, and of no other. */
   async #commitGroup(group: readonly WaitingChange[]): Promise<void> {
     ROUND_SIZE.observe(group.length, "changes");
-    const checks = [...new Set(group.flatMap(({ item }) => item.checks))];
+    const checks = checksOf(group);
     const started = performance.now();
+    let sent = group;
     let result: CommitResult;
     try {
-      result = await this.#commitAll(group, checks);
+      result = await this.#store.commit((operation) => {
+        sent = thoseThatMayBegin(group);
+        this.#build(operation, sent);
+      }, checks.map(({ key }) => key));
     } catch (error) {
       for (const { reject } of group) reject(error);
       return;
@@ -73,9 +77,9 @@ export class GroupCommit {
       if (result.ok) check.seeHold(started);
       else check.seeRow(result.rows[index] ?? null);
     });
-    if (!result.ok) return await this.#goOn(group, failedChecks(checks, result.rows), result);
+    if (!result.ok) return await this.#goOn(sent, failedChecks(checks, result.rows), result);
     if (this.#watched) seeVersion(this.#watched, result.versionstamp);
-    for (const { resolve } of group) resolve(result);
+    for (const { resolve } of sent) resolve(result);
   }
 
   /** Goes on with those whose checks have not failed, after a commit that was refused; with nobody, if none has. */
@@ -94,17 +98,41 @@ export class GroupCommit {
     if (others.length > 0) await this.#commitGroup(others);
   }
 
-  #commitAll(group: readonly WaitingChange[], checks: readonly Deno.AtomicCheck[]): Promise<CommitResult> {
-    return this.#store.commit((operation) => {
-      operation.check(...checks);
-      for (const { item } of group) {
-        for (const [key, value] of item.sets) operation.set(key, value);
-        for (const key of item.deletes ?? []) operation.delete(key);
-        for (const key of item.increments ?? []) operation.sum(key, 1n);
-      }
-      if (this.#watched) touch(operation, this.#watched);
-    }, checks.map(({ key }) => key));
+  /** Sums come first: where a row holds no number, KV stores what comes before its sum, and nothing after. */
+  #build(operation: Deno.AtomicOperation, group: readonly WaitingChange[]): void {
+    operation.check(...checksOf(group));
+    for (const { item } of group) for (const key of item.increments ?? []) operation.sum(key, 1n);
+    for (const { item } of group) {
+      for (const [key, value] of item.sets) operation.set(key, value);
+      for (const key of item.deletes ?? []) operation.delete(key);
+    }
+    if (this.#watched) touch(operation, this.#watched);
   }
+}
+
+/** Each check once. */
+function checksOf(group: readonly WaitingChange[]): Deno.AtomicCheck[] {
+  return [...new Set(group.flatMap(({ item }) => item.checks))];
+}
+
+/**
+ * Those that still are to be begun; the others are rejected.
+ *
+ * @throws what the last of them throws, where there are no others.
+ */
+function thoseThatMayBegin(group: readonly WaitingChange[]): readonly WaitingChange[] {
+  let reason: unknown;
+  const those = group.filter(({ item, reject }) => {
+    try {
+      item.mayBegin?.();
+      return true;
+    } catch (error) {
+      reject(reason = error);
+      return false;
+    }
+  });
+  if (those.length === 0) throw reason;
+  return those;
 }
 
 /** The checks for which a commit was refused, as their rows show. */

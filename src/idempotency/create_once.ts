@@ -45,7 +45,9 @@ export function createOnce<Item>(
   creation: Creation<Item>,
 ): Promise<Response> {
   if (key === undefined) {
-    return retried(() => create(creation, () => ({ ...NO_CHANGE, checks: call.checks() })));
+    return retried(() =>
+      create(creation, () => ({ ...NO_CHANGE, checks: call.checks(), mayBegin: call.checks }))
+    );
   }
   return createWithKey([call.accountId, creation.operation, key], call, replies, creation);
 }
@@ -73,6 +75,7 @@ async function createWithKey<Item>(
         checks: [...checks(), { key: replyKey(name), versionstamp }],
         sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
         increments: [replyCountKey(accountId, now)],
+        mayBegin: checks,
       }));
     } catch (error) {
       // The same request may have taken the last place meanwhile.

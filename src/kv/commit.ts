@@ -2,7 +2,11 @@ import { StoreUnavailable } from "./deadline.ts";
 import { pause } from "./retried.ts";
 import type { Entry } from "./row.ts";
 
-/** Puts checks and changes into an atomic operation. */
+/**
+ * Puts checks and changes into an atomic operation, in the step that hands it to KV; throws where it is not to be begun
+ * any more. It may be asked again, where nothing was done. Sums have to come first: where a row holds no number, KV stores
+ * what comes before its sum.
+ */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
 /** What a commit has to check for whom it is made; asked before each, and throws where none is to be made any more. */

@@ -137,11 +137,12 @@ export class MessageStore {
       await retried(async () => {
         const entries = await this.#store.getMany(keys);
         const messages = entries.filter((entry) => entry !== null);
+        const counts = messages.map((entry) => waitingKey(decodeJson<Message>(entry).accountId));
+        // The sum of a row that holds no number would fail after those before it are stored.
+        for (const count of await this.#store.getMany([WAITING, ...counts])) decodeCount(count);
         const { ok } = await this.#store.commit((operation) => {
-          for (const entry of messages) {
-            operation.check(entry).delete(entry.key);
-            operation.sum(WAITING, ONE_LESS).sum(waitingKey(decodeJson<Message>(entry).accountId), ONE_LESS);
-          }
+          for (const count of counts) operation.sum(WAITING, ONE_LESS).sum(count, ONE_LESS);
+          for (const entry of messages) operation.check(entry).delete(entry.key);
         });
         return ok ? undefined : AGAIN;
       });

@@ -88,6 +88,7 @@ export class PetStore {
         checks: [...checks(), entry],
         sets: after ? rowsOf({ pet: after, ownerId: owned.ownerId }) : [],
         deletes: [...(after ? [] : [entry.key]), ...(isMoved ? [statusKey(owned.pet)] : [])],
+        mayBegin: checks,
       });
       return ok ? after : AGAIN;
     });

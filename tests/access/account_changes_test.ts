@@ -1,10 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Account, Issued } from "../../src/accounts/account.ts";
-import type { AccountState } from "../../src/accounts/account_state.ts";
-import type { AccountStore } from "../../src/accounts/account_store.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
-import { pardon, reset } from "../../src/accounts/usage.ts";
-import { Harness, NOON } from "../harness.ts";
+import type { Desk } from "../desk.ts";
+import { Harness } from "../harness.ts";
 import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
 import { SAMPLES } from "../operations.ts";
@@ -44,30 +41,30 @@ const LOWER: Told = ["7 of 20", "7 of 20", "rate_limit_minute", "key_banned"];
 const PARDONED: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "rate_limit_minute"];
 const RESET: Told = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
 
-type Apply = (accounts: AccountStore, id: string) => Promise<Issued | Account | AccountState | null>;
+type Apply = (desk: Desk, id: string) => Promise<string | void>;
 
 /** A change, what is said next to the key there was, and to a new one after that. */
 const changes: readonly (readonly [what: string, apply: Apply, told: Told, toNewKey?: Told])[] = [
-  ["closed", (accounts, id) => accounts.change(id, { closedAt: NOON }), ENDED],
-  ["suspended", (accounts, id) => accounts.suspend(id, NOON), SUSPENDED],
-  ["suspended and resumed", async (accounts, id) => {
-    await accounts.suspend(id, NOON);
-    return await accounts.suspend(id, null);
+  ["closed", (desk, id) => desk.do("close", id), ENDED],
+  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
+  ["suspended and resumed", async (desk, id) => {
+    await desk.do("suspend", id);
+    await desk.do("resume", id);
   }, SAME],
-  ["suspended and closed", async (accounts, id) => {
-    await accounts.suspend(id, NOON);
-    return await accounts.change(id, { closedAt: NOON });
+  ["suspended and closed", async (desk, id) => {
+    await desk.do("suspend", id);
+    await desk.do("close", id);
   }, ENDED],
-  ["given a new key", (accounts, id) => accounts.rotate(id, 0, NOON), ENDED, SAME],
-  ["given a new key with a grace", (accounts, id) => accounts.rotate(id, HOUR, NOON), SAME, ONE_LESS],
-  ["moved to a higher plan", (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }), HIGHER],
+  ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
+  ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
+  ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
   [
     "moved to a lower plan",
-    (accounts, id) => accounts.change(id, { limits: { minute: 20, day: 99 } }),
+    (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
     LOWER,
   ],
-  ["unbanned", (accounts, id) => accounts.changeUsage(id, pardon), PARDONED],
-  ["reset", (accounts, id) => accounts.changeUsage(id, (usage) => reset(usage, NOON)), RESET],
+  ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
+  ["reset", (desk, id) => desk.do("reset", id), RESET],
 ];
 
 function told({ code, remaining, limit }: Reply): string {
@@ -83,15 +80,14 @@ for (const [what, apply, expected, toNewKey] of changes) {
       await using other = new NotedService(time, kv);
       const { account: { id }, apiKey } = await service.createAccount("free");
       await prepare(service, apiKey);
-      const leased = (await other.accounts.find(id))?.usage.leased ?? 0;
+      const leased = (await other.desk.usage(id)).leased;
       assertEquals(leased > 0, condition === "leased");
 
-      const changed = await apply(other.accounts, id);
+      const newKey = await apply(other.desk, id);
 
       assertEquals(told(await time.until(call(service, apiKey), 1_000)), expected[index]);
-      assert(changed);
-      assertEquals("apiKey" in changed, toNewKey !== undefined);
-      if ("apiKey" in changed) assertEquals(told(await call(service, changed.apiKey)), toNewKey?.[index]);
+      assertEquals(newKey !== undefined, toNewKey !== undefined);
+      if (newKey !== undefined) assertEquals(told(await call(service, newKey)), toNewKey?.[index]);
     });
   });
 }
@@ -106,7 +102,7 @@ for (const { operation, target, request } of SAMPLES) {
     const { account: { id }, apiKey } = await service.createAccount("free");
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
     for (let count = 0; count < 12; count++) await call(service, apiKey);
-    await other.accounts.change(id, { closedAt: NOON });
+    await other.desk.do("close", id);
     const stored = () =>
       [...kv.rows.values()].filter(({ key: [table] }) => table !== "usage" && table !== "commits");
     const before = stored();
@@ -124,7 +120,7 @@ Deno.test("createApp() loses no request when its account is changed while many a
   const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
 
   const replies = await Promise.all(Array.from({ length: 8 }, async (_, round) => {
-    await other.accounts.change(id, { name: `${round}` });
+    await other.desk.rename(id, `${round}`);
     return await callAtOnce(50, [service], apiKey);
   }));
 
@@ -140,7 +136,7 @@ Deno.test("createApp() charges a request again while its account changes, for fi
   const { account: { id }, apiKey } = await service.createAccount();
   let changes = 0;
   const commit = async (commit: Commit) => {
-    if (++changes !== 20) await other.accounts.change(id, { name: `${changes}` });
+    if (++changes !== 20) await other.desk.rename(id, `${changes}`);
     return await carryOut(commit);
   };
   service.disturbance = { commit };
@@ -167,7 +163,7 @@ Deno.test("createApp() charges an account by one commit, while another account c
   service.now += 60_000;
   service.disturbance = {
     commit: async (commit) => {
-      await other.accounts.change(id, { name: "changed" });
+      await other.desk.rename(id, "changed");
       return await carryOut(commit);
     },
   };
@@ -211,8 +207,8 @@ Deno.test("createApp() admits nobody beyond a plan that is lowered while a lease
   // More is leased before the last places are handed out.
   for (let count = 0; count < 1_000 && held.count() === 0; count++) await callNext();
   assert(held.count() > 0);
-  const leased = (await other.accounts.find(id))?.usage.leased ?? 0;
-  await other.accounts.change(id, { limits: { minute: 60, day: 1_000 } });
+  const leased = (await other.desk.usage(id)).leased;
+  await other.desk.plan(id, { minute: 60, day: 1_000 });
 
   const replies = callAtOnce(3, [service], apiKey);
   await time.advance(10);
@@ -236,7 +232,7 @@ Deno.test("createApp() refuses a key that ended when its account is read while a
   const held = holdReplies(service);
   const before = call(service, apiKey);
   await time.advance(1);
-  await other.accounts.change(id, { closedAt: NOON });
+  await other.desk.do("close", id);
 
   const after = call(service, apiKey);
   // Written otherwise, the key is looked up anew.

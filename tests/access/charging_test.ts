@@ -70,14 +70,14 @@ for (const [target, request, withKey, without, access] of CASES) {
     const credential = access === "operator" ? credentialFor({ access }, key) : { key };
 
     const response = await service.fetch(target, { ...request, ...credential });
-    await response.text();
+    await response.text(); // A command ends with its answer.
 
     assertEquals(response.status, withKey);
     const [limit, left] = payer === "key" ? [1_000, 998] : [60, payer === "address" ? 59 : 60];
     assertLimits(target, response, limit, left);
     await service.app.settle();
-    const usage = (await service.accounts.find(id))?.usage;
-    assertEquals([usage?.used, usage?.usedToday], payer === "key" ? [2, 2] : [1, 1]);
+    const usage = await service.desk.usage(id);
+    assertEquals([usage.used, usage.usedToday], payer === "key" ? [2, 2] : [1, 1]);
     assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
   });
 

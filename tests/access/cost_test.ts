@@ -47,8 +47,8 @@ Deno.test("Gate reads nothing of an account for requests with a key of it that h
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
-  const issued = await service.accounts.rotate(id, 1_000, service.now);
-  for (const key of [apiKey, issued?.apiKey ?? ""]) await call(service, key, NOWHERE);
+  const newKey = await service.desk.rotate(id, 1);
+  for (const key of [apiKey, newKey]) await call(service, key, NOWHERE);
   await time.advance(1_000);
   service.now += 2_000;
   service.forget();
@@ -99,8 +99,8 @@ Deno.test("Gate costs few commits when an account calls fast", async () => {
 
   assertLessOrEqual(service.commits.length, 50);
   await time.advance(1_000);
-  const usage = (await service.accounts.find(id))?.usage;
-  assertEquals([usage?.used, usage?.leased], [500, 0]);
+  const usage = await service.desk.usage(id);
+  assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
 Deno.test("Gate gives its leases back in one commit, and takes no other, when it settles", async () => {
@@ -116,8 +116,8 @@ Deno.test("Gate gives its leases back in one commit, and takes no other, when it
   await time.until(service.app.settle(), 0);
 
   service.assertCost({ reads: 0, commits: 1 });
-  const usage = (await service.accounts.find(id))?.usage;
-  assertEquals([usage?.used, usage?.leased], [100, 0]);
+  const usage = await service.desk.usage(id);
+  assertEquals([usage.used, usage.leased], [100, 0]);
 });
 
 Deno.test("Gate keeps no lease that a commit brings while it settles", async () => {
@@ -161,7 +161,7 @@ Deno.test("Gate neither reads nor writes for banned and closed accounts, while o
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
   await callAtOnce(121, [service], banned.apiKey);
-  await service.accounts.change(closed.account.id, { closedAt: service.now });
+  await service.desk.do("close", closed.account.id);
   const callAll = () => Promise.all([active, banned, closed].map(({ apiKey }) => call(service, apiKey)));
   await callAll();
 
@@ -218,7 +218,7 @@ for (
   Deno.test(`Gate joins accounts in a commit where KV takes ${maxChecks} checks`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time, new FakeKv(), { maxChecks });
-    const issued = await Promise.all(upTo(35).map(() => service.createAccount("free")));
+    const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
     service.forget();
 
     const replies = await Promise.all(issued.map(({ apiKey }) => call(service, apiKey, NOWHERE)));
@@ -251,9 +251,8 @@ Deno.test("Gate joins requests in a commit that come one after the other within 
 Deno.test("Gate sends twelve commits at a time to a KV that is far away, for two accounts each", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
-  const keys = (await Promise.all(upTo(34).map(() => service.createAccount("free")))).map(({ apiKey }) =>
-    apiKey
-  );
+  const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));
+  const keys = issued.map(({ apiKey }) => apiKey);
   const underWay = new Set<Commit>();
   const atOnce: number[] = [];
   service.disturbance = {

@@ -12,10 +12,10 @@ const DAY = 86_400_000;
 const MIDNIGHT = NOON + DAY / 2;
 
 /** What the rows of an account say that it has used, once everything is written. */
-async function usedBy(service: Harness, id: string): Promise<Limits | undefined> {
+async function usedBy(service: Harness, id: string): Promise<Limits> {
   await service.app.settle();
-  const usage = (await service.accounts.find(id))?.usage;
-  return usage && { minute: usage.used, day: usage.usedToday };
+  const { used, usedToday } = await service.desk.usage(id);
+  return { minute: used, day: usedToday };
 }
 
 /** Asserts what all of the replies say of the limit, and those that refuse of how long to wait. */
@@ -71,8 +71,9 @@ for (
 Deno.test("createApp() counts each account by itself when many call two processes at once", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv, { maxChecks: 10 });
-  const accounts = await Promise.all(
-    upTo(40).map((number) => one.createAccount({ minute: number + 1, day: 100 })),
+  const accounts = await Array.fromAsync(
+    upTo(40),
+    (number) => one.createAccount({ minute: number + 1, day: 100 }),
   );
 
   const replies = await Promise.all(accounts.map(({ apiKey }) => callAtOnce(41, [one, other], apiKey)));
@@ -100,7 +101,7 @@ Deno.test("createApp() refuses after 3 s who waits for places of a silent proces
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
   const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
-  await service.accounts.changeUsage(id, (usage) => ({ ...usage, ...full }));
+  await service.desk.forgeUsage(id, full);
 
   const replies = await time.until(callAtOnce(3, [service], apiKey), 4_000);
   assertEquals(tally(replies), { "429 rate_limit_minute": 3 });
@@ -143,7 +144,7 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
       ];
       served += tally(await time.until(Promise.all(replies), 5_000))[200] ?? 0;
     }
-    const leased = (await time.until(service.accounts.find(id), 1_000))?.usage.leased ?? 0;
+    const leased = (await time.until(service.desk.usage(id), 1_000)).leased;
 
     const replies = await time.until(callAtOnce(400 - served + 3, [service], apiKey), 5_000);
 
@@ -160,7 +161,7 @@ Deno.test("createApp() has requests wait for what another process leased, though
   const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
   for (let count = 0; count < 2; count++) await call(other, apiKey);
   for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);
-  const leased = (await holder.accounts.find(id))?.usage.leased;
+  const leased = (await holder.desk.usage(id)).leased;
 
   const replies = await time.until(callAtOnce(97, [other], apiKey), 4_000);
 

@@ -33,7 +33,7 @@ for (
       const { value: before } = await service.kv.get(key);
       await service.kv.set(key, value);
       // Has every process look accounts up again.
-      if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
+      if (table === "accounts") await service.desk.rename(accounts[0]?.account.id ?? "", "x");
 
       assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
       assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
@@ -58,7 +58,7 @@ Deno.test("createApp() serves the accounts of other commits when one commit fail
   });
   // Of a KV that takes more than ten checks it is known to be near, however busy the machine is.
   await using service = new OtherProcess(rough, { maxChecks: 11 });
-  const accounts = await Promise.all(upTo(20).map(() => service.createAccount("free")));
+  const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
   const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
   await callAll();
   service.expectsErrors = true;
@@ -95,7 +95,7 @@ for (
     service.disturbance = {};
     await time.advance(8_000);
 
-    const { used = 0, leased = 0 } = (await service.accounts.find(id))?.usage ?? {};
+    const { used, leased } = await service.desk.usage(id);
     assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
   });
 }
@@ -126,5 +126,5 @@ Deno.test("createApp() asks a KV that fails every other second, and no more ofte
   await time.advance(3_000);
 
   assert(asked >= 4 && asked <= 12, `${asked} times`);
-  assertEquals((await service.accounts.find(id))?.usage.used, calls);
+  assertEquals((await service.desk.usage(id)).used, calls);
 });

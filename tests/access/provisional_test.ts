@@ -1,10 +1,9 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
 import type { Account } from "../../src/accounts/account.ts";
-import type { AccountStore } from "../../src/accounts/account_store.ts";
 import { type Limits, PLAN_LIMITS } from "../../src/accounts/plans.ts";
-import { reset } from "../../src/accounts/usage.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { ADMITTED } from "../../src/metrics/metrics.ts";
+import type { Desk } from "../desk.ts";
 import { type HarnessOptions, type HarnessRequest, NOON } from "../harness.ts";
 import { carryOut, type Commit, fail } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
@@ -72,7 +71,7 @@ class Fixture implements AsyncDisposable {
   }
 }
 
-type Change = (accounts: AccountStore, id: string) => Promise<unknown>;
+type Change = (desk: Desk, id: string) => Promise<unknown>;
 
 const ENDED = "401 invalid_api_key";
 const SUSPENDED = "403 account_suspended";
@@ -80,31 +79,31 @@ const REFUSED = "429 rate_limit_minute";
 
 /** What is done to the account, what its next request is told if it is in order, and what the one after that. */
 const CHANGES: readonly (readonly [what: string, change: Change, told: string, next: string])[] = [
-  ["renamed", (accounts, id) => accounts.change(id, { name: "new" }), "49 of 60", "48 of 60"],
-  ["closed", (accounts, id) => accounts.change(id, { closedAt: NOON }), ENDED, ENDED],
-  ["suspended", (accounts, id) => accounts.suspend(id, NOON), SUSPENDED, SUSPENDED],
-  ["given a new key", (accounts, id) => accounts.rotate(id, 0, NOON), ENDED, ENDED],
+  ["renamed", (desk, id) => desk.rename(id, "new"), "49 of 60", "48 of 60"],
+  ["closed", (desk, id) => desk.do("close", id), ENDED, ENDED],
+  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED, SUSPENDED],
+  ["given a new key", (desk, id) => desk.rotate(id), ENDED, ENDED],
   [
     "moved to a higher plan",
-    (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }),
+    (desk, id) => desk.plan(id, PLAN_LIMITS.pro),
     "289 of 300",
     "288 of 300",
   ],
   [
     "moved to a lower plan",
-    (accounts, id) => accounts.change(id, { limits: { minute: 10, day: 99 } }),
+    (desk, id) => desk.plan(id, { minute: 10, day: 99 }),
     REFUSED,
     REFUSED,
   ],
   [
     "moved to a plan with one place left",
-    (accounts, id) => accounts.change(id, { limits: { minute: 11, day: 99 } }),
+    (desk, id) => desk.plan(id, { minute: 11, day: 99 }),
     "0 of 11",
     REFUSED,
   ],
   [
     "reset",
-    (accounts, id) => accounts.changeUsage(id, (usage) => reset(usage, NOON)),
+    (desk, id) => desk.do("reset", id),
     "59 of 60",
     "58 of 60",
   ],
@@ -128,7 +127,7 @@ for (const [change, apply, told, next] of CHANGES) {
     Deno.test(`createApp() answers whoever ${what} after the account was ${change} elsewhere`, async () => {
       await using fixture = await Fixture.open();
       const before = fixture.stored();
-      await apply(fixture.other.accounts, fixture.id);
+      await apply(fixture.other.desk, fixture.id);
 
       const reply = await fixture.send(target, request);
 
@@ -174,7 +173,7 @@ Deno.test("Gate.enter() costs whoever changes something no look beside its commi
 Deno.test("createApp() adds nothing for an account that was closed, however old its view of others may be", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
   const before = fixture.stored();
-  await fixture.other.accounts.change(fixture.id, { closedAt: NOON });
+  await fixture.other.desk.do("close", fixture.id);
 
   const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
 
@@ -184,12 +183,12 @@ Deno.test("createApp() adds nothing for an account that was closed, however old 
 
 Deno.test("createApp() knows no account that another process removed, once it has to look at its row", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
-  const { accounts } = fixture.other;
+  const { desk } = fixture.other;
   await call(fixture.other, fixture.key);
   await fixture.time.advance(1_500);
   for (let count = 0; count < 3; count++) await fixture.send("GET /v1/pets");
-  await accounts.change(fixture.id, { closedAt: NOON });
-  await accounts.remove(fixture.id, () => true);
+  await desk.do("close", fixture.id);
+  await desk.do("delete", fixture.id);
   await fixture.time.advance(3_000);
 
   const reply = await fixture.send("GET /v1/pets");
@@ -201,7 +200,7 @@ Deno.test("createApp() adds nothing for a closed account when another's request 
   await using fixture = await Fixture.open();
   const { apiKey } = await fixture.service.createAccount("free");
   const before = fixture.stored();
-  await fixture.other.accounts.change(fixture.id, { closedAt: NOON });
+  await fixture.other.desk.do("close", fixture.id);
   assertEquals((await call(fixture.service, apiKey)).status, 200);
 
   const reply = await fixture.send(POST, { json: REX });
@@ -240,15 +239,15 @@ Deno.test("createApp() charges once for a request that is admitted anew after it
     const { account: { id: stranger } } = await other.createAccount("free");
     const { reply, sendBody } = fixture.startAdding();
     await time.advance(3_000);
-    await other.accounts.change(stranger, { name: "new" });
+    await other.desk.rename(stranger, "new");
 
     sendBody();
 
     const { status, remaining } = await time.until(reply, 1_000);
     assertEquals([status, remaining], [201, limits.minute - 11]);
     await time.until(fixture.service.app.settle(), 1_000);
-    const usage = (await other.accounts.find(fixture.id))?.usage;
-    assertEquals([usage?.used, usage?.leased], [11, 0]);
+    const usage = await other.desk.usage(fixture.id);
+    assertEquals([usage.used, usage.leased], [11, 0]);
   }
 });
 
@@ -279,36 +278,36 @@ Deno.test("createApp() gives a place back before long that was taken with a key 
   const { time, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
   await time.advance(3_000);
-  await other.accounts.rotate(id, 0, NOON);
+  await other.desk.rotate(id);
 
   sendBody();
 
   assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
   await time.advance(1_000);
-  assertEquals((await other.accounts.find(id))?.usage.used, 10);
+  assertEquals((await other.desk.usage(id)).used, 10);
 });
 
 Deno.test("createApp() gives no place back that a ban kept as the minute ended", async () => {
   await using fixture = await Fixture.open({}, { minute: 400, day: 1_000 });
   const { time, service, other, id } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");
-  await other.accounts.changeUsage(id, (usage) => ({ ...usage, bannedUntil: NOON + 300_000 }));
+  await other.desk.forgeUsage(id, { bannedUntil: NOON + 300_000 });
   assertEquals((await fixture.send("GET /v1/pets")).status, 200);
-  await other.accounts.change(stranger, { name: "new" });
+  await other.desk.rename(stranger, "new");
   const times = [NOON + 59_999];
   Object.defineProperty(service, "now", { get: () => times.shift() ?? NOON + 60_000 });
 
   assertEquals((await fixture.send(POST, { json: {} })).code, "key_banned");
 
   await time.until(service.app.settle(), 1_000);
-  assertEquals((await other.accounts.find(id))?.usage.usedToday, 11);
+  assertEquals((await other.desk.usage(id)).usedToday, 11);
 });
 
 Deno.test("createApp() looks for a refusal though a commit has found no change, but before the request came", async () => {
   await using fixture = await Fixture.open();
   await fixture.send(POST, { json: REX });
   await fixture.time.advance(1);
-  await fixture.other.accounts.change(fixture.id, { closedAt: NOON });
+  await fixture.other.desk.do("close", fixture.id);
 
   assertEquals((await fixture.send(POST, { json: {} })).code, "invalid_api_key");
 });
@@ -316,7 +315,7 @@ Deno.test("createApp() looks for a refusal though a commit has found no change, 
 Deno.test("createApp() goes by what a look shows, where what its commit checks has vanished", async () => {
   await using fixture = await Fixture.open();
   const { service, kv } = fixture;
-  await fixture.other.accounts.change(fixture.id, { name: "new" });
+  await fixture.other.desk.rename(fixture.id, "new");
   await fixture.send("GET /v1/pets");
   for (const [name, { key }] of kv.rows) if (key[0] === "versions") kv.rows.delete(name);
   service.forget();
@@ -328,7 +327,7 @@ Deno.test("createApp() goes by what a look shows, where what its commit checks h
 Deno.test("createApp() needs no look any more once it has seen a change", async () => {
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
-  await other.accounts.change(id, { name: "new" });
+  await other.desk.rename(id, "new");
   await fixture.send("GET /v1/pets");
   service.forget();
 
@@ -353,7 +352,7 @@ for (const [what, stops] of [["stopped", true], ["out of time", false]] as const
     service.disturbance = stops ? SLOW_ADDING : { ...SLOW_ADDING, read: slowRead };
     const reply = service.fetch(POST, { key: fixture.key, json: REX, headers: { "idempotency-key": "1" } });
     await time.advance(10);
-    await other.accounts.change(id, { name: "new" });
+    await other.desk.rename(id, "new");
     const stopped = stops ? service.stop() : Promise.resolve();
 
     assertEquals((await time.until(reply, 6_000)).status, 503);
@@ -363,7 +362,7 @@ for (const [what, stops] of [["stopped", true], ["out of time", false]] as const
     await time.advance(20_000);
 
     assertEquals(service.commits.map(({ keys }) => keys), []);
-    assertEquals((await other.accounts.find(id))?.usage.used, 11);
+    assertEquals((await other.desk.usage(id)).used, 11);
   });
 }
 
@@ -371,7 +370,7 @@ Deno.test("createApp() counts a request once in the metrics, also one that is an
   await using fixture = await Fixture.open();
   const admitted = () => Number(/^\S*\{plan="free"\} (\d+)$/m.exec(ADMITTED.text())?.[1]);
   const before = admitted();
-  await fixture.other.accounts.change(fixture.id, { name: "new" });
+  await fixture.other.desk.rename(fixture.id, "new");
 
   const replies = [await fixture.send(POST, { json: REX }), await fixture.send(POST, { json: {} })];
   replies.push(await fixture.send(POST, { json: REX }), await fixture.send("GET /v1/pets"));
@@ -389,7 +388,7 @@ Deno.test("createApp() does not do again what may have been done, though the acc
     commit: async ({ apply }: Commit) => {
       service.disturbance = {};
       await apply();
-      await other.accounts.change(id, { name: "new" });
+      await other.desk.rename(id, "new");
       return await fail();
     },
   };

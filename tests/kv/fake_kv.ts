@@ -5,8 +5,8 @@ export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
 export interface Network {
   /** Comes before a read is carried out. */
   read(): Promise<void>;
-  /** Comes in place of a commit; `apply` carries it out, once more at each call. */
-  commit(apply: () => CommitResult): Promise<CommitResult>;
+  /** Comes in place of a commit that sets these values; `apply` carries it out, once more at each call. */
+  commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult>;
 }
 
 /** A network without latency or failures; a test may put others in place of its methods. */
@@ -30,7 +30,10 @@ export class FakeKv {
 
   /** A handle for a process. */
   connect(network: Network): Deno.Kv {
-    const get = (key: Deno.KvKey) => this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null };
+    // Another object at each read: which of them two share tells that they know of each other.
+    const get = (key: Deno.KvKey) => ({
+      ...this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null },
+    });
     return Object.assign(Object.create(Deno.Kv.prototype), {
       async get(key: Deno.KvKey) {
         await network.read();
@@ -40,6 +43,8 @@ export class FakeKv {
         await network.read();
         return keys.map(get);
       },
+      list: (selector: Deno.KvListSelector, options: Deno.KvListOptions) =>
+        this.#list(network, selector, options),
       atomic: () => this.#atomic(network),
       close() {},
     });
@@ -50,8 +55,22 @@ export class FakeKv {
     return this.rows.get(nameOf(key))?.value;
   }
 
+  async *#list(
+    network: Network,
+    selector: Deno.KvListSelector,
+    { limit = Infinity }: Deno.KvListOptions = {},
+  ) {
+    await network.read();
+    const selected = [...this.rows.values()].filter(({ key }) => isSelected(key, selector));
+    yield* selected.map((row) => ({ ...row })).sort((one, other) => compareKeys(one.key, other.key)).slice(
+      0,
+      limit,
+    );
+  }
+
   #atomic(network: Network): unknown {
     const checks: Deno.AtomicCheck[] = [];
+    const values: unknown[] = [];
     const changes: (readonly [key: Deno.KvKey, change: (before: unknown) => unknown])[] = [];
     const apply = (): CommitResult => {
       const holds = checks.every(({ key, versionstamp }) =>
@@ -73,6 +92,7 @@ export class FakeKv {
         return operation;
       },
       set(key: Deno.KvKey, value: unknown) {
+        values.push(value);
         changes.push([key, () => value]);
         return operation;
       },
@@ -81,14 +101,44 @@ export class FakeKv {
         return operation;
       },
       sum(key: Deno.KvKey, count: bigint) {
-        const sumOf = (before: unknown) => (before instanceof Deno.KvU64 ? before.value : 0n) + count;
-        changes.push([key, (before) => new Deno.KvU64(BigInt.asUintN(64, sumOf(before)))]);
+        changes.push([key, (before) => sumOf(before, count)]);
         return operation;
       },
-      commit: () => network.commit(apply),
+      commit: () => network.commit(apply, values),
     };
     return operation;
   }
+}
+
+/** As KV does, it fails after what comes before it has been stored. */
+function sumOf(before: unknown, count: bigint): Deno.KvU64 {
+  if (before !== undefined && !(before instanceof Deno.KvU64)) {
+    throw new TypeError("Failed to perform 'sum' mutation on a non-U64 value in the database");
+  }
+  return new Deno.KvU64(BigInt.asUintN(64, (before?.value ?? 0n) + count));
+}
+
+function isSelected(key: Deno.KvKey, selector: Deno.KvListSelector): boolean {
+  if ("prefix" in selector) {
+    const { prefix } = selector;
+    return key.length > prefix.length && compareKeys(key.slice(0, prefix.length), prefix) === 0;
+  }
+  if (!("start" in selector && "end" in selector)) {
+    throw new TypeError("Only ranges and prefixes are known here");
+  }
+  return compareKeys(key, selector.start) >= 0 && compareKeys(key, selector.end) < 0;
+}
+
+/** In the order of KV, which is known here of texts and numbers: texts come first. */
+function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
+  for (let index = 0; index < Math.min(one.length, other.length); index++) {
+    const [a, b] = [one[index], other[index]];
+    if (a === b) continue;
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a !== typeof b) return typeof a === "string" ? -1 : 1;
+    return String(a) < String(b) ? -1 : 1;
+  }
+  return one.length - other.length;
 }
 
 /** A text for each key; JSON has no bigint, and no key has an array. */

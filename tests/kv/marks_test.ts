@@ -72,7 +72,7 @@ const FATES = {
   "never arrives": (apply: Apply, { held }: Fixture) => (held.push(apply), hang()),
   "arrives with the next": (apply: Apply, fixture: Fixture) => {
     const { commit } = fixture.network;
-    fixture.network.commit = (next) => (apply(), (fixture.network.commit = commit)(next));
+    fixture.network.commit = (...next) => (apply(), (fixture.network.commit = commit)(...next));
     return hang();
   },
 } as const;

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { NotedService } from "../access/noted_service.ts";
 import { call, tally } from "../access/replies.ts";
+import { assertError } from "../http/assertions.ts";
 import { Shop } from "../pets/shop.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
@@ -57,6 +58,37 @@ Deno.test.each([
     service.assertCost({ reads: Infinity, commits });
   },
 );
+
+/** Every row that messages and replies have left, but for the counts. */
+async function rowsOf({ kv }: Shop): Promise<string[]> {
+  const rows = await Promise.all(
+    ["messages", "idempotency", "idempotency_by_expiry"].map((table) =>
+      Array.fromAsync(kv.list({ prefix: [table] }))
+    ),
+  );
+  return rows.flat().map(({ key }) => key.join());
+}
+
+const NO_NUMBER = new Uint8Array([1]);
+
+Deno.test("createMessage() stores nothing at all where the count of all messages holds no number", async () => {
+  await using shop = await Shop.open();
+  const { account: { id }, apiKey: key } = await shop.createAccount();
+  const send = (json: object) =>
+    shop.fetch("POST /v1/messages", { key, json, headers: { "idempotency-key": "1" } });
+  await shop.kv.set(["messages_waiting"], NO_NUMBER);
+  shop.expectsErrors = true;
+
+  const refused = await send({ message: "Hello" });
+
+  await assertError(refused, 503, "store_unavailable");
+  assertEquals(await rowsOf(shop), []);
+  assertEquals((await shop.kv.get(["messages_waiting", id])).value, null);
+  await shop.kv.delete(["messages_waiting"]);
+  const response = await send({ message: "Hello" });
+  assertEquals([response.status, response.headers.has("idempotency-replayed")], [202, false]);
+  assertEquals((await stored(shop)).length, 1);
+});
 
 /** Every message that waits. */
 async function stored({ kv }: Shop): Promise<Record<string, unknown>[]> {

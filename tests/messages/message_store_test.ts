@@ -1,7 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { ApiError } from "../../src/http/error.ts";
-import type { Message } from "../../src/messages/message_store.ts";
-import { MAX_WAITING, MessageStore } from "../../src/messages/message_store.ts";
+import { CorruptRow } from "../../src/kv/row.ts";
+import { MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
 import { Harness, NOON } from "../harness.ts";
 import { RoughStore } from "../kv/rough_store.ts";
 
@@ -40,6 +40,22 @@ Deno.test("forget() leaves the count of an account whose message comes meanwhile
   await messages.forget("a");
 
   assertEquals(await messages.countWaiting("a"), 1);
+});
+
+Deno.test("remove() removes and counts nothing where a count holds no number", async () => {
+  await using service = await Harness.open();
+  const messages = new MessageStore(service.store);
+  const { id } = await create(messages, "first");
+  for (const key of [["messages_waiting"], ["messages_waiting", "a"]]) {
+    const { value } = await service.kv.get(key);
+    await service.kv.set(key, new Uint8Array([1]));
+
+    await assertRejects(() => messages.remove([id]), CorruptRow);
+
+    await service.kv.set(key, value);
+    assertEquals((await Array.fromAsync(messages.list(9))).length, 1);
+    assertEquals([await messages.countWaiting("a"), await messages.countWaiting()], [1, 1]);
+  }
 });
 
 Deno.test("list() gives the oldest messages in the order of creation, whatever the clock did", async () => {

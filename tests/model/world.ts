@@ -1,0 +1,590 @@
+import { assert, assertEquals } from "@std/assert";
+import { dayTotalKey } from "../../src/accounts/day_totals.ts";
+import type { Limits } from "../../src/accounts/plans.ts";
+import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
+import { pause } from "../../src/kv/retried.ts";
+import { decodeJson } from "../../src/kv/row.ts";
+import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
+import { operate, operated, type Outcome } from "../operator_calls.ts";
+import { findFaults } from "../pets/consistency.ts";
+import { seededRandom } from "../seeded_random.ts";
+import { VirtualTime } from "../virtual_time.ts";
+import { type Asked, type Charge, chargeOf, Customer, type Key, type Span } from "./customer.ts";
+import { type Animal, Goods, textOf } from "./goods.ts";
+import { type Place, Process, START } from "./process.ts";
+import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
+
+const MINUTE = 60_000;
+const STATUSES = ["available", "pending", "sold"];
+/** What may be logged: that KV failed. */
+const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|IssueInDoubt)/;
+const DECODER = new TextDecoder();
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** A request to send, and what its answer means for what clients know; `isTold` is false where it may have been done. */
+interface Call {
+  readonly target: string;
+  readonly headers?: Record<string, string>;
+  readonly json?: object;
+  /** A name or text that no other request gives. */
+  readonly only?: string;
+  readonly answered?: (response: Response, charge: Charge, asked: Asked) => Promise<void> | void;
+  readonly lost?: (span: Span) => void;
+}
+
+/**
+ * Three processes of the service on one KV, in virtual time, and all that clients and an operator know of what was done:
+ * they talk to the processes in HTTP alone.
+ */
+export class World implements Disposable {
+  readonly #time: VirtualTime = new VirtualTime();
+  readonly #random = Math.random;
+  readonly #kv: FakeKv = new FakeKv();
+  readonly #place: Place;
+  readonly #processes: Process[];
+  readonly #operator: Process;
+  /** Those that have been stopped or killed. */
+  readonly #gone: Process[] = [];
+  /** Of each place the customer, and those before. */
+  readonly #customers: Customer[][] = [];
+  readonly #goods: Goods = new Goods();
+  readonly #pending: Set<Promise<void>> = new Set();
+  readonly #failures: unknown[] = [];
+  /** What requests would have made that were given up: each is asked for only once. */
+  readonly #givenUp: Set<string> = new Set();
+  readonly #doubts = { isFaulty: false, mayRefuse: false };
+  #serial = 0;
+
+  constructor(place: Place) {
+    Math.random = seededRandom(1);
+    this.#place = place;
+    this.#processes = Array.from({ length: PROCESSES }, () => this.#start(0));
+    this.#operator = new Process(this.#kv, this.#time, { ...place, maxStalenessMs: 0 }, 0);
+  }
+
+  /** Carries out what happens, one after the other, and holds what is left in the end against what was seen. */
+  async run(steps: readonly Step[]): Promise<void> {
+    for (const limits of LIMITS) this.#customers.push([await this.#createCustomer(limits)]);
+    for (const step of steps) {
+      await this.#take(step);
+      this.#throwFailures();
+    }
+    await this.#comeToRest();
+    this.#throwFailures();
+    await this.#assertAtRest();
+  }
+
+  #throwFailures(): void {
+    for (const failure of this.#failures) throw failure;
+  }
+
+  [Symbol.dispose](): void {
+    this.#time[Symbol.dispose]();
+    Math.random = this.#random;
+  }
+
+  async #take(step: Step): Promise<void> {
+    switch (step.kind) {
+      case "request":
+        for (let count = 0; count < step.count; count++) this.#send(step);
+        return;
+      case "advance":
+        return await this.#time.advance(step.ms);
+      case "edge":
+        // To the last millisecond of a minute, or of the day, by this process's clock.
+        return await this.#time.advance(MINUTE - 1 - this.#process(step.process).clock() % MINUTE);
+      case "skew":
+        this.#process(step.process).skews.push(step.ms);
+        return;
+      case "pause":
+        this.#doubts.isFaulty = true;
+        this.#process(step.process).wire.pausedUntil = this.#time.now + step.ms;
+        return;
+      case "refuse":
+        this.#doubts.mayRefuse = true;
+        this.#process(step.process).wire.refusesUntil = this.#time.now + step.ms;
+        return;
+      case "late reply":
+        this.#process(step.process).wire.lateness = step.ms;
+        return;
+      case "lose reply":
+        this.#process(step.process).wire.losesReply = true;
+        return;
+      case "land late":
+        this.#doubts.isFaulty = true;
+        this.#process(step.process).wire.landsLate = true;
+        return;
+      case "break before":
+      case "break after":
+        this.#doubts.isFaulty = true;
+        this.#process(step.process).wire.breaks = step.kind === "break after" ? "after" : "before";
+        return;
+      case "crash":
+        this.#doubts.isFaulty = true;
+        this.#process(step.process).kill();
+        return this.#replaceProcess(step.process);
+      case "stop": {
+        const process = this.#process(step.process);
+        process.wire.refusesUntil = 0;
+        await this.#time.advance(3 * this.#place.latency);
+        await this.#time.until(process.stop(), 60_000);
+        return this.#replaceProcess(step.process);
+      }
+      case "plan":
+        return await this.#changePlan(this.#customer(step.account), step.limits);
+      default:
+        return await this.#administer(step);
+    }
+  }
+
+  async #administer(step: Extract<Step, { readonly account: number }>): Promise<void> {
+    const customer = this.#customer(step.account);
+    const { id } = customer;
+    switch (step.kind) {
+      case "reset":
+        if ((await this.#tryTo(["accounts", "reset", id])).done) customer.reset(this.#time.now);
+        return;
+      case "unban":
+        await this.#tryTo(["accounts", "unban", id]);
+        return customer.unban(this.#time.now);
+      case "rotate": {
+        // What a client does at the same time would make it uncertain which key is the last.
+        if (customer.isChanging) return;
+        const { graceSeconds } = step;
+        const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
+        const kept = customer.key;
+        const undo = customer.doubtKeys(this.#time.now);
+        const { done, out, span } = await this.#tryTo(["accounts", "rotate", id, ...grace]);
+        undo();
+        const [from, to] = [span.from, span.to].map((at) => START + Math.floor(at) + graceSeconds * 1_000);
+        const until = { from: from ?? 0, to: to ?? 0 };
+        if (done) customer.issue(out[0] ?? "", span, graceSeconds > 0 ? { key: kept, until } : undefined);
+        return;
+      }
+      case "suspend": {
+        const suspended = customer.beginSuspension(this.#time.now);
+        return suspended((await this.#tryTo(["accounts", "suspend", id])).span.to);
+      }
+      case "resume": {
+        const resumed = customer.endSuspensions(this.#time.now);
+        return resumed((await this.#tryTo(["accounts", "resume", id])).span.to);
+      }
+      case "close":
+        return await this.#closeAsOperator(customer);
+      case "replace":
+        return await this.#replaceCustomer(step.account);
+    }
+  }
+
+  /** Has an operator close and remove an account, and make another in its place. */
+  async #replaceCustomer(index: number): Promise<void> {
+    const customer = this.#customer(index);
+    await this.#closeAsOperator(customer);
+    await this.#takeMessages();
+    const removed = await this.#tryTo(["accounts", "delete", customer.id]);
+    // A message may have come since they were taken.
+    if (!removed.done) return;
+    customer.isRemoved = true;
+    const limits = LIMITS[index];
+    assert(limits);
+    this.#customers[index]?.push(await this.#createCustomer(limits));
+  }
+
+  async #closeAsOperator(customer: Customer): Promise<void> {
+    const closed = customer.beginClosing(this.#time.now);
+    const { done, span } = await this.#tryTo(["accounts", "close", customer.id]);
+    closed(done ? span.to : undefined);
+  }
+
+  async #createCustomer(limits: Limits): Promise<Customer> {
+    const numbers = ["--per-minute", `${limits.minute}`, "--per-day", `${limits.day}`];
+    const { out, err, span } = await this.#tryTo([
+      "accounts",
+      "create",
+      "a",
+      "--plan",
+      "enterprise",
+      ...numbers,
+    ]);
+    const [id = ""] = /acct_\w+/.exec(err.join()) ?? [];
+    assert(out[0] && id);
+    return new Customer(id, out[0], limits, span);
+  }
+
+  async #changePlan(customer: Customer, limits: Limits): Promise<void> {
+    const before = customer.limits.at(-1);
+    assert(before);
+    const from = this.#time.now;
+    // Until the change is done, either may be in force.
+    customer.limits.push({ from, limits }, { from, limits: before.limits });
+    const numbers = ["--per-minute", `${limits.minute}`, "--per-day", `${limits.day}`];
+    const { done } = await this.#tryTo(["accounts", "plan", customer.id, "enterprise", ...numbers]);
+    if (done) customer.limits.push({ from: this.#time.now, limits });
+  }
+
+  async #takeMessages(): Promise<void> {
+    const { out } = await this.#tryTo(["messages", "take", "100000"]);
+    const messages: { id: string; message: string }[] = out.map((line) => JSON.parse(line));
+    this.#goods.took(messages);
+    const ids = messages.map(({ id }) => id).join("\n");
+    if (ids) {
+      await this.#operate(() => operated(this.#operator.service.fetch, ["messages", "remove", "-"], ids));
+    }
+  }
+
+  /** Has an operator, whom nobody disturbs, do something that may not be possible. */
+  async #tryTo(args: string[]): Promise<Outcome & { readonly done: boolean; readonly span: Span }> {
+    const from = this.#time.now;
+    const outcome = await this.#operate(() => operate(this.#operator.service.fetch, args));
+    return { ...outcome, done: outcome.exit === 0, span: { from, to: this.#time.now } };
+  }
+
+  #operate<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#time.until(work(), 60_000);
+  }
+
+  #process(index: number): Process {
+    const process = this.#processes[index];
+    assert(process);
+    return process;
+  }
+
+  #replaceProcess(index: number): void {
+    const before = this.#process(index);
+    this.#gone.push(before);
+    this.#processes[index] = this.#start(before.skew);
+  }
+
+  #start(skew: number): Process {
+    const process = new Process(this.#kv, this.#time, this.#place, skew);
+    process.wire.onCommit = (values) => {
+      const texts = values.map((value) => value instanceof Uint8Array ? DECODER.decode(value) : "");
+      for (const name of this.#givenUp) {
+        const isBegun = texts.some((text) => text.includes(`"${name}"`));
+        if (isBegun) this.#failures.push(new Error(`${name} was begun after its request had its 503`));
+      }
+    };
+    return process;
+  }
+
+  #customer(index: number): Customer {
+    const customer = this.#customers[index]?.at(-1);
+    assert(customer);
+    return customer;
+  }
+
+  /** The key that a client uses, and whose it is. */
+  #keyOf({ account, keysAgo }: RequestStep): { customer: Customer; key: Key } {
+    const all = (this.#customers[account] ?? []).flatMap((customer) =>
+      customer.keys.map((key) => ({ customer, key }))
+    );
+    const used = all.at(-1 - keysAgo) ?? all.at(-1);
+    assert(used);
+    return used;
+  }
+
+  #send(step: RequestStep): void {
+    const process = this.#process(step.process);
+    const { customer, key } = this.#keyOf(step);
+    const call = this.#callOf(step, customer, key);
+    if (call === undefined) return;
+    const asked = { key, from: this.#time.now, clockThen: process.clock(), clocks: process.skews.length - 1 };
+    customer.unanswered++;
+    const answered = this.#answer(process, customer, call, asked, step)
+      .catch((failure) => void this.#failures.push(failure))
+      .finally(() => this.#pending.delete(answered));
+    this.#pending.add(answered);
+  }
+
+  async #answer(
+    process: Process,
+    customer: Customer,
+    call: Call,
+    { key, from, clockThen, clocks }: { key: Key; from: number; clockThen: number; clocks: number },
+    { bodyAfter }: RequestStep,
+  ): Promise<void> {
+    const response = await process.service.fetch(this.#requestOf(call, key, bodyAfter), {
+      remoteAddr: { transport: "tcp", hostname: `client ${++this.#serial}`, port: 1 },
+    });
+    const to = this.#time.now;
+    const charge = await chargeOf(response);
+    customer.unanswered--;
+    if (process.isDead || response.status === 503) {
+      customer.failed++;
+      if (call.only !== undefined) this.#givenUp.add(call.only);
+      return call.lost?.({ from, to });
+    }
+    assert(response.status < 500, `${response.status} for ${call.target}`);
+    // A clock that was set meanwhile may have shown any of these times.
+    const skews = process.skews.slice(clocks);
+    const clock = {
+      from: START + Math.floor(from) + Math.min(...skews),
+      to: START + Math.floor(to) + Math.max(...skews),
+    };
+    const asked: Asked = { key, from, to, clockThen, clock };
+    customer.check(charge, asked, this.#place.maxStalenessMs, this.#doubts);
+    await call.answered?.(response, charge, asked);
+  }
+
+  #requestOf({ target, headers = {}, json }: Call, key: Key, bodyAfter: number): Request {
+    const [method = "GET", path = ""] = target.split(" ");
+    const authorization = `Bearer ${key.text}`;
+    if (json === undefined) {
+      return new Request(`http://localhost${path}`, { method, headers: { ...headers, authorization } });
+    }
+    const bytes = new TextEncoder().encode(JSON.stringify(json));
+    const slow = new ReadableStream({
+      async start(controller) {
+        await pause(bodyAfter);
+        controller.enqueue(bytes);
+        controller.close();
+      },
+    });
+    return new Request(`http://localhost${path}`, {
+      method,
+      headers: { ...JSON_TYPE, ...headers, authorization },
+      body: bodyAfter > 0 ? slow : bytes,
+    });
+  }
+
+  #callOf({ operation, pick }: RequestStep, customer: Customer, key: Key): Call | undefined {
+    switch (operation) {
+      case "nowhere":
+        return { target: "GET /v1/nowhere" };
+      case "page":
+        return this.#page(pick);
+      case "get":
+        return this.#get(pick);
+      case "create":
+        return this.#create(`animal ${++this.#serial}`, {}, pick);
+      case "create once":
+        return this.#create(`animal ${customer.id} ${pick}`, { "idempotency-key": `${pick}` }, pick);
+      case "patch":
+        return this.#patch(pick, false);
+      case "patch if match":
+        return this.#patch(pick, true);
+      case "delete":
+        return this.#delete(pick);
+      case "send":
+        return this.#message(`message ${++this.#serial}`, {});
+      case "send once":
+        return this.#message(`message ${customer.id} ${pick}`, { "idempotency-key": `${pick}` });
+      case "rotate":
+        return this.#rotate(customer, key, pick * 60);
+      case "close":
+        return this.#close(customer);
+    }
+  }
+
+  #page(pick: number): Call {
+    const after = pick === 0 ? 0 : this.#goods.ids[3 * pick] ?? 0;
+    return {
+      target: `GET /v1/pets?limit=100${after > 0 ? `&after=${after}` : ""}`,
+      answered: async (response, { told }, asked) => {
+        if (told !== "200") return;
+        const animals: Animal[] = await response.json();
+        this.#goods.sawPage(animals, after, response.headers.has("link"), this.#since(asked));
+      },
+    };
+  }
+
+  #get(pick: number): Call {
+    const id = this.#goods.ids[pick] ?? 1;
+    return {
+      target: `GET /v1/pets/${id}`,
+      answered: async (response, charge, asked) => {
+        if (charge.told !== "200" && charge.told !== "404 pet_not_found") return;
+        const animal: Animal | null = response.ok ? await response.json() : null;
+        this.#goods.saw(id, animal, response.headers.get("etag"), this.#since(asked));
+      },
+    };
+  }
+
+  #create(name: string, headers: Record<string, string>, pick: number): Call {
+    const status = STATUSES[pick % 3] ?? "";
+    this.#goods.give(name, this.#time.now);
+    return {
+      target: "POST /v1/pets",
+      headers,
+      json: { name, categoryId: 1, status },
+      ...("idempotency-key" in headers ? {} : { only: name }),
+      answered: async (response, { told }, span) => {
+        if (told !== "201") return;
+        const text = await response.text();
+        const animal: Animal = JSON.parse(text);
+        assertEquals(textOf(animal), textOf({ id: animal.id, name, status }));
+        this.#goods.created(animal, isReplay(response) ? null : response.headers.get("etag"), span);
+        if ("idempotency-key" in headers) this.#goods.replied(name, text, isReplay(response));
+      },
+    };
+  }
+
+  #patch(pick: number, isConditional: boolean): Call | undefined {
+    const id = this.#goods.ids[pick];
+    if (id === undefined) return undefined;
+    const etag = isConditional ? this.#goods.etagOf(id) : undefined;
+    const animal = { id, name: `patched ${++this.#serial}`, status: STATUSES[this.#serial % 3] ?? "" };
+    const ended = this.#goods.beginChange(id, textOf(animal), this.#time.now);
+    return {
+      target: `PATCH /v1/pets/${id}`,
+      headers: etag === undefined ? {} : { "if-match": etag },
+      json: { name: animal.name, status: animal.status },
+      only: animal.name,
+      answered: (response, { told }, asked) => {
+        ended(told === "200", asked.to);
+        if (told === "404 pet_not_found") this.#goods.saw(id, null, null, this.#since(asked));
+        if (told !== "200") return;
+        if (etag !== undefined) this.#goods.replaced(id, etag);
+        this.#goods.saw(id, animal, response.headers.get("etag"), asked);
+      },
+      lost: ({ to }) => ended(undefined, to),
+    };
+  }
+
+  #delete(pick: number): Call | undefined {
+    const id = this.#goods.ids[pick];
+    if (id === undefined) return undefined;
+    const ended = this.#goods.beginChange(id, null, this.#time.now);
+    return {
+      target: `DELETE /v1/pets/${id}`,
+      answered: (_response, { told }, asked) => {
+        ended(told === "204", asked.to);
+        if (told === "404 pet_not_found") this.#goods.saw(id, null, null, this.#since(asked));
+      },
+      lost: ({ to }) => ended(undefined, to),
+    };
+  }
+
+  #message(text: string, headers: Record<string, string>): Call {
+    this.#goods.sending(text);
+    return {
+      target: "POST /v1/messages",
+      headers,
+      json: { message: text },
+      ...("idempotency-key" in headers ? {} : { only: text }),
+      answered: async (response, { told }) => {
+        if (told !== "202") return;
+        const body = await response.text();
+        const { id, message } = JSON.parse(body);
+        assertEquals(message, text);
+        this.#goods.accepted(text, id);
+        if ("idempotency-key" in headers) this.#goods.replied(text, body, isReplay(response));
+      },
+    };
+  }
+
+  #rotate(customer: Customer, key: Key, graceSeconds: number): Call | undefined {
+    if (customer.isChanging) return undefined;
+    customer.isChanging = true;
+    const undo = customer.doubtKeys(this.#time.now);
+    return {
+      target: "POST /v1/account/key",
+      json: { graceSeconds },
+      answered: async (response, { told }, asked) => {
+        customer.isChanging = false;
+        undo();
+        if (told !== "201") return;
+        const { apiKey, previousKeyExpiresAt } = await response.json();
+        const until = Date.parse(previousKeyExpiresAt ?? "1970-01-01");
+        customer.issue(
+          apiKey,
+          asked,
+          graceSeconds > 0 ? { key, until: { from: until, to: until } } : undefined,
+        );
+      },
+      lost: () => void (customer.isChanging = false),
+    };
+  }
+
+  #close(customer: Customer): Call | undefined {
+    if (customer.isChanging) return undefined;
+    customer.isChanging = true;
+    const closed = customer.beginClosing(this.#time.now);
+    return {
+      target: "DELETE /v1/account",
+      answered: (_response, { told }, { to }) => {
+        customer.isChanging = false;
+        closed(told === "204" ? to : undefined);
+      },
+      lost: () => void (customer.isChanging = false),
+    };
+  }
+
+  /** What a reader may be shown: not what was over before that. */
+  #since({ from, to }: Span): Span {
+    return { from: from - this.#place.maxStalenessMs, to };
+  }
+
+  async #comeToRest(): Promise<void> {
+    for (const process of this.#processes) {
+      process.wire.heal();
+      process.skews.push(0);
+    }
+    // What lands late has landed then, and every request is answered.
+    await this.#time.advance(30_000);
+    await this.#time.until(Promise.all(this.#pending), 60_000);
+    await Promise.all(this.#processes.map((process) => this.#time.until(process.stop(), 60_000)));
+    await this.#time.advance(100);
+  }
+
+  async #assertAtRest(): Promise<void> {
+    for (const customers of this.#customers) {
+      for (const customer of customers) this.#assertRows(customer);
+    }
+    await this.#assertGoods();
+    const errors = [...this.#processes, ...this.#gone].flatMap(({ errors }) => errors);
+    assertEquals(errors.filter(({ error }) => !STORE_FAILURE.test(error)), []);
+    const before = this.#versions();
+    for (const repeat of this.#kv.repetitions) assertEquals(repeat().ok, false);
+    assertEquals(this.#versions(), before);
+  }
+
+  /** What is stored of the goods, and what an operator is told of them. */
+  async #assertGoods(): Promise<void> {
+    const now = { from: this.#time.now, to: this.#time.now };
+    const { out } = await this.#tryTo(["pets", "list", "--json"]);
+    this.#goods.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
+    const faults = await this.#time.until(findFaults(this.#kv.connect(calmNetwork())), 1_000);
+    // Animals outlive the accounts that added them.
+    assertEquals(faults.filter((fault) => !/^pets\/\d+ has no accounts\//.test(fault)), []);
+    await this.#takeMessages();
+    this.#goods.assertAllTaken();
+  }
+
+  #assertRows(customer: Customer): void {
+    const { id } = customer;
+    if (customer.isRemoved) {
+      const left = [...this.#kv.rows.values()].map(({ key }) => key)
+        .filter(([table, owner]) => ["accounts", "usage"].includes(String(table)) && owner === id);
+      assertEquals(left, []);
+      return;
+    }
+    if (this.#doubts.isFaulty) return;
+    const row = this.#kv.rows.get(JSON.stringify(usageKey(id)));
+    assert(row);
+    const usage = decodeUsage(row);
+    const day = dayOf(usage.minute);
+    assertEquals([usage.leased, usage.leasedToday], [0, 0]);
+    if (customer.wasReset) return;
+    const assertCount = (used: number, window: string) => {
+      const count = customer.count(window);
+      assert(
+        used >= count && used <= count + customer.failed,
+        `The row counts ${used} and not ${count} in ${window}`,
+      );
+    };
+    assertCount(usage.used, `minute ${usage.minute}`);
+    assertCount(usage.usedToday, `day ${day * 24 * 60 * MINUTE}`);
+    const before = this.#kv.rows.get(JSON.stringify(dayTotalKey(day - 1, id)));
+    const total = before ? decodeJson<{ admitted: number }>(before).admitted : 0;
+    assert(total >= customer.count(`day ${(day - 1) * 24 * 60 * MINUTE}`));
+  }
+
+  #versions(): string[] {
+    return [...this.#kv.rows].map(([name, { versionstamp }]) => `${name} ${versionstamp}`);
+  }
+}
+
+function isReplay({ headers }: Response): boolean {
+  return headers.get("idempotency-replayed") === "true";
+}
