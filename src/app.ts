@@ -14,7 +14,7 @@ import {
 import { Outdated } from "./caching/watched.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
-import { type Budget, OutOfTime } from "./http/deadlines.ts";
+
 import {
   ApiError,
   INTERNAL,
@@ -24,7 +24,7 @@ import {
   STOPPING,
   UNAVAILABLE,
 } from "./http/error.ts";
-import type { InFlight } from "./http/in_flight.ts";
+import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
 import { whenReady } from "./http/when_ready.ts";
