@@ -1,4 +1,4 @@
-import { KV_DURATION, KV_FAILURES } from "../metrics/metrics.ts";
+import { Metrics } from "../metrics/metrics.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
 import type { FileState } from "./file.ts";
 import { pause } from "./retried.ts";
@@ -14,6 +14,7 @@ export interface ConnectionOptions {
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** Given where KV is a file. */
   readonly file?: FileState | undefined;
+  readonly metrics?: Metrics | undefined;
 }
 
 interface Handle {
@@ -59,6 +60,7 @@ const LOST_PATIENCE = 30_000;
 export class Connection {
   /** Undefined where KV is no file, or SQLite does not tell of it. */
   readonly file: FileState | undefined;
+  readonly metrics: Metrics;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
   readonly #closing: AbortController = new AbortController();
@@ -71,9 +73,10 @@ export class Connection {
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, reopen, file }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, reopen, file, metrics = new Metrics() }: ConnectionOptions = {},
   ) {
     this.file = file;
+    this.metrics = metrics;
     this.#generation = generationOf(kvs);
     this.#deadline = deadline;
     this.#reopen = reopen;
@@ -123,7 +126,7 @@ export class Connection {
   ): Promise<T> {
     const obstacle = this.#obstacle();
     if (obstacle !== undefined) {
-      KV_FAILURES.add(1, kind);
+      this.metrics.kvFailures.add(1, kind);
       throw new StoreUnavailable(obstacle);
     }
     const started = performance.now();
@@ -135,13 +138,13 @@ export class Connection {
       handle.failing = undefined;
       return result;
     } catch (error) {
-      KV_FAILURES.add(1, kind);
+      this.metrics.kvFailures.add(1, kind);
       if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
       else this.#noteFailure(handle, generation);
       throw error;
     } finally {
       handle.busy--;
-      KV_DURATION.observe((performance.now() - started) / 1_000, kind);
+      this.metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
     }
   }
 

@@ -1,4 +1,3 @@
-import { KV_CONFLICTS } from "../metrics/metrics.ts";
 import { type Build, CommitInDoubt, type CommitResult } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
@@ -135,7 +134,7 @@ export class Marks {
         return this.#freed(slot, versionstamp, { ok: true, versionstamp });
       }
       if (versionstamp !== slot.versionstamp) return AGAIN; // Swept, as if this process were dead: it is given up.
-      KV_CONFLICTS.add(1);
+      this.#connection.metrics.kvConflicts.add(1);
       return this.#freed(slot, versionstamp, { ok: false, rows });
     } catch (error) {
       if (!sent) {

@@ -1,3 +1,4 @@
+import type { Metrics } from "../metrics/metrics.ts";
 import { Connection } from "./connection.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
 import { makeFolder, openFileState, requireFile, requireFolder, requireOwn } from "./file.ts";
@@ -19,6 +20,7 @@ export interface OpenOptions {
   readonly create: boolean;
   /** Whether to make the folder for the file, too, which has to exist otherwise. */
   readonly makesFolder?: boolean;
+  readonly metrics?: Metrics;
   /** How long to wait for a server that is not up yet, in ms, and what to call once when it has to wait. */
   readonly patience?: { readonly ms: number; readonly onWait: (host: string) => void };
 }
@@ -59,7 +61,7 @@ async function usable(connection: Connection, store: Store, { create }: OpenOpti
   }
 }
 
-async function openServer(url: string, { patience }: OpenOptions): Promise<Connection> {
+async function openServer(url: string, { patience, metrics }: OpenOptions): Promise<Connection> {
   if (patience) {
     const timer = setTimeout(() => patience.onWait(nameOfKv(url)), WAIT_NOTICE);
     try {
@@ -71,20 +73,20 @@ async function openServer(url: string, { patience }: OpenOptions): Promise<Conne
     }
   }
   const kvs = await openAll(SERVER_HANDLES, () => openPersistently(url));
-  return new Connection(kvs, { reopen: reopener(url, SERVER_HANDLES) });
+  return new Connection(kvs, { reopen: reopener(url, SERVER_HANDLES), metrics });
 }
 
 async function openLocal(
   path: string | undefined,
-  { create, makesFolder = false }: OpenOptions,
+  { create, makesFolder = false, metrics }: OpenOptions,
 ): Promise<Connection> {
   // What is in memory belongs to one handle.
-  if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
+  if (path === undefined || path === MEMORY) return new Connection([await openKv(path)], { metrics });
   if (makesFolder) await makeFolder(path);
   await (create ? requireFolder(path) : requireFile(path));
   await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
-  return new Connection(kvs, { file: await openFileState(path) });
+  return new Connection(kvs, { file: await openFileState(path), metrics });
 }
 
 async function openKv(path: string | undefined): Promise<Deno.Kv> {

@@ -1,4 +1,5 @@
 import type { Build, CommitResult } from "./commit.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { Marks, MARKS_END, MARKS_START } from "./marks.ts";
@@ -43,6 +44,11 @@ export class Store {
     this.isLocal = maxChecks > PORTABLE_CHECKS;
     this.reads = new RoundTrip(this);
     this.commits = new RoundTrip(this);
+  }
+
+  /** Where the service counts, which stands on this store. */
+  get metrics(): Metrics {
+    return this.#connection.metrics;
   }
 
   /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
