@@ -50,7 +50,7 @@ const LOST_POLL = 500;
 const LOST_PATIENCE = 30_000;
 
 /**
- * Handles on one Deno KV, with a deadline on every operation. An operation goes to the handle with the least to do. A
+ * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do. A
  * KV Connect server has several because Deno's client stalls for 40 ms if two operations travel side by side; a file
  * has one that writes and others that read, so that reads do not wait for writes.
  *
@@ -58,6 +58,9 @@ const LOST_PATIENCE = 30_000;
  * after a missed deadline all operations are refused until new handles are open. A client that was told nonsense about
  * its database may refuse everything for ever, so a handle that only fails has all of them replaced, too. The handles
  * on a file stay. While too many operations hang there, one is tried in each deadline.
+ *
+ * @throws {StoreUnavailable} from both methods, when an operation fails or may not be started now.
+ * @throws {DeadlineExceeded} from both methods, when it takes too long.
  */
 export class Connection {
   /** Undefined if KV is no file, or SQLite cannot read it. */
@@ -84,22 +87,12 @@ export class Connection {
     this.#generation = this.#generationOf(kvs);
   }
 
-  /**
-   * Carries out an operation that changes nothing.
-   *
-   * @throws {StoreUnavailable} when it fails, or may not be started now.
-   * @throws {DeadlineExceeded} when it takes too long.
-   */
+  /** Carries out an operation that changes nothing. */
   read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     return this.#run("read", operate);
   }
 
-  /**
-   * Carries out an operation that changes something.
-   *
-   * @throws {StoreUnavailable} when it fails, or may not be started now.
-   * @throws {DeadlineExceeded} when it takes too long.
-   */
+  /** Carries out an operation that changes something. */
   write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     return this.#run("write", operate);
   }
@@ -173,21 +166,18 @@ export class Connection {
 
   async #takeOver(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
     const { signal } = this.#closing;
+    const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
       const end = performance.now() + LOST_PATIENCE;
-      while (this.#lost() >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(LOST_POLL);
+      while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(LOST_POLL);
       const kvs = await reopen(signal);
       close(this.#generation);
-      this.#replaced = [...this.#replaced.filter(isHanging), this.#generation];
+      this.#replaced = [...lost(), this.#generation];
       this.#generation = this.#generationOf(kvs);
     } catch {
       // Closing: no other handles are needed.
     }
     this.#replacing = undefined;
-  }
-
-  #lost(): number {
-    return this.#replaced.filter(isHanging).length;
   }
 
   #generationOf(kvs: readonly Deno.Kv[]): Generation {
@@ -197,10 +187,6 @@ export class Connection {
       : [handles.slice(1), handles.slice(0, 1)];
     return { kvs, read, write, hanging: 0, isGivenUp: false };
   }
-}
-
-function isHanging({ hanging }: Generation): boolean {
-  return hanging > 0;
 }
 
 function close({ kvs }: Generation): void {

@@ -8,7 +8,7 @@ import { type Entry, getRows } from "./row.ts";
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
 export const PORTABLE_CHECKS = 10;
 
-/** What differs between the KVs that a store can stand on. */
+/** What a store is told of its KV. */
 export interface StoreOptions {
   /** Checks that KV takes in one commit: more than PORTABLE_CHECKS if it is on this machine. */
   readonly maxChecks: number;
