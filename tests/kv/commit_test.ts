@@ -110,6 +110,11 @@ Deno.test("Markers.commit() is in no doubt about what was not sent, and keeps it
     throw new RangeError("not built");
   };
   await assertRejects(() => fixture.commit(build), RangeError, "not built");
+  fixture.network.commit = locked;
+  let builds = 0;
+  const locking = fixture.commit(() => builds++ > 0 && build());
+  await assertRejects(() => fixture.time.until(locking, 1_000), RangeError, "not built");
+  fixture.network.commit = calmNetwork().commit;
   fixture.network.read = hang;
   const hanging = Array.from({ length: 16 }, () => fixture.commit(refuse).catch(() => {}));
   await fixture.time.until(Promise.all(hanging), 1_000);
