@@ -53,7 +53,7 @@ There is no account yet. In another terminal, make the first; it prints the API 
   return `
 There is no account yet. In another terminal, make one and list the animals:
 
-  KEY=$(${path}deno task accounts create me)
+  export KEY=$(${path}deno task accounts create me)
   curl -H "Authorization: Bearer $KEY" ${origin}/v1/pets
 `;
 }

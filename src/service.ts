@@ -18,8 +18,8 @@ import { metricsOperation } from "./operator/metrics_operation.ts";
 import { operatorOperation } from "./operator/operator_operation.ts";
 import { petOperations } from "./pets/pet_operations.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
-import { pageOperation } from "./portal/page/page_route.ts";
-import { serviceOperations } from "./portal/service_operations.ts";
+import { pageOperations } from "./page/page_operations.ts";
+import { serviceOperations } from "./page/service_operations.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 
@@ -68,7 +68,7 @@ export function createService(options: ServiceOptions): Service {
     signUpOperation({ store, accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
     ...serviceOperations({ ...options, operations: () => operations }),
-    pageOperation({ ...options, operations: () => operations }),
+    ...pageOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
     ...(operatorTokens.length === 0 ? [] : [
       operatorOperation({ ...options, stores, isStopping: () => options.inFlight.isStopping }),

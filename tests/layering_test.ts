@@ -14,7 +14,7 @@ interface Import {
 
 /** Folders of src from top to bottom, below main.ts and src/*.ts; those of one row know nothing of each other. */
 const FOLDERS: readonly (readonly string[])[] = [
-  ["portal", "operator"],
+  ["page", "operator"],
   ["pets", "messages"],
   ["idempotency"],
   ["access"],

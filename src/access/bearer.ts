@@ -10,7 +10,7 @@ const MISSING = shared(errorResponse(
   }),
 ));
 const QUOTED = invalid("The API key is in quotes; send it without them.");
-const OTHER_FORM = invalid(`This is not an API key: those are ${KEY_FORM}.`);
+const OTHER_FORM = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
 const QUOTE = /^["']|["']$/;
 
 /** The 403 for the keys of a suspended account; shared. */

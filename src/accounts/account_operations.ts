@@ -15,6 +15,7 @@ import {
   timestamp,
 } from "../api/schema.ts";
 import { bearerToken } from "../http/bearer.ts";
+import { stringifyJson } from "../http/json.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Store } from "../kv/store.ts";
 import { previousKeyExpiry } from "./account.ts";
@@ -164,10 +165,10 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     description:
       `What has been used stays counted. The key that you send stays valid for \`graceSeconds\`, ${GRACE_SECONDS} ` +
       "unless you send another number, so that a lost answer does not lock you out: ask again with the same key. " +
-      "It gets the grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. " +
-      "A key that has leaked wants `graceSeconds` 0: it ends at once, and so does every key before it. At most " +
-      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys ` +
-      "are not kept.",
+      "Then only the newest key works, and the grace of the old one starts again. If a key has leaked, send " +
+      "`graceSeconds` 0, and every earlier key ends at once: `previousKeyExpiresAt` is null. At most " +
+      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused, because ` +
+      "keys are not kept.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,
@@ -228,7 +229,7 @@ function describe({ account, usage }: AccountState, now: number): Parsed<typeof 
 
 /** A response that is not kept, with what a schema describes. */
 function shown<Of>(value: Parsed<Of>, status = 200): Response {
-  return jsonResponse(JSON.stringify(value), { status, headers: NO_STORE });
+  return jsonResponse(stringifyJson(value), { status, headers: NO_STORE });
 }
 
 function iso(time: number): string {

@@ -35,7 +35,7 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
     max,
     description:
       `${description}, kept as sent: not white space alone, and without control characters (Unicode ` +
-      `${properties}). Characters are Unicode code points; half a surrogate pair is none.`,
+      `${properties}). Characters are Unicode code points; a lone surrogate is refused.`,
     // White space, then a character that is none, then the rest: each character is read once.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule: `have a character other than white space, and no control characters (Unicode ${properties})`,

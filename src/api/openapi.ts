@@ -1,11 +1,13 @@
 import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { MAX_ID_LENGTH } from "../http/request.ts";
 import type { Access } from "../http/router.ts";
-import type { Answer, Operation } from "./operation.ts";
+import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
+import { type Answer, type Operation, TAGS } from "./operation.ts";
 import {
   answer,
   int64,
   integer,
+  isRequired,
   type JsonSchema,
   type Members,
   named,
@@ -18,23 +20,13 @@ import {
 /** What the paths of the interface begin with. */
 export const BASE_PATH = "/v1";
 
-const TAGS = [
-  { name: "Animals", description: "The catalogue" },
-  { name: "Messages", description: "Messages to the store, sent later" },
-  { name: "Account", description: "Who calls, and how much they may" },
-  { name: "Service", description: "The service itself" },
-] as const;
-
-/** What an operation is about. */
-export type Tag = typeof TAGS[number]["name"];
-
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
 that either limit or a ban refuses do not. Every response tells the limits in its headers. A key that is
 refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
 each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
 not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
-const BEYOND = "\n\nThis operation is beyond interface 1.0.0.";
+const BEYOND = "\n\nThis operation was added after version 1.0.0 of the interface.";
 
 /** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -69,7 +61,7 @@ const HEADERS: Readonly<Record<string, object>> = {
   "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
   "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
   "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
-  "Link": header("Related URLs (RFC 8288)", '</v1/openapi.json>; rel="service-desc"'),
+  "Link": header("Related URLs (RFC 8288)", '</v1/pets?limit=20&cursor=MjA>; rel="next"'),
   "Location": required("URL of what was made", "https://pets.example/v1/pets/1", {
     type: "string",
     format: "uri",
@@ -106,7 +98,8 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
   operator: ["invalid_operator_token", "rate_limit_minute"],
   public: [],
 };
-const WITH_BODY: readonly ErrorCode[] = [
+/** What an operation that reads a body may answer with. */
+export const BODY_ERRORS: readonly ErrorCode[] = [
   "invalid_json",
   "invalid_content_type",
   "request_timeout",
@@ -116,7 +109,7 @@ const WITH_BODY: readonly ErrorCode[] = [
 
 /** Every error that an operation may answer with. */
 export function errorsOf({ access, body, errors }: Operation): readonly ErrorCode[] {
-  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? WITH_BODY : []), ...errors])];
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors])];
 }
 
 /** The same by status, in the order of the statuses. */
@@ -197,15 +190,23 @@ function operationObject(operation: Operation): object {
   };
 }
 
-/** A parameter without a description is one that the operation refuses. */
 function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
-  const described = Object.entries(members).filter(([, schema]) =>
-    resolved(schema).description !== undefined
-  );
-  return described.map(([name, schema]) => {
+  return offered(members).map(([name, schema]) => {
     const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
-    return { name, in: place, required: place === "path" || undefined, description, schema: json, example };
+    return {
+      name,
+      in: place,
+      required: isRequired(schema) || undefined,
+      description,
+      schema: json,
+      example,
+    };
   });
+}
+
+/** Without the header that is declared in order to refuse it. */
+function offered(members: Members): [name: string, schema: Schema][] {
+  return Object.entries(members).filter(([, schema]) => schema !== NO_IDEMPOTENCY_KEY);
 }
 
 function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: Operation): object {
@@ -274,10 +275,10 @@ export function inputsOf({ params, query, headers, body }: Operation): InputMemb
   const { properties = {}, required = [], examples: [example] = [] } = body ? resolved(body) : {};
   const examples = new Map(Object.entries(example ?? {}));
   const parameters = (place: "path" | "query" | "header", members: Members) =>
-    Object.entries(members).map(([name, schema]): InputMember => {
+    offered(members).map(([name, schema]): InputMember => {
       const json = resolved(schema);
       const [example = ""] = json.examples ?? [];
-      return { name, place, isRequired: place === "path", schema: json, example: String(example) };
+      return { name, place, isRequired: isRequired(schema), schema: json, example: String(example) };
     });
   return [
     ...parameters("path", params),

@@ -53,6 +53,14 @@ export interface Input<Params extends Members, Query extends Members, Headers ex
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
+/** What operations are about, in the order of the document. */
+export const TAGS = [
+  { name: "Animals", description: "The catalogue" },
+  { name: "Messages", description: "Messages to the store, sent later" },
+  { name: "Account", description: "Who calls, and how much they may" },
+  { name: "Service", description: "The service itself" },
+] as const;
+
 /** What an operation answers with when it succeeds. */
 export interface Answer {
   readonly description: string;
@@ -70,13 +78,13 @@ export interface Declaration<
   Body,
 > extends Endpoint {
   readonly id: string;
-  readonly tag?: string;
+  readonly tag?: typeof TAGS[number]["name"];
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
   readonly isExtension?: true;
-  /** By name. A path parameter throws the ApiError that says that nothing is there. */
+  /** By name. A wrong one is `invalid_request`, unless its schema throws an ApiError. */
   readonly params?: Params;
   readonly query?: Query;
   /** Each may be left out. */
@@ -151,7 +159,7 @@ export function operation(
 
   function answer(call: Incoming): Response | Promise<Response> {
     return whenReady(declaration.before?.(call), () => {
-      const inPath = parseParams(call.params);
+      const inPath = valid(() => parseParams(call.params));
       if (body) return answerWithBody(body, inPath, call);
       const { headers, query } = valid(() => parseHead(call));
       return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
@@ -178,14 +186,11 @@ interface Head {
 /** Parses headers and query strings. Heads that most requests have, without such headers, are only looked up. */
 function headParser(headers: Members, query: Members): (call: Incoming) => Head {
   const names = Object.keys(headers);
-  const parseHeaders = membersParser(
-    headers,
-    (given: Headers, name) => given.get(name) ?? undefined,
-  );
+  const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);
     return texts.length === 0 ? undefined : schema.fromTexts(texts, name);
-  }, (name) => `The query parameter ${name}`);
+  });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 
   return function parseHead({ request, query }: Incoming): Head {
@@ -194,7 +199,7 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
     if (known) return known;
     const [inHeaders, inQuery] = together(
       () => parseHeaders(request.headers),
-      () => parseQuery(new URLSearchParams(query)),
+      () => parseQuery(new URLSearchParams(query), "The query parameter "),
     );
     const head = { headers: inHeaders, query: inQuery };
     if (isUsual && query.length <= MAX_QUERY_LENGTH) usual.set(query, head);

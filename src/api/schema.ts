@@ -104,8 +104,9 @@ export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<s
     expected: "a string",
     rule(value) {
       if (!value.isWellFormed()) return "not contain half a surrogate pair";
-      const isTooLong = max !== undefined && value.length > max && [...value].length > max;
-      if (isTooLong || (max !== undefined && value === "")) return `have 1 to ${max} characters`;
+      if (max !== undefined && (value === "" || (value.length > max && [...value].length > max))) {
+        return `have 1 to ${max} characters`;
+      }
       return pattern?.test(value) === false ? rule : undefined;
     },
   });
@@ -199,7 +200,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
  * ```
  */
 export function optional<Value>(schema: Schema<Value>): Optional<Value>;
-export function optional<Value>(schema: Schema<Value>, otherwise: Value): Schema<Value>;
+export function optional<Value>(schema: Schema<Value>, otherwise: NoInfer<Value>): Schema<Value>;
 export function optional(schema: Schema, otherwise?: unknown): Schema {
   const parse: Schema["parse"] = (value, subject) =>
     value === undefined ? otherwise : schema.parse(value, subject);
@@ -219,13 +220,14 @@ export function partial(members: Members): Members {
 /** The object of a request. Members that it does not know are ignored. */
 export function object<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function object(members: Members, words: Words = {}): Schema<JsonObject> {
-  const required = namesOf(members, (schema) => !isOptional(schema) && schema.json.default === undefined);
+  const required = namesOf(members, isRequired);
   return objectOf(members, { ...(required.length > 0 && { required }), ...words }, (schema) => {
     // Generators of clients take a member that has a default for one that is required.
     const { default: otherwise } = schema.json;
     if (otherwise === undefined) return schema.json;
-    const description = `${resolved(schema).description}; ${otherwise} if it is left out`;
-    return { ...withoutDefault(schema), description };
+    const { description } = resolved(schema);
+    const usual = `${otherwise} if it is left out`;
+    return { ...withoutDefault(schema), description: description ? `${description}; ${usual}` : usual };
   });
 }
 
@@ -252,46 +254,34 @@ export function resolved(
   return { ...definitions[$ref.split("/").at(-1) ?? ""], ...json };
 }
 
-/** Whether a value is what a schema wants. */
-export function isValid(schema: Schema, value: unknown): boolean {
-  try {
-    schema.parse(value, "");
-    return true;
-  } catch (error) {
-    if (error instanceof Invalid) return false;
-    throw error;
-  }
+/** Whether a request has to have a value of this schema. */
+export function isRequired(schema: Schema): boolean {
+  return !isOptional(schema) && schema.json.default === undefined;
 }
 
-const NOTHING: JsonObject = {};
+/** Whether a value is what a schema wants. */
+export function isValid(schema: Schema, value: unknown): boolean {
+  const faults: string[] = [];
+  attempt(() => schema.parse(value, ""), faults);
+  return faults.length === 0;
+}
 
 /**
- * Makes what parses members; `valueOf` gives each, and `subjectOf` what messages call it.
+ * Makes what parses members; `valueOf` gives each. Messages put `prefix` before their names.
  *
  * @throws {Invalid} from what it makes, with the faults of all members.
  */
 export function membersParser<Source>(
   members: Members,
   valueOf: (source: Source, name: string, schema: Schema) => unknown,
-  subjectOf: (name: string) => string = (name) => name,
-): (source: Source) => JsonObject {
-  const entries = Object.entries(members).map(([name, schema]) => ({
-    name,
-    schema,
-    subject: subjectOf(name),
-  }));
-  return function parseMembers(source) {
-    if (entries.length === 0) return NOTHING;
+): (source: Source, prefix?: string) => JsonObject {
+  const entries = Object.entries(members);
+  return function parseMembers(source, prefix = "") {
     const faults: string[] = [];
     const parsed: Record<string, unknown> = {};
-    for (const { name, schema, subject } of entries) {
-      try {
-        const value = schema.parse(valueOf(source, name, schema), subject);
-        if (value !== undefined) parsed[name] = value;
-      } catch (error) {
-        if (!(error instanceof Invalid)) throw error;
-        faults.push(...error.faults);
-      }
+    for (const [name, schema] of entries) {
+      const value = attempt(() => schema.parse(valueOf(source, name, schema), prefix + name), faults);
+      if (value !== undefined) parsed[name] = value;
     }
     if (faults.length > 0) throw new Invalid(...faults);
     return parsed;
@@ -308,16 +298,20 @@ export function together<Values extends readonly unknown[]>(
 ): Values;
 export function together(...parsers: readonly (() => unknown)[]): readonly unknown[] {
   const faults: string[] = [];
-  const values = parsers.map((parse) => {
-    try {
-      return parse();
-    } catch (error) {
-      if (!(error instanceof Invalid)) throw error;
-      return void faults.push(...error.faults);
-    }
-  });
+  const values = parsers.map((parse) => attempt(parse, faults));
   if (faults.length > 0) throw new Invalid(...faults);
   return values;
+}
+
+/** What `parse` returns; if it throws Invalid, its faults join the others. */
+function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof Invalid)) throw error;
+    faults.push(...error.faults);
+    return undefined;
+  }
 }
 
 /** What makes up a schema of single values. */
@@ -361,23 +355,12 @@ function objectOf(
     definitions: Object.assign({}, ...Object.values(members).map(({ definitions }) => definitions)),
     parse(value, subject) {
       if (!isJsonObject(value)) throw expected(subject, "an object", value);
-      return subject === "" ? parse(value) : within(subject, () => parse(value));
+      return parse(value, subject && `${subject}.`);
     },
     accepts: (value): value is JsonObject =>
       isJsonObject(value) && Object.entries(members).every(([name, { accepts }]) => accepts(value[name])),
     fromTexts: ([text]) => text,
   };
-}
-
-/** What `parse` returns; its faults are told of members of `subject`. */
-function within<Value>(subject: string, parse: () => Value): Value {
-  try {
-    return parse();
-  } catch (error) {
-    throw error instanceof Invalid
-      ? new Invalid(...error.faults.map((fault) => `${subject}.${fault}`))
-      : error;
-  }
 }
 
 function expected(subject: string, what: string, value: unknown, type?: JsonSchema["type"]): Invalid {

@@ -1,4 +1,3 @@
-import { gzipSync } from "node:zlib";
 import { etagOf, isNotModified } from "./etag.ts";
 
 /** What a response has beside its body. */
@@ -67,57 +66,43 @@ export interface RepresentationOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** etagOf() the text, unless told otherwise. */
   readonly etag?: string;
-  /** Whether to send it compressed to those who take that. */
-  readonly compress?: boolean;
 }
-
-type Respond = (request: Request) => Response;
 
 /**
- * Answers with one encoding of a representation. Its two responses are made when they are first needed, and sent to
- * many: the full one has more headers than those that both have.
+ * A content that clients may keep, but have to revalidate before each use. Its two responses are made when they are
+ * first needed, and sent to many: the full one has more headers than those that both have.
  */
-function variant(
-  body: BodyInit,
-  full: Readonly<Record<string, string>>,
-  common: { readonly etag: string },
-): Respond {
-  let response: Response | undefined;
-  let notModified: Response | undefined;
-  return (request) =>
-    isNotModified(request, common.etag)
-      ? notModified ??= shared(createResponse(null, { status: 304, headers: common }))
-      : response ??= shared(createResponse(body, { headers: { ...full, ...common } }));
-}
-
-/** A content that clients may keep, but have to revalidate before each use. */
 export class Representation {
-  readonly #plain: Respond;
-  readonly #compress: (() => Respond) | undefined;
-  #gzipped: Respond | undefined;
+  readonly #text: string;
+  readonly #type: string;
+  readonly #etag: string;
+  readonly #common: Readonly<Record<string, string>>;
+  #response: Response | undefined;
+  #notModified: Response | undefined;
 
   constructor(
     text: string,
-    { type = "application/json", headers = {}, etag = etagOf(text), compress = false }:
-      RepresentationOptions = {},
+    { type = "application/json", headers = {}, etag = etagOf(text) }: RepresentationOptions = {},
   ) {
-    const vary = compress ? { vary: "Origin, Accept-Encoding" } : {};
-    const common = { etag, "cache-control": "private, no-cache", ...headers, ...vary };
-    this.#plain = variant(text, { "content-type": type }, common);
-    if (!compress) return;
-    // Another encoding is another content, with an ETag of its own (RFC 9110 section 8.8.3.3).
-    const full = { "content-type": type, "content-encoding": "gzip" };
-    const gzipped = { ...common, etag: etag.replace(/"$/, '-gzip"') };
-    this.#compress = () => variant(Uint8Array.from(gzipSync(text)), full, gzipped);
+    this.#text = text;
+    this.#type = type;
+    this.#etag = etag;
+    this.#common = { etag, "cache-control": "private, no-cache", ...headers };
   }
 
   /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2); a shared response. */
   respondTo(request: Request): Response {
-    if (this.#compress && ACCEPTS_GZIP.test(request.headers.get("accept-encoding") ?? "")) {
-      return (this.#gzipped ??= this.#compress())(request);
+    if (isNotModified(request, this.#etag)) {
+      return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
     }
-    return this.#plain(request);
+    const headers = { "content-type": this.#type, ...this.#common };
+    return this.#response ??= shared(createResponse(this.#text, { headers }));
   }
 }
 
 const ACCEPTS_GZIP = /(?:^|,)[ \t]*gzip[ \t]*(?:,|$|;[ \t]*q=(?!0(?:\.0*)?[ \t]*(?:,|$)))/i;
+
+/** Whether the client takes a compressed response (RFC 9110 section 12.5.3). */
+export function acceptsGzip({ headers }: Request): boolean {
+  return ACCEPTS_GZIP.test(headers.get("accept-encoding") ?? "");
+}

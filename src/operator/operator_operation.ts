@@ -1,3 +1,4 @@
+import { BODY_ERRORS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
 import type { BodyRules, JsonObject } from "../http/body.ts";
 import { ConcurrencyLimit } from "../http/concurrency.ts";
@@ -103,13 +104,7 @@ export function operatorOperation({ stores, clock, log, isStopping }: OperatorOp
     path: OPERATOR_PATH,
     access: "operator",
     summary: "Carry out a command",
-    errors: [
-      "invalid_json",
-      "invalid_content_type",
-      "request_timeout",
-      "length_required",
-      "payload_too_large",
-    ],
+    errors: BODY_ERRORS,
   }, (_input, call) => operate(call));
 }
 

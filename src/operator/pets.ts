@@ -1,4 +1,5 @@
 import { Invalid, resolved, type Schema } from "../api/schema.ts";
+import type { JsonObject } from "../http/body.ts";
 import { stringifyJson } from "../http/json.ts";
 import { type Pet, PET_FIELDS, PET_PATCH, type PetPatch } from "../pets/pet.ts";
 import type { OwnedPet } from "../pets/pet_store.ts";
@@ -6,6 +7,7 @@ import { type Arguments, expect, type Group, optionOf, parseCount } from "./argu
 import { type Columns, printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
 
+const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 /** The options of `pets set`. */
 const OPTIONS = Object.keys(PET_FIELDS).map(optionOf);
 
@@ -19,11 +21,7 @@ const HELP = `Usage: deno task pets COMMAND
   delete ID          remove an animal, whoever added it`;
 
 const COLUMNS: Columns<OwnedPet> = {
-  ...Object.fromEntries(
-    ["id", ...Object.keys(PET_FIELDS)].map((
-      name,
-    ) => [name, ({ pet }: OwnedPet) => new Map(Object.entries(pet)).get(name)]),
-  ),
+  ...Object.fromEntries(["id", ...Object.keys(PET_FIELDS)].map((name) => [name, cellOf(name)])),
   accountId: ({ ownerId }) => ownerId,
 };
 
@@ -64,7 +62,7 @@ function parseId(args: Arguments, known: readonly string[] = []): number {
 
 function parsePatch({ fields }: Arguments): PetPatch {
   if (fields.size === 0) {
-    throw new UsageError(`pets set needs ${OPTIONS.map((name) => `--${name}`).join(" or ")}`);
+    throw new UsageError(`pets set needs ${EITHER.format(OPTIONS.map((name) => `--${name}`))}`);
   }
   const texts = Object.entries(PET_FIELDS).filter(([name]) => fields.has(name));
   try {
@@ -73,6 +71,10 @@ function parsePatch({ fields }: Arguments): PetPatch {
   } catch (error) {
     throw error instanceof Invalid ? new UsageError(error.message) : error;
   }
+}
+
+function cellOf(field: string): (owned: { readonly pet: JsonObject }) => unknown {
+  return ({ pet }) => pet[field];
 }
 
 /** What stands for a value in the help: its choices, or a word. */

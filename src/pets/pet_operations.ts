@@ -1,7 +1,7 @@
 import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
-import { integer, Invalid, optional, type Schema } from "../api/schema.ts";
+import { integer, optional, type Schema } from "../api/schema.ts";
 import { VersionedCache } from "../caching/versioned_cache.ts";
 import type { Watched } from "../caching/watched.ts";
 import { ApiError } from "../http/error.ts";
@@ -31,12 +31,12 @@ export interface PetOperationsOptions {
 
 const PRECONDITIONS = {
   "If-Match": entityTags(
-    "Changes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
+    "Changes or removes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
       "more tags, in their double quotes, or `*`. POST and PATCH answer with the animal's ETag; `PATCH {}` changes " +
       "nothing and answers with it; so does `GET /v1/pets/{petId}`. The ETag of a list is another.",
   ),
   "If-None-Match": entityTags(
-    "Changes the animal only if this is not its ETag: one or more tags, in their double quotes.",
+    "Changes or removes the animal only if this is not its ETag: one or more tags, in their double quotes.",
   ),
 };
 
@@ -213,17 +213,13 @@ function petNotFound(headers: Readonly<Record<string, string>> = {}): ApiError {
 
 /** The id in a path. No animal has any other; so that is 404, with these headers. Ids are never beyond 2^53 - 1. */
 function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
-  const id = integer(1, Number.MAX_SAFE_INTEGER);
   return {
-    ...id,
+    ...integer(1, Number.MAX_SAFE_INTEGER),
     json: { type: "integer", format: "int64", description: "Identifier of the animal", examples: [1] },
-    fromTexts: ([text = ""]) => /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0,
-    parse(value, subject) {
-      try {
-        return id.parse(value, subject);
-      } catch (error) {
-        throw error instanceof Invalid ? petNotFound(headers) : error;
-      }
+    fromTexts([text = ""]) {
+      const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : NaN;
+      if (!Number.isSafeInteger(id)) throw petNotFound(headers);
+      return id;
     },
   };
 }

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { errorsOf, inputsOf, isDocumented } from "../../src/api/openapi.ts";
-import { type JsonSchema, resolved } from "../../src/api/schema.ts";
+import { operation } from "../../src/api/operation.ts";
+import { type JsonSchema, optional, resolved, text } from "../../src/api/schema.ts";
 import { ApiError, type ErrorCode, ERRORS } from "../../src/http/error.ts";
 import { Harness } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
@@ -95,6 +96,38 @@ Deno.test("openApiDocument() has examples that are as their schemas want them", 
   assert(seen.length > 30);
   for (const { schema, example } of seen) {
     assertEquals([example, DESCRIPTION.problems(schema, example)], [example, []]);
+  }
+});
+
+Deno.test("openApiDocument() and inputsOf() tell which parameters are required", () => {
+  const words = { description: "A word" };
+  const declared = operation({
+    id: "getWord",
+    method: "GET",
+    path: "/v1/words/{word}",
+    access: "public",
+    tag: "Service",
+    summary: "Get a word",
+    params: { word: text(words) },
+    query: { language: text(words), page: optional(text(words), "1"), author: optional(text()) },
+  }, () => new Response());
+  const required = ["word", "language"];
+
+  const { parameters = [] } = Description.of([declared]).describes(declared) ?? {};
+  assertEquals(parameters.filter(({ required }) => required).map(({ name }) => name), required);
+  assertEquals(parameters.length, 4);
+  const inputs = inputsOf(declared).filter(({ isRequired }) => isRequired);
+  assertEquals(inputs.map(({ name }) => name), required);
+});
+
+Deno.test("openApiDocument() and inputsOf() have the same parameters, none of which is always refused", () => {
+  for (const { operation } of DOCUMENTED) {
+    const { parameters = [] } = DESCRIPTION.describes(operation) ?? {};
+    const names = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
+
+    assertEquals(names, parameters.map(({ name }) => name));
+    const takesKeys = ["createPet", "createMessage"].includes(operation.id);
+    assertEquals([operation.id, names.includes("Idempotency-Key")], [operation.id, takesKeys]);
   }
 });
 

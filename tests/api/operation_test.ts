@@ -12,7 +12,7 @@ const ECHO = operation({
   path: "/{name}",
   access: "public",
   summary: "Echo",
-  params: { name: text() },
+  params: { name: text({ max: 3 }) },
   query: { limit: optional(integer(1, 100), 20), status: optional(oneOf(["available", "sold"])) },
   headers: { "X-One": optional(text({ max: 3 })), "X-Two": optional(text({ max: 3 })) },
   body: object({ a: text(), b: integer(0, 9), c: integer(0, 9), d: optional(text()) }),
@@ -85,6 +85,13 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
   const error = await assertRejects(async () => await ECHO.answer(incoming(...request)), ApiError);
 
   assertEquals([error.code, error.message], ["invalid_request", faults]);
+});
+
+Deno.test("answer() tells what is wrong with the path before all else", async () => {
+  const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
+  const error = await assertRejects(async () => await ECHO.answer(call), ApiError);
+
+  assertEquals([error.code, error.message], ["invalid_request", "name must have 1 to 3 characters."]);
 });
 
 const SURROGATE = { name: "\ud800" };

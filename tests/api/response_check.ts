@@ -23,6 +23,7 @@ export type PathItem = Readonly<Record<string, OperationObject>>;
 export interface OperationObject {
   readonly operationId: string;
   readonly security?: readonly object[];
+  readonly parameters?: readonly { readonly name: string; readonly required?: boolean }[];
   readonly requestBody?: { readonly required: boolean };
   readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
 }

@@ -131,6 +131,11 @@ Deno.test("parse() of an object has the members that it knows, and defaults of t
   }
 });
 
+Deno.test("optional() takes a default of the schema's own type alone", () => {
+  // @ts-expect-error It is none of the values.
+  assertEquals<unknown>(optional(STATUS, "lost").json.default, "lost");
+});
+
 Deno.test("accepts() takes what was stored when bounds were others, of the right type", () => {
   const schema = object({ name: text({ max: 1 }), count: integer(1, 2), note: optional(STATUS) });
 
@@ -171,6 +176,7 @@ Deno.test("fromTexts() takes one text, and of a list any number, of which empty 
 Deno.test("json describes bounds, defaults in words for requests, and refers to what has a name", () => {
   const status = named("Status", oneOf(["a", "b"], { description: "State" }));
   const members = { name: text({ max: 9 }), status: optional(status, "a"), note: optional(text()) };
+  const kind = object({ kind: optional(text(), "x") }).json.properties?.kind;
   const ref = { $ref: "#/components/schemas/Status" };
   const name = { type: "string", minLength: 1, maxLength: 9 };
 
@@ -193,6 +199,7 @@ Deno.test("json describes bounds, defaults in words for requests, and refers to 
     type: "object",
     properties: { name, status: ref, note: { type: "string" } },
   });
+  assertEquals<unknown>(kind, { type: "string", description: "x if it is left out" });
   assertEquals(object(members).definitions, status.definitions);
   assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
   assertEquals(nullable(text()).json.type, ["string", "null"]);

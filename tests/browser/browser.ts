@@ -40,9 +40,12 @@ export class Visitor implements AsyncDisposable {
 }
 
 /** Starts a service and opens its page. */
-export async function visit(options: BrowserContextOptions = {}): Promise<Visitor> {
+export async function visit(
+  options: BrowserContextOptions = {},
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Visitor> {
   const [server, browser] = await Promise.all([
-    ServerProcess.start({ KV_PATH: ":memory:" }),
+    ServerProcess.start({ KV_PATH: ":memory:", ...variables }),
     chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] }),
   ]);
   const visitor = new Visitor(await browser.newPage(options), browser, server);
@@ -50,11 +53,27 @@ export async function visit(options: BrowserContextOptions = {}): Promise<Visito
   return visitor;
 }
 
-/** Signs up on the page. */
-export async function signUp(page: Page): Promise<void> {
-  await page.getByLabel("Your name").fill("Zoë");
-  await page.getByRole("button", { name: "Make a key" }).click();
-  await page.getByText("This is your key").waitFor();
+/** Waits until no request is under way. */
+export async function settle(page: Page): Promise<void> {
+  await page.locator("#console:not([aria-busy])").waitFor();
+}
+
+/** Makes a key on the page, and the first call with it; gives the key. */
+export async function signUp(page: Page): Promise<string> {
+  await page.getByRole("button", { name: "Make a key and call" }).click();
+  await page.getByText("Your key, shown this once").waitFor();
+  await settle(page);
+  return await page.locator("#key").textContent() ?? "";
+}
+
+/** Has the page call with a key that was made elsewhere. */
+export async function paste(page: Page, key: string): Promise<void> {
+  if (await page.locator("#key-input").isHidden()) {
+    await page.getByRole("button", { name: /I have a key|Use another/ }).locator("visible=true").click();
+  }
+  await page.locator("#key-input").fill(key);
+  await page.getByRole("button", { name: "Call with it" }).click();
+  await settle(page);
 }
 
 /** Chooses an operation in the console. */
@@ -65,8 +84,29 @@ export async function choose(page: Page, operation: string): Promise<void> {
 /** Sends the console's request; gives the status that it shows then. */
 export async function call(page: Page): Promise<string> {
   const answered = page.waitForResponse(/\/v1\//);
-  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator("#send").click();
   await (await answered).finished();
-  await page.locator("#console:not([aria-busy])").waitFor();
-  return await page.locator("#answer-status").textContent() ?? "";
+  await settle(page);
+  return await status(page);
+}
+
+/** The status that the page shows. */
+export async function status(page: Page): Promise<string> {
+  return await page.locator("#answer-head .status").textContent() ?? "";
+}
+
+/** What the prints show, such as `{ ok: 2, "": 58 }`. */
+export async function prints(page: Page): Promise<Record<string, number>> {
+  const kinds = await page.locator("#prints svg").evaluateAll((paws) =>
+    paws.map((paw) => paw.getAttribute("class") ?? "")
+  );
+  return Object.fromEntries([...Map.groupBy(kinds, (kind) => kind)].map(([kind, own]) => [kind, own.length]));
+}
+
+/** Whether all of the element is in view. */
+export async function isInView(page: Page, selector: string): Promise<boolean> {
+  return await page.locator(selector).evaluate((element) => {
+    const { top, bottom, left, right } = element.getBoundingClientRect();
+    return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
+  });
 }

@@ -1,118 +1,159 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { call, choose, signUp, visit } from "./browser.ts";
+import { call, choose, isInView, paste, settle, signUp, status, visit } from "./browser.ts";
 
-const SPENT = /status of 429/;
+const FAILURE = /status of \d+/;
 
-Deno.test("page lets a visitor sign up, add an animal and see it listed, digit for digit", async () => {
+Deno.test("page makes a key and the first call in one press, and adds an animal, digit for digit", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  await signUp(page);
+  assertMatch(await signUp(page), /^as_test_\w{38}$/);
+  assertEquals([await status(page), await page.locator("#answer-body").textContent()], ["200", "[]"]);
+  assertEquals(await page.locator(":focus").getAttribute("id"), "send");
   await choose(page, "createPet");
-  await page.locator("#createPet-name").fill("Rex");
-  await page.locator("#createPet-categoryId").fill("9223372036854775807");
+  await page.locator("#request-createPet textarea").fill('{"name":"Rex","categoryId":9223372036854775807}');
 
-  assertMatch(await call(page), /^201/);
+  assertEquals(await call(page), "201");
   await choose(page, "listPets");
-  assertMatch(await call(page), /^200/);
+  assertEquals(await call(page), "200");
 
   const body = await page.locator("#answer-body").textContent() ?? "";
   assertMatch(body, /"name": "Rex",\s+"categoryId": 9223372036854775807,/);
-  assertMatch(await page.locator("#meter-minute-left").textContent() ?? "", /^(?:5[89]|60) of 60 left$/);
-  assertMatch(await page.locator("#meter-day-left").textContent() ?? "", /^(?:99[89]|1,000) of 1,000 left$/);
+  assertMatch(await page.locator("#minute").textContent() ?? "", /^5[79] of 60 left$/);
+  assertMatch(await page.locator("#day").textContent() ?? "", /^997 of 1,000 today$/);
   assertEquals(visitor.noise, []);
   assertEquals(visitor.origins, [visitor.origin]);
 });
 
-Deno.test("page shows an animal's name as text, whatever it is", async () => {
+Deno.test("page shows an animal's name as text, whatever it is, and keeps it apart", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  const name = "<img src=x onerror=alert(1)>";
+  const name = "<img src=x onerror=alert(1)> \u202e";
   await signUp(page);
   await choose(page, "createPet");
-  await page.locator("#createPet-name").fill(name);
+  await page.locator("#request-createPet textarea").fill(JSON.stringify({ name, categoryId: 1 }));
 
-  assertMatch(await call(page), /^201/);
+  assertEquals(await call(page), "201");
 
   assert((await page.locator("#answer-body").textContent())?.includes(JSON.stringify(name)));
   assertEquals(await page.locator("#answer img, #sample img").count(), 0);
+  const spans = page.locator("#answer-body .string");
+  assertEquals(await spans.first().evaluate((span) => getComputedStyle(span).unicodeBidi), "isolate");
   assertEquals(visitor.noise, []);
 });
 
-Deno.test("page shows the limit as it is spent, and waits until it may send again", async () => {
+Deno.test("page has one filled button, the next step, and one that waits after 429", async () => {
   await using visitor = await visit();
   const { page } = visitor;
+  const filled = () =>
+    page.locator("#console button:visible").evaluateAll((buttons) =>
+      buttons.filter((button) => getComputedStyle(button).backgroundColor.startsWith("oklch(0.94"))
+        .map(({ textContent }) => textContent)
+    );
+  assertEquals(await filled(), ["Make a key and call"]);
+  await page.getByRole("button", { name: "I have a key" }).click();
+  assertEquals(await filled(), ["Call with it"]);
+  await page.locator("#make-one").click();
   await page.clock.install();
   await page.reload();
   await signUp(page);
-  let status = "";
-  for (let count = 0; count < 120 && !status.startsWith("429"); count++) status = await call(page);
+  assertEquals(await filled(), ["Send"]);
+  let code = "";
+  for (let count = 0; count < 120 && code !== "429"; count++) code = await call(page);
 
-  assertEquals(status, "429 Too Many Requests");
-  assertEquals(await page.locator("#meter-minute-left").textContent(), "0 of 60 left");
+  assertEquals(code, "429");
+  assertEquals(await filled(), []);
+  assertEquals(await page.locator("#minute").textContent(), "0 of 60 left");
   assertMatch(await page.locator("#answer-advice").textContent() ?? "", /^Try again after Retry-After/);
   const send = page.locator("#send");
   assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
   await choose(page, "getOpenApi");
   assertEquals(await send.textContent(), "Send");
   await choose(page, "listPets");
-  await page.locator("#key-input").press("End+Space");
-  assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
   let sent = 0;
   page.on("request", () => sent++);
   await send.press("Enter");
   await page.clock.runFor(61_000);
   assertEquals([await send.textContent(), sent], ["Send", 0]);
-  assertEquals(await page.locator("#meter-minute-left").textContent(), "60 of 60 left");
-
-  await page.route("**/v1/pets", (route) => route.fulfill({ status: 200, json: [] }), { times: 1 });
-  assertMatch(await call(page), /^200/);
-  assertEquals(visitor.noise.filter((line) => !SPENT.test(line)), []);
+  assertEquals(await page.locator("#announcement").textContent(), "You can send again.");
+  assertEquals(visitor.noise.filter((line) => !FAILURE.test(line)), []);
 });
 
-Deno.test("page keeps an address waiting whatever key is typed", async () => {
+Deno.test("page offers to paste a key where sign-up is closed or spent, and names the operator's command", async () => {
+  await using closed = await visit({}, { SIGN_UP: "closed" });
+  const command = "deno task accounts create";
+  assert(await closed.page.locator("#no-sign-up", { hasText: command }).isVisible());
+  assert(await closed.page.getByRole("button", { name: "Call with it" }).isVisible());
+  assertEquals(
+    await closed.page.getByRole("button", { name: /^Make a key/ }).locator("visible=true").count(),
+    0,
+  );
+
   await using visitor = await visit();
   const { page } = visitor;
-  const headers = { "retry-after": "60" };
-  await page.route("**/v1/accounts", (route) => route.fulfill({ status: 429, headers, json: {} }));
-  await choose(page, "createAccount");
-  await page.locator("#createAccount-name").fill("me");
-  assertMatch(await call(page), /^429/);
-
-  await page.locator("#key-input").fill("as_test_");
-
-  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
-  await choose(page, "getOpenApi");
+  const problem = { code: "sign_up_limit", message: "Too many accounts were made.", status: 429 };
+  await page.route(
+    "**/v1/accounts",
+    (route) => route.fulfill({ status: 429, headers: { "retry-after": "60" }, json: problem }),
+  );
+  await page.getByRole("button", { name: "Make a key and call" }).click();
+  await page.locator("#no-sign-up", { hasText: command }).waitFor();
+  assertEquals([await status(page), await page.locator("#answer-message").textContent()], [
+    "429",
+    problem.message,
+  ]);
+  assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
   assertEquals(await page.locator("#send").textContent(), "Send");
+  await choose(page, "createAccount");
+  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
+});
+
+Deno.test("page says so when no key comes of a sign-up, or no answer", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.route(
+    "**/v1/accounts",
+    (route) => route.fulfill({ status: 502, body: "<h1>Bad Gateway</h1>" }),
+    {
+      times: 1,
+    },
+  );
+  await page.getByRole("button", { name: "Make a key and call" }).click();
+  await page.locator("#answer-message", { hasText: "No key came: try again later." }).waitFor();
+  assertEquals(await status(page), "502");
+
+  await page.context().setOffline(true);
+  await page.getByRole("button", { name: "Make a key and call" }).click();
+
+  await page.locator("#answer-message", { hasText: "No answer came. See whether you are online" }).waitFor();
+  assertEquals(await status(page), "No answer");
+  assertMatch(
+    await page.locator("#announcement").textContent() ?? "",
+    /^No answer .*whether it has happened/,
+  );
 });
 
 Deno.test("page says that a key cannot be sent when it has a character that no header may have", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  await page.locator("#key-input").fill("as_test_79Tk…osZs");
 
-  await page.locator("#send").click();
+  await paste(page, "as_test_79Tk…osZs");
 
-  await page.locator("#answer-advice", { hasText: "It was not sent: a header" }).waitFor();
-  assertEquals(await page.locator("#answer-status").textContent(), "No answer");
+  assertMatch(await page.locator("#answer-message").textContent() ?? "", /^It was not sent: a header/);
+  assertEquals(await status(page), "No answer");
 });
 
 Deno.test("page keeps the key to itself, and warns once of leaving before it is copied", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  await signUp(page);
-  const key = await page.locator("#key-input").inputValue();
-  assertMatch(key, /^as_test_\w{38}$/);
-  const html = await page.content();
+  const key = await signUp(page);
   const stored = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage, document.cookie]));
-  assert(!html.includes(key) && !stored.includes(key) && !page.url().includes(key));
+  assert(!stored.includes(key) && !page.url().includes(key));
 
   const dialogs: string[] = [];
   page.on("dialog", async (dialog) => {
     dialogs.push(dialog.type());
     await dialog.dismiss();
   });
-  await page.locator("#key-input").evaluate((input: HTMLInputElement) => input.setSelectionRange(0, 8));
-  await page.keyboard.press("Control+C");
   await page.reload({ timeout: 1_000 }).catch(() => {});
   await page.reload();
   assertEquals(dialogs, ["beforeunload"]);
@@ -122,8 +163,7 @@ Deno.test("page asks before it gives up a key that is not copied, or closes the 
   await using visitor = await visit();
   const { page } = visitor;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await signUp(page);
-  const key = await page.locator("#key-input").inputValue();
+  const key = await signUp(page);
   const asked: string[] = [];
   page.on("dialog", async (dialog) => {
     asked.push(dialog.message());
@@ -132,7 +172,7 @@ Deno.test("page asks before it gives up a key that is not copied, or closes the 
   let sent = 0;
   page.on("request", () => sent++);
 
-  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.locator("[data-when=held]").getByRole("button", { name: "Use another" }).click();
   for (const operation of ["createAccount", "closeAccount"]) {
     await choose(page, operation);
     await page.locator("#send").click();
@@ -142,88 +182,133 @@ Deno.test("page asks before it gives up a key that is not copied, or closes the 
     "Your key is not copied",
     "This closes your account for good. Go on?",
   ]);
-  assertEquals([await page.locator("#key-input").inputValue(), sent], [key, 0]);
+  assertEquals([await page.locator("#key").textContent(), sent], [key, 0]);
   assert(!(await page.locator("#announcement").textContent())?.includes("Sending"));
 
-  await page.locator("#key-copy").click();
-  await page.locator("#key-copy", { hasText: "Copied" }).waitFor();
+  await page.locator("#copy-key").click();
+  await page.locator("#copy-key", { hasText: "Copied" }).waitFor();
+  assertEquals(await page.evaluate(() => navigator.clipboard.readText()), key);
   await choose(page, "createAccount");
-  assertMatch(await call(page), /^201/);
-  assert(await page.locator("#key-input").inputValue() !== key);
-  await page.locator("#answer-body").evaluate((body) => getSelection()?.selectAllChildren(body));
-  await page.keyboard.press("Control+C");
-  await page.locator("#send").click();
-  await page.locator("#console:not([aria-busy])").waitFor();
+  assertEquals(await call(page), "201");
+  assert(await page.locator("#key").textContent() !== key);
   assertEquals(asked.length, 3);
 });
 
 Deno.test("page shows the limits of the key that calls, not of the address or of a key before", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  const left = page.locator("#meter-minute-left");
+  const left = page.locator("#minute");
   await signUp(page);
-  await call(page);
   const known = await left.textContent() ?? "";
-  assertMatch(known, /^(?:59|60) of 60 left$/);
+  assertEquals(known, "59 of 60 left");
   await choose(page, "createAccount");
-  await page.locator("#createAccount-name").fill("");
+  await page.locator("#request-createAccount textarea").fill("{}");
   page.once("dialog", (dialog) => dialog.accept());
-  assertMatch(await call(page), /^400/);
+  assertEquals(await call(page), "400");
   assertEquals(await left.textContent(), known);
 
   await choose(page, "rotateKey");
-  assertMatch(await call(page), /^201/);
-  assertMatch(await page.locator("#answer-advice").textContent() ?? "", /^This is your new key/);
+  assertEquals(await call(page), "201");
+  assertMatch(await page.locator("#answer-message").textContent() ?? "", /^This is your new key/);
   assertMatch(await left.textContent() ?? "", /^5[89] of 60 left$/);
+});
 
+Deno.test("page does not take a late answer to an earlier key for one to the key of now", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  page.on("dialog", (dialog) => dialog.accept());
   let goOn = () => {};
   const held = new Promise<void>((resolve) => goOn = resolve);
   await page.route("**/v1/pets", async (route) => (await held, await route.continue()));
-  await choose(page, "listPets");
   await page.locator("#send").click();
+  await page.locator("#console[aria-busy]").waitFor();
+  await page.waitForFunction(() =>
+    Number(getComputedStyle(document.querySelector("#answer") ?? document.body).opacity) < 0.5
+  );
+  await page.locator("[data-when=held]").getByRole("button", { name: "Use another" }).click();
   await page.locator("#key-input").fill("as_test_another");
+  await page.getByRole("button", { name: "Call with it" }).click();
+  assertEquals(await page.locator("#console").getAttribute("data-key"), "paste");
   goOn();
-  await page.locator("#answer-time", { hasText: "GET /v1/pets" }).waitFor();
-  assertEquals(await left.textContent(), "known after a call");
+  await settle(page);
+  assertEquals(await status(page), "200");
+  await page.getByRole("button", { name: "Call with it" }).click();
+  await page.locator("#answer-head", { hasText: "401" }).waitFor();
+  assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
 });
 
 Deno.test("page keeps the key that it has when it is sent an example of one", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  await signUp(page);
-  const key = await page.locator("#key-input").inputValue();
+  const key = await signUp(page);
   await choose(page, "getOpenApi");
 
-  assertMatch(await call(page), /^200/);
+  assertEquals(await call(page), "200");
 
   assertMatch(await page.locator("#answer-body").textContent() ?? "", /"apiKey": "as_test_/);
-  assertEquals(await page.locator("#answer-advice").textContent(), "");
-  assertEquals(await page.locator("#key-input").inputValue(), key);
+  assertEquals(await page.locator("#answer-message").textContent(), "");
+  assertEquals(await page.locator("#key").textContent(), key);
 });
 
-Deno.test("page says so when no key comes of a sign-up", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await page.route("**/v1/accounts", (route) => route.fulfill({ status: 502, body: "<h1>Bad Gateway</h1>" }));
-  await page.getByLabel("Your name").fill("Zoë");
-  await page.getByRole("button", { name: "Make a key" }).click();
-
-  await page.getByText("No key came (502 Bad Gateway): try again later.").waitFor();
-});
-
-Deno.test("page copies the call with the key in it, and says so", async () => {
+Deno.test("page copies the call with the key in it, and shows a placeholder in its place", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await signUp(page);
-  await page.getByRole("radio", { name: "curl" }).check();
-  await page.locator("#sample-copy").click();
+  const key = await signUp(page);
+  const copy = page.locator("#copy-request");
+  for (const language of ["Python", "JavaScript", "curl"]) {
+    await page.getByRole("radio", { name: language }).check();
+    const shown = await page.locator("#sample").textContent() ?? "";
+    assertMatch(shown, /^[\n -~]*Bearer YOUR_KEY_FROM_ABOVE[\n -~]*$/);
+  }
+  await copy.click();
 
-  await page.locator("#sample-copy", { hasText: "Copied" }).waitFor();
+  await copy.filter({ hasText: "Copied" }).waitFor();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
-  const key = await page.locator("#key-input").inputValue();
   assertEquals(copied, `curl -i '${visitor.origin}/v1/pets' \\\n  -H 'Authorization: Bearer ${key}'`);
-  assert(!(await page.locator("#sample").textContent())?.includes(key));
+});
+
+Deno.test("page has the request as a form: what is left out is dim, and Enter sends", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  const line = page.locator("#request-listPets > p").first();
+  const signs = () => line.locator("i").allTextContents();
+  assertEquals(await signs(), ["?", "&", "&"]);
+  const color = (name: string) =>
+    line.locator("label", { hasText: name }).evaluate((label) => getComputedStyle(label).color);
+  const dim = await color("status");
+  await page.locator("#request-listPets [name=status]").selectOption("sold");
+  assertEquals(await signs(), ["?", "?", "&"]);
+  assert(await color("status") !== dim);
+  const sent = page.waitForRequest(/\/v1\/pets\?/);
+  await page.locator("#request-listPets [name=limit]").fill("7");
+  assertEquals(await signs(), ["?", "&", "&"]);
+  await page.keyboard.press("Enter");
+  assertEquals(new URL((await sent).url()).search, "?limit=7&status=sold");
+  await settle(page);
+});
+
+Deno.test("page follows what is read until a field was touched, and shows its example before the first call", async () => {
+  await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
+  const { page } = visitor;
+  const select = page.locator("#operation");
+  const read = (id: string) => page.locator(`article#${id}`).evaluate((article) => article.scrollIntoView());
+  assertMatch(await page.locator("#answer-head").textContent() ?? "", /^200\s+an example, until you call/);
+  await read("createMessage");
+  await page.waitForFunction(() =>
+    document.querySelector<HTMLSelectElement>("#operation")?.value === "createMessage"
+  );
+  assertMatch(await page.locator("#answer-head").textContent() ?? "", /^202/);
+  assertMatch(await page.locator("#answer-body").textContent() ?? "", /"status": "queued"/);
+  await page.locator("#request-createMessage textarea").fill("{}");
+  await read("rotateKey");
+  await page.locator("#contents [aria-current]", { hasText: "Reference" }).waitFor();
+  assertEquals(await select.inputValue(), "createMessage");
+  await page.getByRole("button", { name: "Try it: List animals" }).click();
+  assertEquals(await select.inputValue(), "listPets");
+  assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
 });
 
 Deno.test("page follows the link to the next page", async () => {
@@ -232,11 +317,11 @@ Deno.test("page follows the link to the next page", async () => {
   await signUp(page);
   await choose(page, "createPet");
   for (const name of ["Rex", "Tom"]) {
-    await page.locator("#createPet-name").fill(name);
+    await page.locator("#request-createPet textarea").fill(JSON.stringify({ name, categoryId: 1 }));
     await call(page);
   }
   await choose(page, "listPets");
-  await page.locator("#listPets-limit").fill("1");
+  await page.locator("#request-listPets [name=limit]").fill("1");
   await call(page);
   await choose(page, "getAccount");
 
@@ -246,3 +331,33 @@ Deno.test("page follows the link to the next page", async () => {
   assertEquals(await page.locator("#next-page").isVisible(), false);
   assertEquals(await page.locator(":focus").getAttribute("id"), "answer");
 });
+
+for (
+  const [width, height, name] of [[390, 664, ""], [320, 568, ""], [
+    640,
+    400,
+    ", which is 200 % zoom",
+  ]] as const
+) {
+  Deno.test(`page has the status in view after Send, the key after it is made, at ${width}×${height}${name}`, async () => {
+    await using visitor = await visit({ viewport: { width, height }, hasTouch: true, isMobile: true });
+    const { page } = visitor;
+    const top = await page.getByRole("button", { name: "Make a key and call" }).evaluate((button) =>
+      button.getBoundingClientRect().top
+    );
+    assert(top <= 300, `${top}`);
+    await signUp(page);
+    await page.waitForFunction(() => scrollY >= 0);
+    assert(await isInView(page, "#key"));
+    for (const operation of ["listPets", "createPet", "updatePet"]) {
+      await choose(page, operation);
+      await call(page);
+      assert(await isInView(page, "#answer-head"), operation);
+    }
+    const heights = await page.locator(
+      "button:visible, summary:visible, #requests :is(input, select):visible",
+    )
+      .evaluateAll((targets) => targets.map((target) => Math.round(target.getBoundingClientRect().height)));
+    assertEquals(heights.filter((height) => height < 44), []);
+  });
+}

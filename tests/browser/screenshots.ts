@@ -1,21 +1,86 @@
 import { print } from "../../src/stdio.ts";
-import { call, choose, signUp, visit } from "./browser.ts";
+import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 
-const WIDTHS = [[390, 844], [820, 1180], [1280, 800]] as const;
-const folder = await Deno.makeTempDir({ prefix: "screenshots-" });
+const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const;
+const ANIMALS = ["Rex", "Bella", "Luna", "Tom"];
+const MAX_BYTES = 150_000;
+const README_PICTURE = {
+  path: `${import.meta.dirname}/../../src/page/page.png`,
+  clip: { x: 0, y: 0, width: 1280, height: 688 },
+  animations: "disabled",
+} as const;
+const folder = Deno.args[0] ?? await Deno.makeTempDir({ prefix: "screenshots-" });
 
-for (const [width, height] of WIDTHS) {
+for (const [width, height] of SIZES) {
   for (const colorScheme of ["light", "dark"] as const) {
-    await using visitor = await visit({ viewport: { width, height }, colorScheme });
-    const { page } = visitor;
-    const shoot = (name: string, fullPage = false) =>
-      page.screenshot({ path: `${folder}/${width}-${colorScheme}-${name}.png`, fullPage });
+    const isMobile = width < 1_000;
+    const options = { viewport: { width, height }, colorScheme, isMobile, hasTouch: isMobile };
+    await using visitor = await visit(options);
+    const { page, origin } = visitor;
+    page.on("dialog", (dialog) => dialog.accept());
+    const shoot = (state: string, fullPage = false) =>
+      page.screenshot({
+        path: `${folder}/${state}_${width}_${colorScheme}.png`,
+        fullPage,
+        animations: "disabled",
+      });
+    await addAnimals(origin);
+    await page.mouse.move(0, 0);
     await shoot("first");
     await shoot("all", true);
-    if (colorScheme === "light") await signUp(page);
+    await signUp(page);
+    await shoot("key_and_200");
     await choose(page, "createPet");
+    await page.locator("#request-createPet textarea").fill('{\n  "name": "",\n  "categoryId": 1\n}');
     await call(page);
-    await shoot("answer");
+    await shoot("400");
+    await choose(page, "getPet");
+    await page.locator("#request-getPet [name=petId]").fill("999");
+    await call(page);
+    await shoot("404");
+    await choose(page, "listPets");
+    await page.locator("#race").click();
+    await page.locator("#answer[data-kind=race]").waitFor();
+    await settle(page);
+    await shoot("race");
+    if (width === 1280 && colorScheme === "light") {
+      const { length } = await page.screenshot(README_PICTURE);
+      if (length > MAX_BYTES) throw new Error(`The picture has ${length} bytes, more than ${MAX_BYTES}`);
+    }
+    await page.getByRole("radio", { name: "Python" }).check();
+    await shoot("python");
+    await page.route(
+      "**/v1/pets",
+      (route) =>
+        route.fulfill({
+          status: 503,
+          json: { code: "overloaded", message: "Too many requests are being answered." },
+        }),
+    );
+    await paste(page, "as_test_another_key");
+    await page.getByRole("radio", { name: "Request" }).check();
+    await shoot("503");
+    await page.locator("[data-when=held] [data-show]").click();
+    await shoot("paste");
+    await page.locator("#limits").evaluate((section) => section.scrollIntoView());
+    await shoot("limits");
+    await page.locator("article#createPet").evaluate((article) => article.scrollIntoView());
+    await shoot("reference");
   }
 }
 print(folder);
+
+/** So that lists are not empty. */
+async function addAnimals(origin: string): Promise<void> {
+  const type = { "content-type": "application/json" };
+  const account = await fetch(`${origin}/v1/accounts`, {
+    method: "POST",
+    headers: type,
+    body: '{"name":"me"}',
+  });
+  const headers = { ...type, authorization: `Bearer ${(await account.json()).apiKey}` };
+  for (const name of ANIMALS) {
+    const body = JSON.stringify({ name, categoryId: 1 });
+    await (await fetch(`${origin}/v1/pets`, { method: "POST", headers, body })).body?.cancel();
+  }
+}

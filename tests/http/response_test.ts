@@ -73,33 +73,3 @@ Deno.test("createApp() sends what every response has, and says nothing of origin
     assertEquals([...headers.keys()].filter((name) => name.startsWith("access-control-")), []);
   }
 });
-
-Deno.test.each([
-  ["gzip", true],
-  ["br, GZIP ; q=0.5, *", true],
-  ["deflate,gzip", true],
-  ["br, gzip;q=0", false],
-  ["gzip; q=0.000, br", false],
-  ["identity", false],
-  ["notgzip", false],
-  ["", false],
-])("Representation answers Accept-Encoding %o with gzip: %s", async (accepted, isGzip) => {
-  const text = "Rex ".repeat(1_000);
-  const page = new Representation(text, { type: "text/plain", compress: true });
-  const ask = (headers: Record<string, string> = {}) =>
-    page.respondTo(
-      new Request("http://localhost/", { headers: { "accept-encoding": accepted, ...headers } }),
-    );
-
-  const response = ask();
-  const etag = response.headers.get("etag") ?? "";
-
-  assertEquals(response.headers.get("content-encoding"), isGzip ? "gzip" : null);
-  assertEquals(response.headers.get("vary"), "Origin, Accept-Encoding");
-  assertEquals(etag, isGzip ? etagOf(text).replace(/"$/, '-gzip"') : etagOf(text));
-  const bytes = response.body ?? new Blob().stream();
-  const plain = isGzip ? bytes.pipeThrough(new DecompressionStream("gzip")) : bytes;
-  assertEquals(await new Response(plain).text(), text);
-  assertEquals(ask({ "if-none-match": etag }).status, 304);
-  assertEquals(ask({ "if-none-match": etagOf("else") }).status, 200);
-});

@@ -81,10 +81,13 @@ Deno.test("server prints the first steps while there is no account and a command
 
   assertEquals(first.lines.slice(2), [
     "There is no account yet. In another terminal, make one and list the animals:",
-    `  KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
+    `  export KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
     `  curl -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
   ]);
-  assertEquals(quoted.lines[3], `  KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`);
+  assertEquals(
+    quoted.lines[3],
+    `  export KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`,
+  );
   assertEquals(inProduction.lines.slice(2), [
     "There is no account yet. In another terminal, make the first; it prints the API key, this once:",
     `  ENVIRONMENT=production KV_PATH='${store.kvPath}' deno task accounts create me`,

@@ -3,8 +3,8 @@ import { openApiDocument } from "../api/openapi.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
-import { createResponse, Representation } from "../http/response.ts";
-import { ICON } from "./page/icon.ts";
+import { HostedContent } from "../http/hosted.ts";
+import { createResponse } from "../http/response.ts";
 
 /** What the service tells of itself. */
 export interface ServiceOperationsOptions {
@@ -25,15 +25,11 @@ const DOCUMENT = named("Document", {
   json: { type: "object", description: "An OpenAPI 3.1 document", additionalProperties: true },
 });
 
-/** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
+/** What machines ask of any service: its OpenAPI document, security.txt and robots.txt. */
 export function serviceOperations(
   { operations, publicUrl, securityContact, clock }: ServiceOperationsOptions,
 ): Operation[] {
-  let document: Representation | undefined;
-  const icon = new Representation(ICON, {
-    type: "image/svg+xml",
-    headers: { "cache-control": "max-age=86400" },
-  });
+  let document: HostedContent | undefined;
 
   const getOpenApi = operation({
     id: "getOpenApi",
@@ -41,22 +37,19 @@ export function serviceOperations(
     path: "/v1/openapi.json",
     access: "public",
     tag: "Service",
-    summary: "Get this document",
+    summary: "Get the OpenAPI document",
     isExtension: true,
     headers: { "If-None-Match": IF_NONE_MATCH },
     answers: {
       200: { description: "This document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
       304: NOT_MODIFIED,
     },
-  }, (_input, { request }) => {
-    document ??= new Representation(
-      JSON.stringify(openApiDocument(operations(), publicUrl ?? "")),
-      {
-        headers: { "cache-control": "no-cache" },
-        compress: true,
-      },
+  }, (_input, { request, base }) => {
+    document ??= new HostedContent(
+      () => JSON.stringify(openApiDocument(operations(), publicUrl ?? "")),
+      "application/json",
     );
-    return document.respondTo(request);
+    return document.respondTo(request, base);
   });
 
   /** RFC 9116. */
@@ -82,20 +75,5 @@ export function serviceOperations(
     summary: "Tell robots what to leave alone",
   }, () => createResponse("User-agent: *\nDisallow: /v1/\n", { headers: TEXT }));
 
-  const getIcon = (id: string, path: string) =>
-    operation({
-      id,
-      method: "GET",
-      path,
-      access: "public",
-      summary: "Get the icon",
-    }, (_input, { request }) => icon.respondTo(request));
-
-  return [
-    getOpenApi,
-    getSecurity,
-    getRobots,
-    getIcon("getIcon", "/favicon.svg"),
-    getIcon("getFavicon", "/favicon.ico"),
-  ];
+  return [getOpenApi, getSecurity, getRobots];
 }

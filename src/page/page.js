@@ -1,0 +1,878 @@
+// @ts-check
+/// <reference lib="dom" />
+// The script of the page, which carries it inline. Tests import its functions; it starts where there is a document.
+
+/** Stands for the API key in samples that are read. */
+export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
+/** The race is for a small rest of the minute, so that it burdens nobody. */
+const MOST_LEFT = 68;
+const MOST_PRINTS = 60;
+const FIRST_CALL = "listPets";
+
+/**
+ * @typedef {{ method: string, url: string, headers: (readonly [name: string, value: string])[], body: string }} Call
+ *   A request; one with an empty body has none.
+ * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, new in so many seconds.
+ * @typedef {{ reset: number, limit: number, used: number, marks: ("ok" | "bad")[], refused: number }} Minute
+ *   A window: what the service counted, and what came of the requests of this page.
+ * @typedef {"" | "ok" | "bad" | "other" | "refused"} Print What came of the request that a print stands for.
+ * @typedef {{ status: number, reset: number }} Finish What came of a request of the race; status 0 is no answer.
+ * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
+ *   message: string, newKey: string, wait: number }} Answer Status 0 is no answer; `wait` is in seconds.
+ */
+
+/**
+ * The request that the fields make. Those left empty are left out.
+ * @param {{ base: string, method: string, path: string, bodyType: string, key: string }} target
+ * @param {readonly { name: string, place: string, value: string }[]} fields
+ * @param {string} [body]
+ * @returns {Call}
+ */
+export function buildRequest({ base, method, path, bodyType, key }, fields, body = "") {
+  const at = (/** @type {string} */ wanted) =>
+    fields.filter(({ place, value }) => place === wanted && (value !== "" || place === "path"));
+  const encode = (/** @type {string} */ value) => encodeURIComponent(value.toWellFormed());
+  const pathname = at("path").reduce(
+    (text, { name, value }) => text.replace(`{${name}}`, () => encode(value)),
+    path,
+  );
+  const query = at("query").map(({ name, value }) => `${name}=${encode(value)}`).join("&");
+  /** @type {Call["headers"]} */
+  const headers = at("header").map(({ name, value }) => [name, value]);
+  if (body !== "") headers.unshift(["Content-Type", bodyType]);
+  if (key !== "") headers.unshift(["Authorization", `Bearer ${key}`]);
+  return { method, url: base + pathname + (query && `?${query}`), headers, body };
+}
+
+/**
+ * The request in the language of that name; as it is sent, if it is none of them.
+ * @param {string} language
+ * @param {Call} call
+ * @returns {string}
+ */
+export function sample(language, { method, url, headers, body }) {
+  const shell = (/** @type {string} */ text) => `'${text.replaceAll("'", `'\\''`)}'`;
+  // A literal of JavaScript and Python, which agree on what JSON escapes.
+  const quote = (/** @type {string} */ text) =>
+    text.includes('"') && !/['\\\n]/.test(text) ? `'${text}'` : JSON.stringify(text);
+  const pairs = (/** @type {string} */ indent) =>
+    headers.map(([name, value]) => `${indent}${quote(name)}: ${quote(value)},`);
+  if (language === "curl") {
+    const implied = body === "" ? "GET" : "POST";
+    return [
+      `curl -i${method === implied ? "" : ` -X ${method}`} ${shell(url)}`,
+      ...headers.map(([name, value]) => `-H ${shell(`${name}: ${value}`)}`),
+      ...(body === "" ? [] : [`--data-raw ${shell(body)}`]),
+    ].join(" \\\n  ");
+  }
+  if (language === "javascript") {
+    return [
+      `const response = await fetch(${quote(url)}, {`,
+      `  method: ${quote(method)},`,
+      ...(headers.length === 0 ? [] : ["  headers: {", ...pairs("    "), "  },"]),
+      ...(body === "" ? [] : [`  body: ${quote(body)},`]),
+      "});",
+      "console.log(response.status, await response.text());",
+    ].join("\n");
+  }
+  if (language === "python") {
+    return [
+      "from urllib.error import HTTPError",
+      "from urllib.request import Request, urlopen",
+      "",
+      "request = Request(",
+      `    ${quote(url)},`,
+      `    method=${quote(method)},`,
+      ...(headers.length === 0 ? [] : ["    headers={", ...pairs("        "), "    },"]),
+      ...(body === "" ? [] : [`    data=${quote(body)}.encode(),`]),
+      ")",
+      "try:",
+      "    response = urlopen(request)",
+      "except HTTPError as error:",
+      "    response = error",
+      "print(response.status, response.read().decode())",
+    ].join("\n");
+  }
+  const lines = headers.map(([name, value]) => `${name}: ${value}`);
+  return [`${method} ${url}`, ...lines, ...(body === "" ? [] : ["", body])].join("\n");
+}
+
+/**
+ * JSON text indented and in pieces to colour. It is not parsed: every digit of a number stays.
+ * @param {string} text
+ * @returns {[kind: "name" | "string" | "number" | "plain", text: string][]}
+ */
+export function jsonPieces(text) {
+  const token = /"(?:[^"\\]|\\.)*"(\s*:)?|-?\d[\d.eE+-]*|true|false|null|[{}[\],]/g;
+  /** @type {ReturnType<typeof jsonPieces>} */
+  const pieces = [];
+  let depth = 0;
+  let previous = "";
+  const breakLine = () => pieces.push(["plain", `\n${"  ".repeat(depth)}`]);
+  for (const [found, colon] of text.matchAll(token)) {
+    const opened = previous === "{" || previous === "[";
+    const closes = found === "}" || found === "]";
+    if (closes) depth--;
+    if (opened !== closes) breakLine();
+    if (found === "{" || found === "[") depth++;
+    if (colon !== undefined) pieces.push(["name", found.slice(0, -colon.length)], ["plain", ": "]);
+    else if (found.startsWith('"')) pieces.push(["string", found]);
+    else pieces.push([/^[-\d]/.test(found) ? "number" : "plain", found]);
+    if (found === ",") breakLine();
+    previous = found;
+  }
+  return pieces;
+}
+
+/** The limits that a response tells of. @param {Headers} headers @returns {Limit[]} */
+export function readLimits(headers) {
+  const policy = [...(headers.get("ratelimit-policy") ?? "").matchAll(/"(\w+)";q=(\d+)/g)];
+  const limits = new Map(policy.map(([, name, limit]) => [name, Number(limit)]));
+  return [...(headers.get("ratelimit") ?? "").matchAll(/"(\w+)";r=(\d+);t=(\d+)/g)].map(
+    ([, name = "", left, seconds]) => ({
+      name,
+      limit: limits.get(name) ?? 0,
+      left: Number(left),
+      seconds: Number(seconds),
+    }),
+  );
+}
+
+/**
+ * When the minute of a response ends, in Unix seconds by the service's clock. `X-RateLimit-Reset` is the end of the
+ * window that has fewer requests left.
+ * @param {Headers} headers
+ */
+export function minuteReset(headers) {
+  const limits = readLimits(headers);
+  const told = Number(headers.get("x-ratelimit-limit"));
+  const seconds = (/** @type {Limit | undefined} */ limit) => limit?.seconds ?? 0;
+  const minute = limits.find(({ name }) => name === "minute");
+  const meant = minute?.limit === told ? minute : limits.find(({ limit }) => limit === told);
+  return Number(headers.get("x-ratelimit-reset")) - seconds(meant) + seconds(minute);
+}
+
+/**
+ * The minute after one more answer: a new one if the answer is of a later minute, the same if it is of an earlier one.
+ * @param {Minute | undefined} minute
+ * @param {{ status: number, headers: Headers }} answer
+ * @returns {Minute | undefined}
+ */
+export function countAnswer(minute, { status, headers }) {
+  const limit = readLimits(headers).find(({ name }) => name === "minute");
+  if (limit === undefined) return minute;
+  const reset = minuteReset(headers);
+  if (minute !== undefined && reset < minute.reset) return minute;
+  const { used = 0, marks = [], refused = 0 } = reset === minute?.reset ? minute : {};
+  return {
+    reset,
+    limit: limit.limit,
+    used: Math.max(used, limit.limit - limit.left),
+    marks: status === 429 ? marks : [...marks, status < 400 ? "ok" : "bad"],
+    refused: refused + (status === 429 ? 1 : 0),
+  };
+}
+
+/**
+ * What the prints of a minute show: those of others first, those that were refused after the limit's.
+ * @param {Minute} minute
+ * @param {number} [pending] How many requests of this page are not answered yet; they are not of others.
+ * @returns {{ per: number, prints: Print[] }} `per` is how many requests a print stands for.
+ */
+export function printsOf({ limit, used, marks, refused }, pending = 0) {
+  const per = Math.max(1, Math.ceil(limit / MOST_PRINTS));
+  const others = Math.max(0, used - marks.length - pending);
+  /** @type {Print[]} */
+  const prints = Array.from({ length: Math.ceil(limit / per) }, (_, index) => {
+    const [from, to] = [index * per - others, (index + 1) * per - others];
+    const own = marks.slice(Math.max(0, from), Math.max(0, to));
+    return own.includes("bad") ? "bad" : own.includes("ok") ? "ok" : from < 0 ? "other" : "";
+  });
+  const beyond = Math.min(MOST_PRINTS, Math.ceil(refused / per));
+  return {
+    per,
+    prints: [...prints, ...Array.from({ length: beyond }, () => /** @type {const} */ ("refused"))],
+  };
+}
+
+/**
+ * How many requests a race sends: what is left of the minute and a few more, so few that no ban comes of them. None if
+ * too many are left, or the day has too few.
+ * @param {readonly Limit[]} limits
+ */
+export function raceSize(limits) {
+  const [minute, day] = ["minute", "day"].map((wanted) => limits.find(({ name }) => name === wanted));
+  if (minute === undefined || day === undefined || minute.left > MOST_LEFT) return 0;
+  const size = minute.left + Math.min(12, Math.floor(minute.limit / 5));
+  return day.left > size ? size : 0;
+}
+
+/**
+ * The outcome of a race, by the answers of the one minute in which most of them came.
+ * @param {readonly Finish[]} finishes
+ * @param {(reset: number) => number} leftOf How many requests the minute had left before.
+ */
+export function tally(finishes, leftOf) {
+  const answers = finishes.filter(({ status }) => status > 0 && status !== 503);
+  const [most = []] = [...Map.groupBy(answers, ({ reset }) => reset).values()]
+    .sort((one, other) => other.length - one.length);
+  const refused = most.filter(({ status }) => status === 429).length;
+  const answered = most.length - refused;
+  return {
+    answered,
+    refused,
+    over: Math.max(0, answered - leftOf(most[0]?.reset ?? 0)),
+    otherMinute: answers.length - most.length,
+    lost: finishes.length - answers.length,
+  };
+}
+
+/** The cursor in the link to the next page; empty on the last page. @param {string | null} link */
+export function nextCursor(link) {
+  const [, cursor = ""] = /[?&]cursor=([^&>]+)[^,]*rel="next"/.exec(link ?? "") ?? [];
+  return decodeURIComponent(cursor);
+}
+
+/** The `code` and `message` of an Error body; both empty if it is none. @param {string} text */
+export function readProblem(text) {
+  try {
+    const { code = "", message = "" } = JSON.parse(text);
+    return { code: String(code), message: String(message) };
+  } catch {
+    return { code: "", message: "" };
+  }
+}
+
+/** Seconds as people say them. @param {number} seconds */
+export function duration(seconds) {
+  if (seconds < 100) return `${seconds} s`;
+  return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
+}
+
+/** The key with all but its beginning hidden from onlookers. @param {string} key */
+export function maskKey(key) {
+  return key.length > 12 ? `${key.slice(0, 12)}****` : key;
+}
+
+/** Sends the request and reads all of the answer. @param {Call} call @returns {Promise<Answer>} */
+export async function exchange({ method, url, headers, body }) {
+  const begun = performance.now();
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: headers.map(([name, value]) => /** @type {[string, string]} */ ([name, value])),
+      body: body === "" ? null : body,
+      // The browser's own cache would answer in the service's place.
+      cache: "no-store",
+      credentials: "omit",
+      // The service itself gives up earlier.
+      signal: AbortSignal.timeout(30_000),
+    });
+    const text = await response.text();
+    const { status } = response;
+    // The OpenAPI document has keys, too: as examples.
+    const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? text : "") ?? [];
+    const isRefused = status === 429 || status === 503;
+    return {
+      status,
+      text: response.statusText,
+      headers: response.headers,
+      body: text,
+      ms: performance.now() - begun,
+      ...readProblem(response.ok ? "" : text),
+      newKey,
+      wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
+    };
+  } catch {
+    // Such a header is refused before anything is sent.
+    const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
+    const again = method === "GET"
+      ? "then send it again."
+      : "and whether it has happened all the same, before you send it again.";
+    return {
+      status: 0,
+      text: "No answer",
+      headers: new Headers(),
+      body: "",
+      ms: performance.now() - begun,
+      code: "",
+      message: isUnsendable
+        ? "It was not sent: a header, such as that of the key, has a character that none may have."
+        : `No answer came. See whether you are online and the service runs, ${again}`,
+      newKey: "",
+      wait: 0,
+    };
+  }
+}
+
+/**
+ * The element of the page with this id, which the page was made with.
+ * @template {HTMLElement} Kind
+ * @param {string} id
+ * @param {abstract new () => Kind} kind
+ * @returns {Kind}
+ */
+function byId(id, kind) {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`The page has no ${id}`);
+  return found;
+}
+
+/** The same, of whatever kind. @param {string} id */
+function part(id) {
+  return byId(id, HTMLElement);
+}
+
+/**
+ * A new element with text, which is never read as HTML.
+ * @param {string} name
+ * @param {string} className
+ * @param {string} text
+ */
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+/** Has a screen reader say the text. @param {string} text */
+function say(text) {
+  part("announcement").textContent = text;
+}
+
+/**
+ * Lets the button copy what `read` gives, and say so in its place.
+ * @param {HTMLElement} button
+ * @param {() => string} read
+ * @param {(text: string) => void} [onCopied]
+ */
+function startCopy(button, read, onCopied = () => {}) {
+  const label = button.textContent;
+  const name = button.ariaLabel;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  button.addEventListener("click", async () => {
+    const text = read();
+    const isCopied = await copyText(text);
+    if (isCopied) onCopied(text);
+    button.focus();
+    button.textContent = button.ariaLabel = isCopied ? "Copied" : "Select it by hand";
+    say(isCopied ? "Copied" : "Copying is not allowed here: select the text by hand");
+    clearTimeout(timer);
+    timer = setTimeout(() => (button.textContent = label, button.ariaLabel = name), 1_500);
+  });
+}
+
+/** Copies the text; resolves to whether that worked. @param {string} text */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Pages of plain http, other than localhost, have no clipboard but this.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    return isCopied;
+  }
+}
+
+/** The API key that calls are made with: in this page's memory, nowhere else. @param {HTMLElement} region */
+function startKey(region) {
+  const shown = part("key");
+  const copy = part("copy-key");
+  let current = "";
+  let uncopied = "";
+  const copied = (/** @type {string} */ text) => void (text.includes(uncopied) && (uncopied = ""));
+  const show = (/** @type {string} */ what) => (region.dataset.key = what);
+
+  /** Whether the key may give way: nobody could bring back one that was made and not copied. */
+  function mayGo() {
+    if (uncopied !== "" && confirm("Your key is not copied, and is not shown again. Go on without it?")) {
+      uncopied = "";
+    }
+    return uncopied === "";
+  }
+
+  /** @param {string} key @param {boolean} isNew Whether it was made just now, and is shown this once. */
+  function adopt(key, isNew) {
+    current = key;
+    uncopied = isNew ? key : "";
+    shown.textContent = isNew ? key : maskKey(key);
+    copy.hidden = !isNew;
+    part("key-note").textContent = isNew
+      ? "Your key, shown this once: copy it before you leave."
+      : "Your key, in the memory of this page.";
+    show("held");
+  }
+
+  for (const button of region.querySelectorAll("[data-show]")) {
+    button.addEventListener("click", () => {
+      if (!(button instanceof HTMLElement) || !mayGo()) return;
+      show(button.dataset.show ?? "");
+      byId(region.dataset.key === "make" ? "name" : "key-input", HTMLInputElement).select();
+    });
+  }
+  for (const event of ["copy", "cut"]) document.addEventListener(event, () => copied(String(getSelection())));
+  startCopy(copy, () => current, copied);
+  addEventListener("beforeunload", (event) => {
+    if (uncopied === "") return;
+    uncopied = "";
+    event.preventDefault();
+  });
+  return { current: () => current, adopt, mayGo, show };
+}
+
+/** The paw prints and the numbers beside them, as the answers to the key told them. */
+function startMeter() {
+  const image = part("prints");
+  const [first, label] = [[...image.children], image.ariaLabel];
+  /** @type {(id: string, words: string) => void} */
+  const text = (id, words) => void (part(id).textContent = words);
+  const count = (/** @type {number} */ number) => number.toLocaleString("en");
+  /** @type {Minute | undefined} */
+  let minute;
+  /** @type {(Limit & { until: number })[]} */
+  let limits = [];
+  let pending = 0;
+
+  /** The limits as they are now: once its time has passed, all of a window is there again. */
+  function now() {
+    return limits.map(({ until, ...limit }) => {
+      const seconds = Math.ceil((until - Date.now()) / 1_000);
+      return seconds > 0 ? { ...limit, seconds } : { ...limit, left: limit.limit, seconds: 0 };
+    });
+  }
+
+  /** The minute as it is now; undefined if none is known. */
+  function minuteNow() {
+    const isOver = now().some(({ name, seconds }) => name === "minute" && seconds === 0);
+    return isOver && minute ? { ...minute, reset: 0, used: 0, marks: [], refused: 0 } : minute;
+  }
+
+  function draw() {
+    const shown = minuteNow();
+    if (shown === undefined) return;
+    const [seconds, day] = ["minute", "day"].map((wanted) => now().find(({ name }) => name === wanted));
+    text("minute", `${count(shown.limit - shown.used)} of ${count(shown.limit)} left`);
+    text("minute-end", seconds?.seconds ? `new in ${duration(seconds.seconds)}` : "");
+    text("day", day ? `${count(day.left)} of ${count(day.limit)} today` : "");
+    const { per, prints } = printsOf(shown, pending);
+    text("per", per === 1 ? "" : `One print stands for ${per} requests.`);
+    const paws = [...image.children];
+    for (const paw of paws.slice(prints.length)) paw.remove();
+    for (const [index, kind] of prints.entries()) {
+      const paw = paws[index] ?? paws[0]?.cloneNode(true);
+      if (!(paw instanceof Element)) continue;
+      if (paw.parentNode === null) image.append(paw);
+      if (paw.getAttribute("class") !== kind) paw.setAttribute("class", kind);
+    }
+    const marked = (/** @type {string} */ wanted) => shown.marks.filter((mark) => mark === wanted).length;
+    const others = Math.max(0, shown.used - shown.marks.length - pending);
+    image.ariaLabel =
+      `${count(shown.limit - shown.used)} of ${count(shown.limit)} requests of the minute are left: ` +
+      `${marked("ok")} succeeded, ${marked("bad")} failed, ${others} came from elsewhere; ` +
+      `${shown.refused} were refused`;
+  }
+
+  /** @param {{ status: number, headers: Headers, code: string }} answer To a request with the key. */
+  function note(answer) {
+    const told = readLimits(answer.headers);
+    const isOfKey = told.some(({ name }) => name === "day");
+    // A late answer of an earlier minute tells nothing new; one to a banned key tells of the ban.
+    if (!isOfKey || answer.code === "key_banned" || minuteReset(answer.headers) < (minute?.reset ?? 0)) {
+      return;
+    }
+    minute = countAnswer(minute, answer);
+    limits = told.map((limit) => {
+      const until = Date.now() + limit.seconds * 1_000;
+      // Answers may overtake each other.
+      const before = limits.find(({ name, until: end }) =>
+        name === limit.name && Math.abs(end - until) < 2_000
+      );
+      return { ...limit, left: Math.min(limit.left, before?.left ?? limit.left), until };
+    });
+    draw();
+  }
+
+  /** As it was before the first call: the plan of another key is not known yet. */
+  function forget() {
+    minute = undefined;
+    limits = [];
+    text("minute", `${count(first.length)} requests a minute`);
+    for (const id of ["minute-end", "day", "per"]) text(id, "");
+    for (const paw of first) paw.setAttribute("class", "");
+    image.replaceChildren(...first);
+    image.ariaLabel = label;
+  }
+
+  const expect = (/** @type {number} */ more) => void (pending += more);
+  return { note, draw, forget, expect, limits: now, minute: minuteNow };
+}
+
+/**
+ * Shows what came of a request, and says the same.
+ * @param {{ head: [className: string, text: string][], message: string, advice: string, kind: string }} outcome
+ * @param {{ body?: string, headers?: Headers }} [answer]
+ */
+function showOutcome({ head, message, advice, kind }, { body = "", headers = new Headers() } = {}) {
+  part("answer").dataset.kind = kind;
+  const pieces = head.map(([className, text]) => element(className === "" ? "span" : "b", className, text));
+  part("answer-head").replaceChildren(...pieces.flatMap((piece) => [piece, " "]));
+  part("answer-message").textContent = message;
+  part("answer-advice").textContent = advice;
+  const isJson = headers.get("content-type")?.startsWith("application/json");
+  const tokens = isJson ? jsonPieces(body) : [["", body]];
+  part("answer-body").replaceChildren(
+    ...tokens.map(([className = "", text = ""]) => element("span", className, text)),
+  );
+  const details = byId("answer-headers", HTMLDetailsElement);
+  const rows = [...headers].flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]);
+  details.hidden = rows.length === 0;
+  details.querySelector("summary")?.replaceChildren(`${rows.length / 2} headers`);
+  details.querySelector("dl")?.replaceChildren(...rows);
+}
+
+/** The sentence that the table of errors has on what to do. @param {string} code */
+function adviceOn(code) {
+  return document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
+}
+
+/** Lets the visitor make a key, compose a request, send it and read the answer. */
+function startConsole() {
+  const region = part("console");
+  const form = byId("call", HTMLFormElement);
+  const select = byId("operation", HTMLSelectElement);
+  const send = byId("send", HTMLButtonElement);
+  const race = byId("race", HTMLButtonElement);
+  const next = byId("next-page", HTMLButtonElement);
+  const answerRegion = part("answer");
+  const base = region.dataset.base || location.origin;
+  const key = startKey(region);
+  const meter = startMeter();
+  /** How long to wait, by who is charged. @type {Map<string, { begun: number, until: number }>} */
+  const waits = new Map();
+  let racedIn = 0;
+  let isTouched = false;
+  let hasCalled = false;
+
+  const requestOf = (operation = select.value) => byId(`request-${operation}`, HTMLFieldSetElement);
+  const language = () => new FormData(form).get("language")?.toString() ?? "";
+  const isBusy = () => region.ariaBusy === "true";
+
+  /** Who is charged: a key, `address`, or nobody if it is `public`. */
+  function payer() {
+    const { access = "" } = requestOf().dataset;
+    return access === "key" ? key.current() || "keyless" : access;
+  }
+
+  /** The request that is shown, with this key. @param {string} bearer */
+  function compose(bearer) {
+    const { method = "", path = "", access, bodyType = "" } = requestOf().dataset;
+    /** @type {NodeListOf<HTMLInputElement | HTMLSelectElement>} */
+    const inputs = requestOf().querySelectorAll("[data-place]");
+    const fields = [...inputs].map(({ name, value, dataset: { place = "" } }) => ({ name, place, value }));
+    const body = requestOf().querySelector("textarea")?.value.trim() ?? "";
+    return buildRequest({ base, method, path, bodyType, key: access === "key" ? bearer : "" }, fields, body);
+  }
+
+  function draw() {
+    for (const { value } of select.options) {
+      const fieldset = requestOf(value);
+      fieldset.hidden = fieldset.disabled = value !== select.value;
+    }
+    drawRequest(requestOf());
+    const isSample = language() !== "http";
+    part("requests").hidden = isSample;
+    part("sample").hidden = !isSample;
+    part("sample").textContent = sample(language(), compose(KEY_PLACEHOLDER));
+    if (!hasCalled) showExample(requestOf().dataset);
+    tick();
+  }
+
+  /** @param {HTMLFieldSetElement} fieldset */
+  function drawRequest(fieldset) {
+    // The first parameter that is sent follows a question mark.
+    let isFirst = true;
+    for (const [index, mark] of fieldset.querySelectorAll("label > i").entries()) {
+      const field = mark.nextElementSibling;
+      const isSent = (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) &&
+        field.value !== "";
+      mark.textContent = isFirst && (isSent || index === 0) ? "?" : "&";
+      isFirst &&= !isSent;
+    }
+    for (const input of fieldset.querySelectorAll("input")) {
+      input.size = Math.max(input.value.length, input.placeholder.length);
+    }
+    const area = fieldset.querySelector("textarea");
+    if (area) area.rows = area.value.split("\n").length;
+    const credentials = fieldset.querySelector(".credentials");
+    credentials?.classList.toggle("left-out", key.current() === "");
+    credentials?.lastElementChild?.replaceChildren(
+      key.current() === "" ? "none yet" : `Bearer ${maskKey(key.current())}`,
+    );
+  }
+
+  /** @param {DOMStringMap} request */
+  function showExample({ status = "", example = "" }) {
+    const head = /** @type {[string, string][]} */ ([["status", status], ["", "an example, until you call"]]);
+    const headers = new Headers({ "content-type": "application/json" });
+    showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
+    part("answer-headers").hidden = true;
+  }
+
+  /** What changes with the time alone. */
+  function tick() {
+    meter.draw();
+    const minute = meter.minute();
+    const isRefused = (waits.get(key.current())?.until ?? 0) > Date.now();
+    race.hidden = isRefused || raceSize(meter.limits()) === 0 || minute?.refused !== 0 ||
+      racedIn === minute.reset;
+    const wait = waits.get(payer());
+    const left = (wait?.until ?? 0) - Date.now();
+    if (wait && left > 0) {
+      // A disabled button would lose the focus.
+      send.ariaDisabled = "true";
+      send.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
+      send.style.setProperty("--waited", `${1 - left / (wait.until - wait.begun)}`);
+    } else if (send.ariaDisabled) {
+      send.ariaDisabled = null;
+      send.textContent = "Send";
+      say("You can send again.");
+    }
+  }
+
+  /** Sends one request, or several, while nothing else may be sent. @param {() => Promise<void>} act */
+  async function busily(act) {
+    if (isBusy()) return;
+    region.ariaBusy = "true";
+    say("Sending");
+    await act().finally(() => (region.ariaBusy = null));
+    hasCalled = true;
+    draw();
+    say(
+      ["head", "message", "advice"]
+        .map((name) => part(`answer-${name}`).textContent.trim()).filter(Boolean).join(". "),
+    );
+  }
+
+  /** Sends a request, and takes over what the answer tells of keys and limits. @param {Call} call */
+  async function run(call, paidBy = payer()) {
+    const isOfKey = paidBy === key.current();
+    if (isOfKey) meter.expect(1);
+    const answer = await exchange(call);
+    if (isOfKey) meter.expect(-1);
+    const isStillOfKey = isOfKey && paidBy === key.current();
+    if (answer.newKey !== "") {
+      key.adopt(answer.newKey, true);
+      // A new key of the same account goes on with its limits.
+      if (!isStillOfKey) meter.forget();
+    }
+    if (isStillOfKey) meter.note(answer);
+    if (answer.wait > 0) waits.set(paidBy, { begun: Date.now(), until: Date.now() + answer.wait * 1_000 });
+    return answer;
+  }
+
+  /** @param {Answer} answer @param {string} operation Its method and path. */
+  function showAnswer({ status, text, headers, body, ms, code, message, newKey }, operation) {
+    const facts = `${Math.max(1, Math.round(ms))} ms · ${operation}`;
+    const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
+    const head = /** @type {[string, string][]} */ (
+      status === 0 ? [["status", text], ["", facts]] : [["status", `${status}`], ["", text], ["", facts]]
+    );
+    const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
+    const advice = body === "[]" ? "The list is empty: add an animal, then list again." : adviceOn(code);
+    const shown = status === 204 || status === 304 ? "No body." : body;
+    showOutcome({ head, message: told, advice, kind }, { body: shown, headers });
+    next.value = nextCursor(headers.get("link"));
+    if (next.value === "" && document.activeElement === next) answerRegion.focus();
+    next.hidden = next.value === "";
+  }
+
+  /** Brings the status into view, with some of what follows it. */
+  function reveal() {
+    const { top, bottom } = part("answer-head").getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight * 0.7) answerRegion.scrollIntoView({ block: "nearest" });
+  }
+
+  async function call() {
+    if (send.ariaDisabled) return say(`${send.textContent} before sending again.`);
+    const { value } = select;
+    if (value === "createAccount" && !key.mayGo()) return;
+    if (value === "closeAccount" && !confirm("This closes your account for good. Go on?")) return;
+    await busily(async () => {
+      const { method, path } = requestOf().dataset;
+      showAnswer(await run(compose(key.current())), `${method} ${path}`);
+    });
+    reveal();
+  }
+
+  /** The first call with another key. */
+  async function callFirst() {
+    meter.forget();
+    select.value = FIRST_CALL;
+    draw();
+    await call();
+    send.focus({ preventScroll: true });
+  }
+
+  async function makeKey() {
+    if (!key.mayGo()) return;
+    const name = byId("name", HTMLInputElement).value;
+    const target = { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" };
+    await busily(async () => {
+      const answer = await run(buildRequest(target, [], JSON.stringify({ name })), "address");
+      if (answer.newKey !== "") return;
+      const message = answer.message || "No key came: try again later.";
+      showAnswer({ ...answer, message }, "POST /v1/accounts");
+      if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
+      part("no-sign-up").hidden = false;
+      part("make-one").hidden = answer.code === "sign_up_closed";
+      key.show("paste");
+      byId("key-input", HTMLInputElement).focus({ preventScroll: true });
+    });
+    if (key.current() === "") return reveal();
+    await callFirst();
+    // The key is shown this once, so it goes before the rest of the answer.
+    if (part("key").getBoundingClientRect().top < 0) {
+      part("key-form").scrollIntoView();
+    }
+  }
+
+  async function useKey() {
+    const input = byId("key-input", HTMLInputElement);
+    const pasted = input.value.trim();
+    if (pasted === "") return input.focus();
+    if (isBusy()) return;
+    key.adopt(pasted, false);
+    input.value = "";
+    await callFirst();
+  }
+
+  async function runRace() {
+    const size = raceSize(meter.limits());
+    const before = meter.minute();
+    if (isBusy() || before === undefined) return;
+    const [paidBy, begun] = [key.current(), performance.now()];
+    const list = { base, method: "GET", path: "/v1/pets", bodyType: "", key: paidBy };
+    const request = buildRequest(list, [{ name: "limit", place: "query", value: "1" }]);
+    const left = before.limit - before.used;
+    await busily(async () => {
+      const finishes = await Promise.all(Array.from({ length: size }, async () => {
+        const { status, headers } = await run(request, paidBy);
+        return { status, reset: minuteReset(headers) };
+      }));
+      const ms = Math.round(performance.now() - begun);
+      racedIn = Math.max(...finishes.map(({ reset }) => reset));
+      const outcome = tally(finishes, (reset) => reset === before.reset ? left : before.limit);
+      const rest = [
+        ...(outcome.otherMinute ? [`${outcome.otherMinute} more came in another minute.`] : []),
+        ...(outcome.lost ? [`${outcome.lost} had no answer.`] : []),
+      ];
+      showOutcome({
+        head: [
+          ["ok", `${outcome.answered}`],
+          ["", "answered,"],
+          ["refused", `${outcome.refused}`],
+          ["", "refused,"],
+          ["over", outcome.over ? `${outcome.over}` : "none"],
+          ["", "over,"],
+          ["", `in ${ms} ms`],
+        ],
+        message: [`${size} requests came at once; the minute had ${left} left.`, ...rest].join(" "),
+        advice:
+          "However many come at once, from however many processes, the minute answers what it has left and " +
+          "no more. Clients that go on after a 429 are banned, for five minutes at first. This page waits.",
+        kind: "race",
+      });
+      next.hidden = true;
+    });
+    for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
+  }
+
+  /** Shows the operation that is read, until a field was touched. */
+  function follow() {
+    if (isTouched || !matchMedia("(min-width: 64rem)").matches) return;
+    const read = [...document.querySelectorAll("#reference article")].findLast((article) =>
+      article.getBoundingClientRect().top < innerHeight / 3
+    );
+    const operation = read?.id ?? FIRST_CALL;
+    if (isBusy() || operation === select.value) return;
+    select.value = operation;
+    draw();
+  }
+
+  form.addEventListener("input", ({ target }) => {
+    isTouched ||= !(target instanceof HTMLInputElement && target.type === "radio");
+    draw();
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+  form.addEventListener("submit", (event) => (event.preventDefault(), void call()));
+  byId("key-form", HTMLFormElement).addEventListener("submit", (event) => {
+    event.preventDefault();
+    void (region.dataset.key === "make" ? makeKey() : useKey());
+  });
+  race.addEventListener("click", () => void runRace());
+  next.addEventListener("click", () => {
+    isTouched = true;
+    select.value = FIRST_CALL;
+    const cursor = requestOf().querySelector("[name=cursor]");
+    if (cursor instanceof HTMLInputElement) cursor.value = next.value;
+    draw();
+    form.requestSubmit();
+  });
+  document.addEventListener("click", ({ target }) => {
+    const button = target instanceof Element ? target.closest("[data-try]") : null;
+    if (!(button instanceof HTMLElement)) return;
+    isTouched = true;
+    select.value = button.dataset.try ?? "";
+    draw();
+    region.scrollIntoView({ block: "nearest" });
+    select.focus();
+  });
+  startCopy(
+    part("copy-request"),
+    () => sample(language(), compose(key.current() || KEY_PLACEHOLDER)),
+  );
+  addEventListener("scroll", follow, { passive: true });
+  setInterval(tick, 250);
+  draw();
+}
+
+/** Marks in the table of contents where the reader is. */
+function startContents() {
+  const nav = part("contents");
+  const sections = [...document.querySelectorAll(".words > section[id]")];
+  function mark() {
+    const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    const current = isAtEnd
+      ? sections.at(-1)
+      : sections.findLast((section) => section.getBoundingClientRect().top < innerHeight / 4);
+    for (const link of nav.querySelectorAll("a")) {
+      const isCurrent = link.hash === `#${current?.id}`;
+      if (isCurrent === (link.ariaCurrent === "true")) continue;
+      link.ariaCurrent = isCurrent ? "true" : null;
+      if (isCurrent) nav.scrollLeft = link.offsetLeft - nav.clientWidth / 2 + link.offsetWidth / 2;
+    }
+  }
+  addEventListener("scroll", mark, { passive: true });
+  mark();
+}
+
+/** Brings the page to life; everything to read is there before. */
+function start() {
+  startConsole();
+  startContents();
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    if (!(button instanceof HTMLElement)) continue;
+    startCopy(button, () => part(button.dataset.copy ?? "").textContent);
+  }
+}
+
+if (typeof document !== "undefined") start();

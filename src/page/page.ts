@@ -1,0 +1,125 @@
+import { KEY_PREFIXES } from "../accounts/api_key.ts";
+import { type Catalogue, catalogueOf, type PageOptions } from "./catalogue.ts";
+import { consoleSection } from "./console.ts";
+import {
+  copyable,
+  errorsSection,
+  healthSection,
+  integersSection,
+  limitsSection,
+  retriesSection,
+} from "./guide.ts";
+import { Html, html } from "./html.ts";
+import { ICON_URL, PAW } from "./icon.ts";
+import { buildRequest, KEY_PLACEHOLDER, sample } from "./page.js";
+import { operationsSection, referenceSection } from "./reference.ts";
+
+/** The style of the page. */
+export const STYLE: string = read("page.css");
+/** The script of the page. */
+export const SCRIPT: string = read("page.js");
+
+const CONTENTS = ["Operations", "Limits", "Errors", "Retries", "Integers", "Reference", "Health"];
+
+/** A file beside this one. Text imports would need an unstable flag in each configuration before Deno 2.6. */
+function read(name: string): string {
+  return Deno.readTextFileSync(new URL(name, import.meta.url));
+}
+
+/** The page for those who reach the service at the base. */
+export function renderPage(base: string, options: PageOptions): string {
+  const catalogue = catalogueOf(options.operations());
+  return String(html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <meta name="description" content="A catalogue of animals over HTTP and JSON.">
+        <title>Animal Store</title>
+        <link rel="icon" href="${ICON_URL}">
+        <style>${new Html(STYLE)}</style>
+      </head>
+      <body>
+        <svg class="quiet" aria-hidden="true"><symbol id="paw" viewBox="4 4 24 24">${new Html(
+          PAW,
+        )}</symbol></svg>
+        <a class="skip" href="#content">Skip to the content</a>
+        ${bar()}
+        <main id="content" tabindex="-1">
+          <div class="hero words">
+            <h1>Animal Store</h1>
+            <p class="lead">Animals over HTTP and JSON. Sixty requests a minute, and never one over.</p>
+          </div>
+          ${consoleSection(catalogue, options)}
+          <div class="words">
+            ${steps(base, catalogue, options)}
+            ${operationsSection(catalogue)}
+            ${limitsSection()}
+            ${errorsSection(catalogue)}
+            ${retriesSection()}
+            ${integersSection()}
+            ${referenceSection(catalogue, base)}
+            ${healthSection(base)}
+          </div>
+        </main>
+        <p id="announcement" class="quiet" role="status"></p>
+        <script type="module">${new Html(SCRIPT)}</script>
+      </body>
+    </html>
+  `);
+}
+
+function bar(): Html {
+  return html`
+    <header class="bar">
+      <a class="home" href="#content" aria-label="Animal Store: to the top"><svg><use href="#paw"/></svg></a>
+      <nav id="contents" aria-label="Contents">
+        ${CONTENTS.map((label) =>
+          html`
+            <a href="#${label.toLowerCase()}">${label}</a>
+          `
+        )}
+      </nav>
+    </header>
+  `;
+}
+
+/** How to come to a first call: on the page, and from a shell. */
+function steps(
+  base: string,
+  { operations }: Catalogue,
+  { environment, signUpIsOpen }: PageOptions,
+): Html {
+  const command = (id: string): string => {
+    const { method = "GET", path = "", bodyType = "", bodyExample, access } =
+      operations.find((operation) => operation.id === id) ?? {};
+    const key = access === "key" ? KEY_PLACEHOLDER : "";
+    const body = bodyExample === undefined ? "" : JSON.stringify(bodyExample);
+    return sample("curl", buildRequest({ base, method, path, bodyType, key }, [], body));
+  };
+  return html`
+    <ol class="steps">
+      <li class="scripted">
+        <b>${signUpIsOpen ? "Make a key." : "Paste your key."}</b> ${signUpIsOpen
+          ? "One press, no e-mail. The first call goes out with it."
+          : "Sign-up is closed here: ask the operator for one."}
+      </li>
+      <li class="scripted"><b>Change the request.</b> What is underlined is yours to edit; Enter sends it.</li>
+      <li>
+        <span class="scripted"><b>Take it with you</b>, as curl, JavaScript or Python.</span> All of it from a shell:
+        ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : html`
+          <p>Sign-up is closed here. The operator makes keys with <code>deno task accounts create</code>.</p>
+        `}
+        ${copyable("first-curl", "the first call", command("listPets"))}
+      </li>
+    </ol>
+    <p class="small">
+      Keys of this service, which is ${environment}, begin with <code>${KEY_PREFIXES[
+        environment
+      ]}</code>. Programs
+      read <a href="${base}/v1/openapi.json">openapi.json</a>.
+    </p>
+  `;
+}
