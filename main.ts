@@ -8,6 +8,7 @@ import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { pause } from "./src/kv/retried.ts";
+import { Metrics } from "./src/metrics/metrics.ts";
 import { createService } from "./src/service.ts";
 import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
 import { Sweeper } from "./src/sweeper.ts";
@@ -61,17 +62,20 @@ async function main(): Promise<void> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
   const clock = Date.now;
+  const metrics = new Metrics();
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
     // A shorter text would be found in words that are no secret.
     secrets: [API_KEY_LIKE, ...config.operatorTokens, ...(config.kvToken.length < 8 ? [] : [config.kvToken])],
     clock,
+    metrics,
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.
   if (config.kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const opening = openStore(config.kvPath, {
     clock,
+    metrics,
     create: true,
     makesFolder: config.kvPath === DEFAULT_KV_PATH,
     // Deno Deploy starts another instance.

@@ -14,21 +14,14 @@ import {
 import { Outdated } from "./caching/watched.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
-import { type Budget, OutOfTime } from "./http/deadlines.ts";
-import {
-  ApiError,
-  INTERNAL,
-  OVERLOADED,
-  type Problem,
-  problemResponse,
-  STOPPING,
-  UNAVAILABLE,
-} from "./http/error.ts";
-import type { InFlight } from "./http/in_flight.ts";
+
+import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } from "./http/error.ts";
+import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import { countAdmission, record } from "./record.ts";
 import { createResponder, type ResponderOptions } from "./respond.ts";
 
@@ -41,6 +34,7 @@ export interface AppOptions extends ArrivalsOptions, ResponderOptions {
   /** Whether HTTP/1.1 bodies may come in chunks. */
   readonly chunkedBodies: boolean;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly inFlight: InFlight;
 }
 
@@ -52,7 +46,7 @@ const MISS: Pick<Operation, "access" | "checksInCommit"> = { access: "key" };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
-  const { gate, isOperator, log, inFlight } = options;
+  const { gate, isOperator, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const respond = createResponder(options);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
@@ -61,13 +55,13 @@ export function createApp(options: AppOptions): App {
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
     const done = (response: Response) => finish(arrival, response);
-    const fail = (error: unknown) => done(problemResponse(problemOf(error, arrival)));
-    if (inFlight.isStopping) return done(problemResponse(STOPPING));
-    if (inFlight.isFull) return done(problemResponse(OVERLOADED));
+    const fail = (error: unknown) => done(errorResponse(asApiError(error, arrival)));
+    if (inFlight.isStopping) return done(errorResponse(STOPPING));
+    if (inFlight.isFull) return done(errorResponse(OVERLOADED));
     try {
       const pending = enter(arrival, true);
       const work = (budget: Budget) => answer(arrival, pending, budget);
-      const late = (error: unknown) => void problemOf(error, arrival); // For its line in the log.
+      const late = (error: unknown) => void asApiError(error, arrival); // For its line in the log.
       const { started } = arrival;
       return inFlight.answer({ started, ready: pending?.ready, work, finish: done, fail, late });
     } catch (error) {
@@ -85,7 +79,7 @@ export function createApp(options: AppOptions): App {
       if (admission?.provisional) {
         return answerProvisionally(arrival, admission, admission.provisional, budget);
       }
-      if (admission) countAdmission(admission);
+      if (admission) countAdmission(admission, metrics);
       return responseTo(arrival, budget);
     });
   }
@@ -99,11 +93,11 @@ export function createApp(options: AppOptions): App {
   ): Promise<Response> {
     try {
       const response = await provisional.confirmed(() => responseTo(arrival, budget), arrival.started);
-      countAdmission(admission);
+      countAdmission(admission, metrics);
       return response;
     } catch (error) {
       if (!(error instanceof Outdated) || budget.isOver) {
-        countAdmission(admission);
+        countAdmission(admission, metrics);
         throw error;
       }
       provisional.takeBack();
@@ -146,12 +140,12 @@ export function createApp(options: AppOptions): App {
     if (response.status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
-    record(arrival, response, log);
+    record(arrival, response, log, metrics);
     return response;
   }
 
   /** What a client is told of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
-  function problemOf(error: unknown, { id, now, matched }: Arrival): Problem {
+  function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
     if (error instanceof ApiError) return error;
     if (error instanceof OutOfTime || error instanceof Outdated) {
       return inFlight.isStopping ? STOPPING : UNAVAILABLE;

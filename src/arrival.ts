@@ -2,7 +2,7 @@ import type { Admission } from "./access/gate.ts";
 import { BASE_PATH } from "./api/openapi.ts";
 import type { Operation } from "./api/operation.ts";
 import type { JsonBody } from "./http/body.ts";
-import { OutOfTime } from "./http/deadlines.ts";
+import { OutOfTime } from "./http/in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Match } from "./http/router.ts";
 

@@ -1,7 +1,7 @@
 import type { Admission } from "./access/gate.ts";
 import type { Arrival } from "./arrival.ts";
 import type { Log } from "./http/log.ts";
-import { ADMITTED, REFUSED, REQUEST_DURATION, REQUESTS } from "./metrics/metrics.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 
 /** Methods that metrics tell apart. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
@@ -11,12 +11,13 @@ export function record(
   { request, id, now, started, matched, admission }: Arrival,
   { status }: Response,
   log: Log,
+  metrics: Metrics,
 ): void {
   const { method } = request;
   const ms = performance.now() - started;
   const route = matched.pattern;
-  REQUESTS.add(1, route, METHODS.has(method) ? method : "other", `${status}`);
-  REQUEST_DURATION.observe(ms / 1_000, route);
+  metrics.requests.add(1, route, METHODS.has(method) ? method : "other", `${status}`);
+  metrics.requestDuration.observe(ms / 1_000, route);
   if (!log.access) return;
   const accountId = admission?.account?.id ?? "";
   const time = new Date(now).toISOString();
@@ -24,8 +25,8 @@ export function record(
 }
 
 /** Counts a request that was charged. */
-export function countAdmission({ account, decision: { refusal } }: Admission): void {
+export function countAdmission({ account, decision: { refusal } }: Admission, metrics: Metrics): void {
   const plan = account?.plan ?? "";
-  if (refusal === undefined) ADMITTED.add(1, plan);
-  else REFUSED.add(1, plan, refusal);
+  if (refusal === undefined) metrics.admitted.add(1, plan);
+  else metrics.refused.add(1, plan, refusal);
 }

@@ -24,7 +24,7 @@ import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 
 /** What the service stands on. */
-export interface ServiceOptions extends Omit<AppOptions, "operations" | "gate" | "isOperator"> {
+export interface ServiceOptions extends Omit<AppOptions, "operations" | "gate" | "isOperator" | "metrics"> {
   readonly store: Store;
   /** How old what is known of accounts and the catalogue may be, in ms. */
   readonly maxStalenessMs: number;
@@ -51,6 +51,7 @@ export interface Service {
 /** Puts the service together. */
 export function createService(options: ServiceOptions): Service {
   const { store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
+  const { metrics } = store;
   const versions = new Versions(store, options.maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
@@ -73,6 +74,7 @@ export function createService(options: ServiceOptions): Service {
       operatorOperation({ ...options, stores, isStopping: () => options.inFlight.isStopping }),
       metricsOperation({
         version: VERSION,
+        metrics,
         requestsInFlight: () => options.inFlight.size,
         leases: () => leases.count(),
         messages,
@@ -86,6 +88,7 @@ export function createService(options: ServiceOptions): Service {
       ...options,
       operations,
       gate,
+      metrics,
       isOperator: operatorTokenCheck(operatorTokens),
     }),
     settle: () => leases.settle(),

@@ -1,24 +1,25 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { CHALLENGE, type Environment, environmentOf, invalidApiKey, KEY_FORM } from "../accounts/api_key.ts";
 import { bearerToken } from "../http/bearer.ts";
-import { problemResponse } from "../http/error.ts";
+import { ApiError, errorResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 
-const MISSING = shared(problemResponse({
-  code: "missing_api_key",
-  message: "Send your API key as 'Authorization: Bearer <API_KEY>'.",
-  headers: { "www-authenticate": CHALLENGE },
-}));
+const MISSING = shared(errorResponse(
+  new ApiError("missing_api_key", "Send your API key as 'Authorization: Bearer <API_KEY>'.", {
+    "www-authenticate": CHALLENGE,
+  }),
+));
 const QUOTED = invalid("The API key is in quotes; send it without them.");
 const OTHER_FORM = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
 const QUOTE = /^["']|["']$/;
 
 /** The 403 for the keys of a suspended account; shared. */
-export const SUSPENDED: Response = shared(problemResponse({
-  code: "account_suspended",
-  message: "The account is suspended. Ask the operator of the service to resume it.",
-  headers: {},
-}));
+export const SUSPENDED: Response = shared(errorResponse(
+  new ApiError(
+    "account_suspended",
+    "The account is suspended. Ask the operator of the service to resume it.",
+  ),
+));
 
 /**
  * Makes the 401s of an environment, each with its challenge (RFC 6750 section 3); shared. They say what anybody can
@@ -38,7 +39,7 @@ export function unauthorizedIn(environment: Environment): (authorization: string
 }
 
 function invalid(message?: string): Response {
-  return shared(problemResponse(invalidApiKey(message)));
+  return shared(errorResponse(invalidApiKey(message)));
 }
 
 /** Whether an Authorization value carries one of the operator's tokens, compared in constant time. */
@@ -52,11 +53,9 @@ export function operatorTokenCheck(tokens: readonly string[]): (authorization: s
 
 /** The 401 for a wrong token, with its challenge (RFC 6750 section 3). */
 export function wrongOperatorToken(): Response {
-  return problemResponse({
-    code: "invalid_operator_token",
-    message: "Send the operator's token as 'Authorization: Bearer <OPERATOR_TOKEN>'.",
-    headers: { "www-authenticate": 'Bearer realm="animal-store-operator"' },
-  });
+  const message = "Send the operator's token as 'Authorization: Bearer <OPERATOR_TOKEN>'.";
+  const headers = { "www-authenticate": 'Bearer realm="animal-store-operator"' };
+  return errorResponse(new ApiError("invalid_operator_token", message, headers));
 }
 
 function digest(text: string): Uint8Array {

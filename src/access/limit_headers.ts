@@ -1,7 +1,7 @@
 import type { Decision, Window } from "../accounts/decision.ts";
 import type { Refusal } from "../accounts/usage.ts";
 import { BoundedMap } from "../caching/bounded_map.ts";
-import { type ErrorCode, problemResponse } from "../http/error.ts";
+import { ApiError, type ErrorCode, errorResponse } from "../http/error.ts";
 import { isShared, shared } from "../http/response.ts";
 
 /** A response with the headers that stay until the minute ends. */
@@ -80,12 +80,9 @@ function createRefused(decision: Decision, refusal: Refusal): Response {
   const window = decisiveWindow(decision);
   const seconds = secondsUntil(window, decision.now);
   const [code, reason] = decision.day ? REASONS[refusal](window.limit) : tooManyWithoutKey(window.limit);
-  const problem = {
-    code,
-    message: `${reason} Try again in ${seconds} s.`,
-    headers: { "retry-after": `${seconds}` },
-  };
-  return withLimitHeaders(problemResponse(problem), decision);
+  const message = `${reason} Try again in ${seconds} s.`;
+  const error = new ApiError(code, message, { "retry-after": `${seconds}` });
+  return withLimitHeaders(errorResponse(error), decision);
 }
 
 /** The window that refused; for an admitted request, the one with fewer requests left. */

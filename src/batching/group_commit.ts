@@ -2,7 +2,6 @@ import { Outdated, seeVersion, touch, VersionCheck, type Watched } from "../cach
 import type { CommitResult } from "../kv/commit.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched, type Waiting } from "./batcher.ts";
 import type { Change } from "./change.ts";
 import { ChangeGroup } from "./change_group.ts";
@@ -58,7 +57,7 @@ export class GroupCommit {
 
   /** Tells each change what became of the commit that it was in, and of no other. */
   async #commitGroup(group: readonly WaitingChange[]): Promise<void> {
-    ROUND_SIZE.observe(group.length, "changes");
+    this.#store.metrics.roundSize.observe(group.length, "changes");
     const checks = checksOf(group);
     const started = performance.now();
     let sent = group;

@@ -1,6 +1,5 @@
 import { seeVersion, type Watched } from "../caching/watched.ts";
 import type { Store } from "../kv/store.ts";
-import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched } from "./batcher.ts";
 
 const MAX_READS = 10;
@@ -50,7 +49,7 @@ export class Versions {
     this.#maxStaleness = maxStaleness;
     this.#startNext = batched<void, void>(async (round) => {
       this.#next = undefined;
-      ROUND_SIZE.observe(this.#asked, "look");
+      store.metrics.roundSize.observe(this.#asked, "look");
       this.#asked = 0;
       this.#looking++;
       await this.#read().finally(() => this.#looking--);

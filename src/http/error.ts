@@ -136,21 +136,14 @@ export type ErrorCode = keyof typeof CATALOGUE;
 /** Every `code` that an Error body can carry. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorKind>> = CATALOGUE;
 
-/** What an error response says. */
-export interface Problem {
-  readonly code: ErrorCode;
-  /** Written for the client: what was wrong and what was expected. */
-  readonly message: string;
-  /** Response headers that belong to it, such as `Allow` or `Retry-After`. */
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** A problem to throw; anything else that is thrown becomes a bare 500. */
-export class ApiError extends Error implements Problem {
+/** An error to answer with. Any other that is thrown is answered with `INTERNAL`. */
+export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: ErrorCode;
+  /** Response headers that belong to it, such as `Allow` or `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
 
+  /** The message is for the client: what was wrong and what was expected. */
   constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.code = code;
@@ -158,33 +151,29 @@ export class ApiError extends Error implements Problem {
   }
 }
 
-/** For requests that arrive too late. */
-export const STOPPING: Problem = {
-  code: "store_unavailable",
-  message: "The service is stopping. Try again shortly.",
-  headers: { "retry-after": "1", connection: "close" },
-};
+/** For requests that arrive while the service stops. */
+export const STOPPING: ApiError = new ApiError(
+  "store_unavailable",
+  "The service is stopping. Try again shortly.",
+  { "retry-after": "1", connection: "close" },
+);
 
 /** For requests beyond those that can be answered at once. */
-export const OVERLOADED: Problem = {
-  code: "overloaded",
-  message: "Too many requests are being answered. Try again shortly.",
-  headers: { "retry-after": "1" },
-};
+export const OVERLOADED: ApiError = new ApiError(
+  "overloaded",
+  "Too many requests are being answered. Try again shortly.",
+  { "retry-after": "1" },
+);
 
-/** For requests that the store has let down. */
-export const UNAVAILABLE: Problem = {
-  code: "store_unavailable",
-  message: "The store does not answer. Try again shortly.",
-  headers: { "retry-after": "5" },
-};
+/** For requests that the store has failed. */
+export const UNAVAILABLE: ApiError = new ApiError(
+  "store_unavailable",
+  "The store does not answer. Try again shortly.",
+  { "retry-after": "5" },
+);
 
-/** For requests that the service itself has let down. */
-export const INTERNAL: Problem = {
-  code: "internal_error",
-  message: "Something went wrong here.",
-  headers: {},
-};
+/** For requests that the service itself has failed. */
+export const INTERNAL: ApiError = new ApiError("internal_error", "Something went wrong here.");
 
 /**
  * The response with the Error body: code, message and status.
@@ -193,7 +182,7 @@ export const INTERNAL: Problem = {
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const response = problemResponse(new ApiError("pet_not_found", "No animal has the id 7."));
+ * const response = errorResponse(new ApiError("pet_not_found", "No animal has the id 7."));
  * assertEquals(response.status, 404);
  * assertEquals(await response.json(), {
  *   code: "pet_not_found",
@@ -202,7 +191,7 @@ export const INTERNAL: Problem = {
  * });
  * ```
  */
-export function problemResponse({ code, message, headers }: Problem): Response {
+export function errorResponse({ code, message, headers }: ApiError): Response {
   const { status } = ERRORS[code];
   return jsonResponse(JSON.stringify({ code, message, status }), { status, headers });
 }

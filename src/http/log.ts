@@ -1,4 +1,10 @@
-import { LineWriter, type Output } from "./line_writer.ts";
+import { Metrics } from "../metrics/metrics.ts";
+import type { Counter } from "../metrics/prometheus.ts";
+
+/** What lines are written to, such as `Deno.stdout`. */
+export interface Output {
+  write(bytes: Uint8Array): Promise<number>;
+}
 
 /** A line of the access log. */
 export interface AccessRecord {
@@ -62,18 +68,25 @@ export interface LogOptions {
   readonly secrets: readonly (string | RegExp)[];
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  readonly metrics?: Metrics;
 }
 
+/** Most characters of a reason. */
 const MAX_REASON = 200;
+/** Most characters that wait to be written. */
+const MAX_WAITING = 1_000_000;
+const ENCODER = new TextEncoder();
 
 /** Writes JSON lines. */
-export function createLog({ access, errors, secrets, clock }: LogOptions): Log {
+export function createLog(
+  { access, errors, secrets, clock, metrics = new Metrics() }: LogOptions,
+): Log {
   const hide = (text: string) =>
     secrets.reduce((text: string, secret) => text.replaceAll(secret, "[secret]"), text);
   const line = (record: object) => hide(JSON.stringify(record));
   const notice = (dropped: number) => line({ time: new Date(clock()).toISOString(), dropped });
-  const toErrors = new LineWriter(errors, notice);
-  const toAccess = access && new LineWriter(access, notice);
+  const toErrors = new LineWriter(errors, notice, metrics.logLinesDropped);
+  const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
   return {
     error: ({ reason, ...record }) => {
       // Half a secret would not be found: it is cut afterwards.
@@ -103,4 +116,65 @@ function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> 
   const at = /src\/[\w/]+\.ts:\d+/.exec(stack ?? "")?.[0] ?? "";
   const reason = "logReason" in error && typeof error.logReason === "string" ? error.logReason : undefined;
   return { error: error.name + name, at, ...(reason !== undefined && { reason }) };
+}
+
+/**
+ * Writes lines in the background, so that nobody waits for a reader that has stalled. A line is dropped if a million
+ * characters wait already; once there is room again, a line of `notice` says how many were.
+ */
+export class LineWriter {
+  readonly #output: Output;
+  readonly #notice: (dropped: number) => string;
+  readonly #lost: Counter;
+  #waiting: string[] = [];
+  #characters = 0;
+  #dropped = 0;
+  #writing: Promise<void> | undefined;
+
+  constructor(output: Output, notice: (dropped: number) => string, lost: Counter) {
+    this.#output = output;
+    this.#notice = notice;
+    this.#lost = lost;
+  }
+
+  /** Has the line written, after those before it. */
+  write(line: string): void {
+    if (this.#characters > MAX_WAITING) {
+      this.#dropped++;
+      this.#lost.add(1);
+    } else {
+      this.#waiting.push(line);
+      this.#characters += line.length;
+      this.#writing ??= this.#writeAll();
+    }
+  }
+
+  /** Resolves once every line so far is written, or dropped. */
+  async flushed(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    // What comes within the same turn of the event loop goes into one write.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      if (this.#dropped > 0) this.#waiting.push(this.#notice(this.#dropped));
+      const lines = this.#waiting;
+      this.#waiting = [];
+      this.#characters = 0;
+      this.#dropped = 0;
+      await this.#send(lines);
+    }
+    this.#writing = undefined;
+  }
+
+  /** A log that nobody reads any more is no reason to fail. */
+  async #send(lines: readonly string[]): Promise<void> {
+    const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
+    try {
+      for (let sent = 0; sent < bytes.length;) sent += await this.#output.write(bytes.subarray(sent));
+    } catch {
+      this.#lost.add(lines.length);
+    }
+  }
 }

@@ -1,18 +1,19 @@
+import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { pause } from "./retried.ts";
-import type { Entry } from "./row.ts";
+import { AGAIN, againIfLocked, pause, retried } from "./retried.ts";
+import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
 
 /**
- * Puts checks and changes into an atomic operation, in the step that hands it to KV; throws where it is not to be begun
- * any more. It may be asked again, where nothing was done. Sums have to come first: where a row holds no number, KV stores
- * what comes before its sum.
+ * Puts checks and changes into an atomic operation, in the step that hands it to KV; throws if it is not to be begun any
+ * more. May be called again if nothing was done. Sums have to come first: if a row holds no number, KV throws at its
+ * sum, but stores what comes before that.
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
-/** What a commit has to check for whom it is made; asked before each, and throws where none is to be made any more. */
+/** What a commit has to check for its caller; called before each, and throws if none is to be made any more. */
 export type Checks = () => readonly Deno.AtomicCheck[];
 
-/** What became of a commit: it applied; or a check failed and nothing did, and rows that were asked for. */
+/** What became of a commit: it applied; or a check failed and nothing was done, with the rows that were asked for. */
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
@@ -21,7 +22,7 @@ export type CommitResult =
 export class CommitInDoubt extends StoreUnavailable {
   override readonly name = "CommitInDoubt";
   /**
-   * Finds out, and sees to it that it stays so.
+   * Finds that out, for good.
    *
    * @throws {StoreUnavailable}
    */
@@ -37,7 +38,7 @@ const PATIENCE = 10_000;
 const PAUSE = 500;
 
 /**
- * What a commit comes to, also where it is in doubt at first: for ten seconds it is tried anew to find that out.
+ * What a commit comes to. If it is in doubt, that is looked into for ten seconds.
  *
  * @throws {CommitInDoubt} when it cannot be found out.
  * @throws {StoreUnavailable} when it was not carried out.
@@ -54,4 +55,190 @@ export async function certain(commit: Promise<CommitResult>): Promise<CommitResu
     }
     throw error;
   }
+}
+
+/** What a marker holds: which commit set it, and when (ms since the epoch). */
+interface Marker {
+  readonly commit: number;
+  readonly at: number;
+}
+
+/** The row of a marker, as the last commit left it. One commit at a time travels with it. */
+interface Lane {
+  readonly key: Deno.KvKey;
+  /** Null before it is opened. */
+  versionstamp: string | null;
+}
+
+const COMMITS = "commits";
+const ABANDONED_AFTER = 24 * 3_600_000;
+/** Where the markers of all processes are. */
+export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
+  start: [COMMITS],
+  end: [COMMITS, "~"],
+};
+
+/**
+ * Commits that apply at most once, and whose fate can be known.
+ *
+ * The client of a KV Connect server repeats a commit whose reply was lost, and a commit that was given up may land
+ * later. So each travels in a lane of its own: it checks the marker that the last commit left there, and sets its own.
+ * If it is repeated, that check fails. If it is refused, the marker tells whether it had applied before. If its fate is
+ * unknown, it is fenced before its lane is used again: another commit replaces the old marker, and does nothing else.
+ * If the fence applies, the first commit never will; if the fence is refused, the marker tells which of them applied.
+ */
+export class Markers {
+  readonly #connection: Connection;
+  readonly #clock: () => number;
+  readonly #process: string = crypto.randomUUID().slice(0, 18);
+  readonly #free: Lane[] = [];
+  /** Find out the fate of commits in doubt, and free their lanes. */
+  readonly #fences: Set<() => Promise<CommitResult>> = new Set();
+  #lanes = 0;
+  #commits = 0;
+
+  /** The clock tells ms since the epoch. */
+  constructor(connection: Connection, clock: () => number) {
+    this.#connection = connection;
+    this.#clock = clock;
+  }
+
+  /**
+   * Commits what `build` asks for; if it is refused, reads the rows with these keys.
+   *
+   * @throws {StoreUnavailable} when it was not carried out.
+   * @throws {CommitInDoubt} when that is not known.
+   */
+  commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
+    return retried(async () => await this.#commitIn(await this.#takeLane(), build, keys));
+  }
+
+  /** Removes this process's markers, which are of use to no other. */
+  async clear(): Promise<void> {
+    await this.#connection.write((kv) => {
+      const operation = kv.atomic();
+      for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
+      return operation.commit();
+    });
+  }
+
+  /**
+   * Removes up to `limit` markers in these pages that no commit has set for a day: their processes were killed. Resolves
+   * to whether there may be more.
+   */
+  async sweep(pages: AsyncIterable<readonly Entry[]>, limit: number): Promise<boolean> {
+    const now = this.#clock();
+    const abandoned: Entry[] = [];
+    for await (const page of pages) {
+      const others = page.filter(({ key }) => key[1] !== this.#process);
+      abandoned.push(...others.filter((entry) => now - decodeJson<Marker>(entry).at > ABANDONED_AFTER));
+      if (abandoned.length >= limit) break;
+    }
+    abandoned.splice(limit);
+    if (abandoned.length === 0) return false;
+    await this.commit((operation) => {
+      for (const { key, versionstamp } of abandoned) operation.check({ key, versionstamp }).delete(key);
+    }, []);
+    return abandoned.length === limit;
+  }
+
+  /** A lane that is free, freed or new. */
+  async #takeLane(): Promise<Lane> {
+    const [findOut] = this.#free.length === 0 ? this.#fences : [];
+    if (findOut) await findOut();
+    const lane = this.#free.pop() ?? { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null };
+    if (lane.versionstamp === null) await this.#open(lane);
+    return lane;
+  }
+
+  /** Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none. */
+  async #open(lane: Lane): Promise<void> {
+    try {
+      await this.#send(lane, ++this.#commits, () => {});
+      const { versionstamp } = await this.#connection.read((kv) => kv.get(lane.key));
+      if (versionstamp === null) throw new StoreUnavailable("A marker is missing");
+      lane.versionstamp = versionstamp;
+    } catch (error) {
+      this.#free.push(lane); // Its marker may be set all the same.
+      throw error;
+    }
+  }
+
+  async #commitIn(
+    lane: Lane,
+    build: Build,
+    keys: readonly Deno.KvKey[],
+  ): Promise<CommitResult | typeof AGAIN> {
+    const commit = ++this.#commits;
+    let isSent = false;
+    try {
+      const result = await this.#send(lane, commit, (operation) => {
+        isSent = false; // If another process locked the file, the last try did nothing.
+        build(operation);
+        isSent = true;
+      });
+      if (result.ok) return this.#freed(lane, result.versionstamp, result);
+      const [marker, ...rows] = await this.#connection.read((kv) => getRows(kv, [lane.key, ...keys]));
+      const { versionstamp = "" } = marker ?? {};
+      if (isSetBy(commit, marker)) return this.#freed(lane, versionstamp, { ok: true, versionstamp });
+      if (versionstamp !== lane.versionstamp) return AGAIN; // Swept, as if this process were dead: it is given up.
+      this.#connection.metrics.kvConflicts.add(1);
+      return this.#freed(lane, versionstamp, { ok: false, rows });
+    } catch (error) {
+      if (isSent) throw new CommitInDoubt(this.#fence(lane, commit), error);
+      this.#free.push(lane);
+      throw error;
+    }
+  }
+
+  /** What finds out what became of a commit and frees its lane; when that fails, the next call tries again. */
+  #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
+    let found: Promise<CommitResult> | undefined;
+    const fence = async (): Promise<CommitResult> => {
+      const sent = await this.#send(lane, ++this.#commits, () => {});
+      const [marker = null] = sent.ok ? [] : await this.#connection.read((kv) => getRows(kv, [lane.key]));
+      this.#fences.delete(findOut);
+      if (sent.ok) return this.#freed(lane, sent.versionstamp, { ok: false, rows: [] });
+      if (!marker) throw new StoreUnavailable("A marker is missing");
+      const { versionstamp } = marker;
+      // Any other number is that of a fence which was itself given up.
+      const result: CommitResult = isSetBy(commit, marker)
+        ? { ok: true, versionstamp }
+        : { ok: false, rows: [] };
+      return this.#freed(lane, versionstamp, result);
+    };
+    const findOut = () =>
+      found ??= fence().catch((error) => {
+        found = undefined;
+        throw error;
+      });
+    this.#fences.add(findOut);
+    return findOut;
+  }
+
+  /** Sends a commit that checks and sets a lane's marker; again for as long as another process locks the file. */
+  #send(
+    lane: Deno.AtomicCheck,
+    commit: number,
+    build: Build,
+  ): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
+    const marker: Marker = { commit, at: this.#clock() };
+    return retried(() =>
+      this.#connection.write((kv) => {
+        const operation = kv.atomic().check(lane);
+        build(operation);
+        return operation.set(lane.key, encodeJson(marker)).commit().catch(againIfLocked);
+      })
+    );
+  }
+
+  #freed(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
+    lane.versionstamp = versionstamp;
+    this.#free.push(lane);
+    return result;
+  }
+}
+
+function isSetBy(commit: number, marker: Entry | null | undefined): boolean {
+  return marker ? decodeJson<Marker>(marker).commit === commit : false;
 }

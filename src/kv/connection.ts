@@ -1,4 +1,4 @@
-import { KV_DURATION, KV_FAILURES } from "../metrics/metrics.ts";
+import { Metrics } from "../metrics/metrics.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
 import type { FileState } from "./file.ts";
 import { pause } from "./retried.ts";
@@ -8,146 +8,135 @@ export interface ConnectionOptions {
   /** Longest wait for one operation, in ms. */
   readonly deadline?: number;
   /**
-   * Opens handles on the same KV as soon as its server answers; rejects when the signal aborts. Given for a server
-   * alone: a file's other handles would be no better, and just one of them may write.
+   * Given if KV is a server: opens other handles on it as soon as it answers; rejects when the signal aborts. Other
+   * handles on a file would be no better, and only one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
-  /** Given where KV is a file. */
+  /** Given if KV is a file. */
   readonly file?: FileState | undefined;
+  readonly metrics?: Metrics | undefined;
 }
+
+type Kind = "read" | "write";
 
 interface Handle {
   readonly kv: Deno.Kv;
   /** Operations on their way. */
   busy: number;
-  /** When an operation failed at once, first since one succeeded and last, by `performance.now()`. */
-  failing: { readonly since: number; readonly last: number } | undefined;
+  /** When the first operation failed since one succeeded, by `performance.now()`. */
+  failingSince: number | undefined;
+  /** Until when the handle is left alone, by `performance.now()`. */
+  restsUntil: number;
 }
 
 /** Handles that were opened together. */
-interface Generation {
-  readonly handles: readonly Handle[];
-  /** Operations that were given up and have not ended. */
+interface Generation extends Readonly<Record<Kind, readonly Handle[]>> {
+  readonly kvs: readonly Deno.Kv[];
+  /** Operations that missed their deadline and have not ended. */
   hanging: number;
-  /** Whether it is given up, too, so that no more operations are started. */
+  /** Whether no more operations are started on it. */
   isGivenUp: boolean;
 }
 
-/** For how long a handle is left alone after a failure, while others are there, in ms. */
+/** How long a handle is left alone after a failure while there are others, in ms. */
 const REST = 1_000;
-/** So many deadlines after its first failure a handle that only fails gets no more time. */
+/** A handle that does nothing but fail is replaced after this many deadlines. */
 const MAX_FAILING = 2;
-/** What weighs more than any number of operations on their way. */
-const SHUNNED = 1e9;
 const MAX_HANGING = 16;
+/** How many replaced generations may hang before no more handles are opened, and how often that is looked at, in ms. */
 const MAX_LOST = 8;
 const LOST_POLL = 500;
-/** How long lost generations are waited for, in ms: some never end, for nothing but TCP ends what hangs in them. */
+/** How long that keeps handles from being opened, in ms: what hangs in a dead connection may never end. */
 const LOST_PATIENCE = 30_000;
 
 /**
- * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do:
- * Deno's client of a KV Connect server stalls for 40 ms where one operation is beside another, and on a file
- * reads that have a handle of their own do not wait for writes.
+ * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do. A
+ * KV Connect server has several because Deno's client stalls for 40 ms if two operations travel side by side; a file
+ * has one that writes and others that read, so that reads do not wait for writes.
  *
- * That client never notices either that its connection is dead, and repeats for ever what was given up. So
- * once a deadline is missed, operations are refused until new handles take over. And once it was told nonsense
- * about its database, it refuses everything by itself until it is told better, which may never happen: new handles
- * take over from one that does nothing but fail, too. The handles on a file stay: while too many operations hang,
- * one a deadline is tried.
+ * Deno's client of a server does not notice that its connection is dead, and repeats for ever what was given up. So
+ * after a missed deadline all operations are refused until new handles are open. A client that was told nonsense about
+ * its database may refuse everything for ever, so a handle that only fails has all of them replaced, too. The handles
+ * on a file stay. While too many operations hang there, one is tried in each deadline.
+ *
+ * @throws {StoreUnavailable} from both methods, when an operation fails or may not be started now.
+ * @throws {DeadlineExceeded} from both methods, when it takes too long.
  */
 export class Connection {
-  /** Undefined where KV is no file, or SQLite does not tell of it. */
+  /** Undefined if KV is no file, or SQLite cannot read it. */
   readonly file: FileState | undefined;
+  readonly metrics: Metrics;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
   readonly #closing: AbortController = new AbortController();
   #generation: Generation;
-  /** Settles when handles are replaced; undefined while none are to be. */
+  /** Generations that were replaced and may still hang. */
+  #replaced: Generation[] = [];
+  /** Settles when the handles are replaced; undefined unless they are being replaced. */
   #replacing: Promise<void> | undefined;
   #nextTry = 0;
-  /** Replaced generations in which operations still hang. */
-  #lost = 0;
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, reopen, file }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, reopen, file, metrics = new Metrics() }: ConnectionOptions = {},
   ) {
     this.file = file;
-    this.#generation = generationOf(kvs);
+    this.metrics = metrics;
     this.#deadline = deadline;
     this.#reopen = reopen;
+    this.#generation = this.#generationOf(kvs);
   }
 
-  /**
-   * Carries out an operation that changes nothing.
-   *
-   * @throws {StoreUnavailable} when it fails, or may not be started now.
-   * @throws {DeadlineExceeded} when it takes too long.
-   */
+  /** Carries out an operation that changes nothing. */
   read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const { handles } = this.#generation;
-    const readers = this.#isServer || handles.length === 1 ? handles : handles.slice(1);
-    return this.#run("read", leastBusy(readers), operate);
+    return this.#run("read", operate);
   }
 
-  /**
-   * Carries out an operation that changes something.
-   *
-   * @throws {StoreUnavailable} when it fails, or may not be started now.
-   * @throws {DeadlineExceeded} when it takes too long.
-   */
+  /** Carries out an operation that changes something. */
   write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const { handles } = this.#generation;
-    return this.#run("write", leastBusy(this.#isServer ? handles : handles.slice(0, 1)), operate);
+    return this.#run("write", operate);
   }
 
-  /** Closes the handles; on a file not while an operation hangs: the end of the process does it then. */
+  /** Closes the handles. While an operation hangs on a file, that is left to the end of the process. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
-    // The last that lets go of a file moves its newest rows into it, which one that only reads cannot.
+    // The last to close a file moves its newest rows into it, which a handle that only reads cannot.
     this.file?.close();
-    // Closing a file's handle holds up the whole process until what hangs on it ends.
-    if (this.#isServer || this.#generation.hanging === 0) close(this.#generation);
+    // Closing a handle on a file blocks the whole process until what hangs on it ends.
+    if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
   }
 
-  get #isServer(): boolean {
-    return this.#reopen !== undefined;
-  }
-
-  async #run<T>(
-    kind: "read" | "write",
-    handle: Handle,
-    operate: (kv: Deno.Kv) => Promise<T>,
-  ): Promise<T> {
+  async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const obstacle = this.#obstacle();
     if (obstacle !== undefined) {
-      KV_FAILURES.add(1, kind);
+      this.metrics.kvFailures.add(1, kind);
       throw new StoreUnavailable(obstacle);
     }
     const started = performance.now();
     const generation = this.#generation;
+    const handle = generation[kind].reduce((least, handle) => load(handle) < load(least) ? handle : least);
     const operation = operate(handle.kv);
     handle.busy++;
     try {
       const result = await withDeadline(operation, this.#deadline);
-      handle.failing = undefined;
+      handle.failingSince = undefined;
+      handle.restsUntil = 0;
       return result;
     } catch (error) {
-      KV_FAILURES.add(1, kind);
+      this.metrics.kvFailures.add(1, kind);
       if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
       else this.#noteFailure(handle, generation);
       throw error;
     } finally {
       handle.busy--;
-      KV_DURATION.observe((performance.now() - started) / 1_000, kind);
+      this.metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
     }
   }
 
-  /** Why no operation may be started now; undefined where one may. */
+  /** Why no operation may be started now; undefined if one may. */
   #obstacle(): string | undefined {
-    if (this.#replacing && this.#generation.isGivenUp) return "The server does not answer";
+    if (this.#generation.isGivenUp) return "The server does not answer";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
     if (performance.now() < this.#nextTry) return "Earlier operations still hang";
     this.#nextTry = performance.now() + this.#deadline;
@@ -155,57 +144,56 @@ export class Connection {
   }
 
   #giveUp(operation: Promise<unknown>, generation: Generation): void {
-    if (++generation.hanging === 1 && generation !== this.#generation) this.#lost++;
-    operation.catch(() => {}).finally(() => {
-      if (--generation.hanging === 0 && generation !== this.#generation) this.#lost--;
-    });
+    generation.hanging++;
+    operation.catch(() => {}).finally(() => generation.hanging--);
     this.#nextTry = performance.now() + this.#deadline;
-    generation.isGivenUp = this.#isServer;
-    this.#replaceIfCurrent(generation);
+    generation.isGivenUp = this.#reopen !== undefined;
+    this.#replace(generation);
   }
 
-  /** New handles take over, before long, from those of which one does nothing but fail; until then the others serve. */
+  /** The handles go on serving until others take their place. */
   #noteFailure(handle: Handle, generation: Generation): void {
-    const last = performance.now();
-    const { since } = handle.failing ??= { since: last, last };
-    handle.failing = { since, last };
-    if (last - since > MAX_FAILING * this.#deadline) this.#replaceIfCurrent(generation);
+    const now = performance.now();
+    handle.failingSince ??= now;
+    handle.restsUntil = now + REST;
+    if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
-  #replaceIfCurrent(generation: Generation): void {
-    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replace(this.#reopen);
+  /** Has others take the place of a server's handles, unless that is done already. */
+  #replace(generation: Generation): void {
+    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#takeOver(this.#reopen);
   }
 
-  async #replace(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
+  async #takeOver(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
     const { signal } = this.#closing;
+    const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
       const end = performance.now() + LOST_PATIENCE;
-      while (this.#lost >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(LOST_POLL);
+      while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(LOST_POLL);
       const kvs = await reopen(signal);
       close(this.#generation);
-      if (this.#generation.hanging > 0) this.#lost++;
-      this.#generation = generationOf(kvs);
+      this.#replaced = [...lost(), this.#generation];
+      this.#generation = this.#generationOf(kvs);
     } catch {
-      // Closing: nobody needs handles any more.
+      // Closing: no other handles are needed.
     }
     this.#replacing = undefined;
   }
+
+  #generationOf(kvs: readonly Deno.Kv[]): Generation {
+    const handles = kvs.map((kv) => ({ kv, busy: 0, failingSince: undefined, restsUntil: 0 }));
+    const [read, write] = this.#reopen || kvs.length === 1
+      ? [handles, handles]
+      : [handles.slice(1), handles.slice(0, 1)];
+    return { kvs, read, write, hanging: 0, isGivenUp: false };
+  }
 }
 
-function generationOf(kvs: readonly Deno.Kv[]): Generation {
-  const handles = kvs.map((kv) => ({ kv, busy: 0, failing: undefined }));
-  return { handles, hanging: 0, isGivenUp: false };
+function close({ kvs }: Generation): void {
+  for (const kv of kvs) kv.close();
 }
 
-function close({ handles }: Generation): void {
-  for (const { kv } of handles) kv.close();
-}
-
-/** The one with the least to do; not one that fails, which never has much to do, unless all of them do. */
-function leastBusy(handles: readonly Handle[]): Handle {
-  return handles.reduce((least, handle) => loadOf(handle) < loadOf(least) ? handle : least);
-}
-
-function loadOf({ busy, failing }: Handle): number {
-  return failing && performance.now() - failing.last < REST ? busy + SHUNNED : busy;
+/** How much a handle has to do. One that rests, and so never has much to do, comes after all that do not. */
+function load({ busy, restsUntil }: Handle): number {
+  return performance.now() < restsUntil ? busy + 1e9 : busy;
 }

@@ -4,7 +4,7 @@ const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 
-  /** Why, for the log: the first line of what KV itself said, if it said anything, with nothing of a URL but its host. */
+  /** Why, for people: the first line of what KV itself said, if it said anything, with only the host of each URL. */
   get logReason(): string {
     const { cause } = this;
     if (cause instanceof StoreUnavailable) return cause.logReason;

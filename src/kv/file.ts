@@ -1,7 +1,7 @@
 import type { StatementSync } from "node:sqlite";
 
 /**
- * Makes the folder that the file of a KV is to be in, if it does not exist, for its owner alone.
+ * Makes the folder for the file of a KV, for its owner alone, unless it exists.
  *
  * @throws {Error} saying why it cannot be made.
  */
@@ -22,17 +22,8 @@ export async function makeFolder(path: string): Promise<void> {
  */
 export async function requireFolder(path: string): Promise<void> {
   const folder = folderOf(path);
-  const found = await Deno.stat(folder).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) throw error;
-    return undefined;
-  });
-  if (!found?.isDirectory) {
-    throw new Error(`there is no folder ${folder}, and only that of the default KV_PATH is made`);
-  }
-}
-
-function folderOf(path: string): string {
-  return path.replace(/[^/\\]*$/, "") || ".";
+  if ((await find(folder))?.isDirectory) return;
+  throw new Error(`there is no folder ${folder}, and only that of the default KV_PATH is made`);
 }
 
 /**
@@ -41,32 +32,45 @@ function folderOf(path: string): string {
  * @throws {Error} saying what is missing.
  */
 export async function requireFile(path: string): Promise<void> {
-  const { size } = await Deno.stat(path).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    throw new Error("there is no such file, and only the service makes it when it starts");
-  });
-  if (size === 0) throw new Error("it is empty");
+  const found = await find(path);
+  if (!found) throw new Error("there is no such file, and only the service makes it when it starts");
+  if (found.size === 0) throw new Error("it is empty");
 }
 
 /**
- * Makes sure that what is at a path, if there is something, is a file and not the SQLite database of another
- * program: opened as a KV, it would be changed.
+ * Makes sure that what is at a path, if anything, is a file and not the SQLite database of another program, which
+ * would be changed if it were opened as a KV.
  *
- * @throws {Error} saying that it is, or why that cannot be found out: it is no database, or stays locked.
+ * @throws {Error} saying what it is, or why that cannot be found out: it is no database, or stays locked.
  */
 export async function requireOwn(path: string): Promise<void> {
-  const found = await Deno.stat(path).catch(() => undefined);
-  if (found?.isDirectory) throw new Error("it is a folder");
-  // To open a pipe is to wait for ever.
-  if (found?.isFile === false) throw new Error("it is no file");
-  const tables = found ? await tablesIn(path) : [];
+  const found = await find(path);
+  if (!found) return;
+  if (found.isDirectory) throw new Error("it is a folder");
+  // Opening a pipe would wait for ever.
+  if (!found.isFile) throw new Error("it is no file");
+  const tables = await tablesIn(path);
   // The first that Deno makes in a KV.
   if (tables.length > 0 && !tables.includes("migration_state")) {
     throw new Error("it is the database of another program");
   }
 }
 
-/** The names of its tables. Waits a few seconds, inside SQLite, where it is locked. */
+function folderOf(path: string): string {
+  return path.replace(/[^/\\]*$/, "") || ".";
+}
+
+/** What is at a path; undefined if nothing is. */
+async function find(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.stat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return undefined;
+    throw error;
+  }
+}
+
+/** The names of the tables in a database. Waits a few seconds, inside SQLite, if it is locked. */
 async function tablesIn(path: string): Promise<unknown[]> {
   const { DatabaseSync } = await import("node:sqlite");
   const database = new DatabaseSync(path, { readOnly: true });
@@ -78,20 +82,20 @@ async function tablesIn(path: string): Promise<unknown[]> {
   }
 }
 
-/** What SQLite tells of the file of a KV. Unlike a row, it is read without waiting. */
+/** What SQLite knows of the file of a KV. Unlike a row, it is read without waiting. */
 export interface FileState {
   /** A number that changes with every commit; undefined if the file is locked or cannot be read. */
   readonly version: () => number | undefined;
   /** How many bytes it has, with what its write-ahead log adds; undefined if it is locked or cannot be read. */
   readonly size: () => number | undefined;
-  /** Lets go of the file. */
+  /** Closes the file. */
   readonly close: () => void;
 }
 
-/** That of a file which is there already; undefined where it cannot be read in this way. */
+/** The state of a file that exists; undefined if it cannot be read in this way. */
 export async function openFileState(path: string): Promise<FileState | undefined> {
   try {
-    // Only where it is needed: Deno Deploy has no files.
+    // Imported here because Deno Deploy has no files, and no use for it.
     const { DatabaseSync } = await import("node:sqlite");
     const database = new DatabaseSync(path, { readOnly: true });
     database.exec("PRAGMA busy_timeout = 0");
@@ -109,7 +113,7 @@ export async function openFileState(path: string): Promise<FileState | undefined
   }
 }
 
-/** The number in a column of what a statement selects; undefined where it cannot be carried out now. */
+/** The number in a column that a statement selects; undefined if it cannot be carried out now. */
 function numberIn(statement: StatementSync, column: string): number | undefined {
   try {
     const number = statement.get()?.[column];

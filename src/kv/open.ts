@@ -1,9 +1,9 @@
+import type { Metrics } from "../metrics/metrics.ts";
 import { Connection } from "./connection.ts";
-import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
+import { StoreUnavailable } from "./deadline.ts";
 import { makeFolder, openFileState, requireFile, requireFolder, requireOwn } from "./file.ts";
-import { answering, openAll, reopener } from "./reopen.ts";
-import { againIfLocked, retried } from "./retried.ts";
 import { requireSchema } from "./schema.ts";
+import { openKv, openServer, type Patience } from "./server.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
 /** The KV could not be opened; the message says why, for the operator. */
@@ -19,93 +19,49 @@ export interface OpenOptions {
   readonly create: boolean;
   /** Whether to make the folder for the file, too, which has to exist otherwise. */
   readonly makesFolder?: boolean;
-  /** How long to wait for a server that is not up yet, in ms, and what to call once when it has to wait. */
-  readonly patience?: { readonly ms: number; readonly onWait: (host: string) => void };
+  /** Given if a server may not be up yet. */
+  readonly patience?: Patience;
+  readonly metrics?: Metrics;
 }
 
 /** The path of a KV that lives in this process's memory and is gone with it. */
 export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
-const SERVER_HANDLES = 12;
-const OPENING_TRIES = 3;
-const WAIT_NOTICE = 1_000;
 
 /**
- * Opens a store on a file, on `:memory:`, on a KV Connect server's URL, or without a path on Deno Deploy's KV.
+ * Opens a store on a file, on `:memory:`, on a KV Connect server's URL, or without a path on Deno Deploy's KV. Makes
+ * sure now that it holds the right rows and can be written, rather than at the first request.
  *
  * @throws {OpenError}
  */
 export async function openStore(path: string | undefined, options: OpenOptions): Promise<Store> {
-  const server = path !== undefined && isUrl(path);
+  const maxChecks = path === undefined || isUrl(path) ? PORTABLE_CHECKS : LOCAL_CHECKS;
+  let connection: Connection | undefined;
   try {
-    const connection = server ? await openServer(path, options) : await openLocal(path, options);
-    const maxChecks = server || path === undefined ? PORTABLE_CHECKS : LOCAL_CHECKS;
-    return await usable(connection, new Store(connection, { maxChecks, clock: options.clock }), options);
-  } catch (error) {
-    throw new OpenError(`The KV ${nameOfKv(path)} cannot be used: ${withoutPath(reason(error), path)}.`);
-  }
-}
-
-/** Finds out now whether the KV holds the right rows and can be written, rather than at the first request. */
-async function usable(connection: Connection, store: Store, { create }: OpenOptions): Promise<Store> {
-  try {
-    await requireSchema(connection, create);
+    connection = await connect(path, options);
+    const store = new Store(connection, { maxChecks, clock: options.clock });
+    await requireSchema(connection, options.create);
     await store.probe();
     return store;
   } catch (error) {
-    await connection.close();
-    throw error;
+    await connection?.close();
+    throw new OpenError(`The KV ${nameOfKv(path)} cannot be used: ${reason(error)}.`);
   }
 }
 
-async function openServer(url: string, { patience }: OpenOptions): Promise<Connection> {
-  if (patience) {
-    const timer = setTimeout(() => patience.onWait(nameOfKv(url)), WAIT_NOTICE);
-    try {
-      await answering(url, AbortSignal.timeout(patience.ms));
-    } catch {
-      throw new StoreUnavailable(`it did not answer for ${patience.ms / 1000} s`);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-  const kvs = await openAll(SERVER_HANDLES, () => openPersistently(url));
-  return new Connection(kvs, { reopen: reopener(url, SERVER_HANDLES) });
-}
-
-async function openLocal(
+async function connect(
   path: string | undefined,
-  { create, makesFolder = false }: OpenOptions,
+  { create, makesFolder = false, patience, metrics }: OpenOptions,
 ): Promise<Connection> {
   // What is in memory belongs to one handle.
-  if (path === undefined || path === MEMORY) return new Connection([await openKv(path)]);
+  if (path === undefined || path === MEMORY) return new Connection([await openKv(path)], { metrics });
+  if (isUrl(path)) return await openServer(path, patience, metrics);
   if (makesFolder) await makeFolder(path);
   await (create ? requireFolder(path) : requireFile(path));
   await requireOwn(path);
   const kvs = [await openKv(path), await openKv(path)];
-  return new Connection(kvs, { file: await openFileState(path) });
-}
-
-async function openKv(path: string | undefined): Promise<Deno.Kv> {
-  // Another process that opens the same file for the first time locks it for a moment.
-  const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
-  try {
-    return await withDeadline(opening, KV_DEADLINE);
-  } catch (error) {
-    opening.then((kv) => kv.close(), () => {});
-    throw error;
-  }
-}
-
-/** Tries again where an opening fails at once: unlike later ones, its requests are not repeated by Deno. */
-async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
-  try {
-    return await openKv(url);
-  } catch (error) {
-    if (tries === 1 || error instanceof DeadlineExceeded) throw error;
-    return await openPersistently(url, tries - 1);
-  }
+  return new Connection(kvs, { file: await openFileState(path), metrics });
 }
 
 /** What to call the KV of a path in a message; a URL may hold a password. */
@@ -114,19 +70,13 @@ export function nameOfKv(path: string | undefined): string {
   return isUrl(path) ? new URL(path).host : path;
 }
 
-/** A message without its last full stop and without the path, however that is spelled. */
-function withoutPath(message: string, path: string | undefined): string {
-  const spellings = path === undefined ? [] : [path, ...(isUrl(path) ? [new URL(path).href] : [])];
-  return spellings.reduce((text, spelling) => text.replaceAll(spelling, nameOfKv(path)), message)
-    .replace(/\.$/, "");
-}
-
 /** Whether the path of a KV is the URL of a KV Connect server. */
 export function isUrl(path: string): boolean {
   return /^https?:/.test(path) && URL.canParse(path);
 }
 
+/** What a message says of an error, without a full stop; what KV itself says may go on for many lines. */
 function reason(error: unknown): string {
-  const cause = error instanceof StoreUnavailable && error.cause ? error.cause : error;
-  return cause instanceof Error ? cause.message.split("\n")[0] ?? cause.name : typeof cause;
+  if (!(error instanceof Error)) return typeof error;
+  return (error instanceof StoreUnavailable ? error.logReason : error.message).replace(/\.$/, "");
 }

@@ -1,6 +1,6 @@
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
 
-/** What an attempt returns that came to nothing and is worth repeating. */
+/** What an attempt returns if it did nothing and is worth repeating. */
 export const AGAIN: unique symbol = Symbol("again");
 
 const MAX_PAUSE = 20;
@@ -30,13 +30,13 @@ export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Prom
   throw new StoreUnavailable("Too many conflicting writes");
 }
 
-/** AGAIN for the error that says another process holds the file, so that nothing was done. */
+/** AGAIN if the error says that another process holds the file: then nothing was done. Throws any other error. */
 export function againIfLocked(error: unknown): typeof AGAIN {
   if (error instanceof Error && error.message.includes("database is locked")) return AGAIN;
   throw error;
 }
 
-/** Resolves after so many ms. */
+/** Resolves after this many ms. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

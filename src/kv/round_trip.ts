@@ -1,8 +1,9 @@
 import { setImmediate } from "node:timers";
 import { pause } from "./retried.ts";
 
-/** From where on a KV counts as far away, and how long it is worth waiting for company there, in ms. */
+/** A KV that takes longer than this counts as far, in ms. */
 const FAR = 5;
+/** How long waiting for company is worth it there, in ms. */
 const GATHERING = 1;
 const MAX_TURNS = 8;
 
@@ -15,17 +16,17 @@ export class RoundTrip {
     this.#isLocal = isLocal;
   }
 
-  /** The mean of late, in ms. */
+  /** The recent mean, in ms. */
   get ms(): number {
     return this.#ms;
   }
 
-  /** Whether most of that is spent on the way. A KV on this machine may be slow, but is never far. */
+  /** Whether most of that is spent travelling. A KV on this machine may be slow, but is never far. */
   get isFar(): boolean {
     return !this.#isLocal && this.#ms > FAR;
   }
 
-  /** Takes note of how long an operation takes that has just begun. */
+  /** Notes how long an operation takes that has just begun. */
   async measured<Result>(operation: Promise<Result>): Promise<Result> {
     const started = performance.now();
     const result = await operation;
@@ -33,13 +34,13 @@ export class RoundTrip {
     return result;
   }
 
-  /** Resolves when what comes along at the same time has come, as `count` tells, or `enough` of it. */
+  /** Resolves when all that arrive at the same time are there, as `count` tells, or `enough` of them. */
   gather(count: () => number, enough?: number): Promise<void> {
     return this.isFar ? pause(GATHERING) : noMoreArrive(count, enough);
   }
 }
 
-/** Resolves when a turn of the event loop brings no more to wait for, when there are enough, or after a few turns. */
+/** Resolves when a turn of the event loop brings no more of them, when there are enough, or after a few turns. */
 export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
   let before = 0;
   for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {

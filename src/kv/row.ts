@@ -1,11 +1,11 @@
-/** A row as KV gave it, present for certain. */
+/** A row that exists, as KV gave it. */
 export interface Entry {
   readonly key: Deno.KvKey;
   readonly value: unknown;
   readonly versionstamp: string;
 }
 
-/** A row does not hold what this service stores there; the message names the first part of its key. */
+/** A row does not hold what this service stores in it; the message names the first part of its key. */
 export class CorruptRow extends Error {
   override readonly name = "CorruptRow";
 }
@@ -34,7 +34,7 @@ export function encodeText(text: string): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * What the JSON in a row stands for.
+ * The value of the JSON in a row.
  *
  * @throws {CorruptRow} when it holds none.
  */
@@ -62,7 +62,7 @@ export function decodeText({ key, value }: Entry): string {
 }
 
 /**
- * The number in a row that grows by `Deno.AtomicOperation.sum`; 0 where there is no row.
+ * The number in a row that grows by `Deno.AtomicOperation.sum`; 0 if there is no row.
  *
  * @throws {CorruptRow} when it holds none.
  */
@@ -72,7 +72,7 @@ export function decodeCount(entry: Entry | null): number {
   throw new CorruptRow(`A row of ${String(entry.key[0])} holds no number`);
 }
 
-/** The version of a row, null where there is none: what a check of it wants. */
+/** The version of a row, as a check of it takes it: null if there is none. */
 export function versionstampOf(entry: Entry | null): string | null {
   return entry?.versionstamp ?? null;
 }
@@ -80,7 +80,7 @@ export function versionstampOf(entry: Entry | null): string | null {
 /** Keys that one read takes. */
 const MAX_KEYS = 10;
 
-/** Rows in the order of their keys, null where there is none. Not one snapshot beyond ten keys. */
+/** Rows in the order of their keys, null if there is none. Not one snapshot beyond ten keys. */
 export async function getRows(kv: Deno.Kv, keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
   const reads: Promise<Deno.KvEntryMaybe<unknown>[]>[] = [];
   for (let start = 0; start < keys.length; start += MAX_KEYS) {

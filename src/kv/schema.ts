@@ -3,19 +3,19 @@ import { AGAIN, againIfLocked, retried } from "./retried.ts";
 import { CorruptRow, decodeJson, encodeJson } from "./row.ts";
 
 const KEY = ["schema"];
-/** Rises when a service of before could not read the rows any more; whoever raises it makes those of before anew. */
+/** Raised if an older service could not read the rows any more; the version that raises it converts the older rows. */
 const VERSION = 1;
 
 /**
- * Makes sure that the rows are of the form that this version of the service reads and writes. A KV without any
- * rows takes that form, if `create` allows it.
+ * Makes sure that this version of the service can read the rows. A KV without any rows gets its first, if `create`
+ * allows it.
  *
  * @throws {Error} saying why this version of the service cannot read the rows.
  * @throws {StoreUnavailable}
  */
 export async function requireSchema(connection: Connection, create: boolean): Promise<void> {
   const version = await retried(async () => {
-    // Looked for first, lest the row that another process makes meanwhile passes for something else.
+    // Looked for first: otherwise a row that another process makes meanwhile would pass for something else.
     const [row] = await connection.read((kv) => Array.fromAsync(kv.list({ prefix: [] }, { limit: 1 })));
     const entry = await connection.read((kv) => kv.get(KEY));
     if (entry.versionstamp !== null) return versionIn(entry);

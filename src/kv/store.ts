@@ -1,14 +1,14 @@
-import type { Build, CommitResult } from "./commit.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { type Build, type CommitResult, MARKERS, Markers } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { Marks, MARKS_END, MARKS_START } from "./marks.ts";
 import { RoundTrip } from "./round_trip.ts";
 import { type Entry, getRows } from "./row.ts";
 
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
 export const PORTABLE_CHECKS = 10;
 
-/** What differs between the KVs that a store can stand on. */
+/** What a store is told of its KV. */
 export interface StoreOptions {
   /** Checks that KV takes in one commit: more than PORTABLE_CHECKS if it is on this machine. */
   readonly maxChecks: number;
@@ -33,24 +33,27 @@ export class Store {
   /** How long reads of rows take, and commits of every kind, with what they wait for. */
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
+  /** Where the service counts that stands on this store. */
+  readonly metrics: Metrics;
   readonly #connection: Connection;
-  readonly #marks: Marks;
+  readonly #markers: Markers;
 
   constructor(connection: Connection, { maxChecks, clock }: StoreOptions) {
     this.#connection = connection;
-    this.#marks = new Marks(connection, clock);
-    this.maxChecks = maxChecks - 1; // One is the mark's.
+    this.#markers = new Markers(connection, clock);
+    this.metrics = connection.metrics;
+    this.maxChecks = maxChecks - 1; // One is the marker's.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
     this.reads = new RoundTrip(this);
     this.commits = new RoundTrip(this);
   }
 
-  /** Stays the same for as long as nobody commits anything; undefined where that cannot be told. */
+  /** Stays the same for as long as nobody commits anything; undefined if that cannot be told. */
   get dataVersion(): number | undefined {
     return this.#connection.file?.version();
   }
 
-  /** How many bytes the file of the KV has; undefined where it is no file, or that cannot be told. */
+  /** How many bytes the file of the KV has; undefined if it is no file, or that cannot be told. */
   get fileSize(): number | undefined {
     return this.#connection.file?.size();
   }
@@ -61,7 +64,7 @@ export class Store {
     return entry;
   }
 
-  /** Rows in the order of their keys, null where there is none. Not one snapshot beyond ten keys. */
+  /** Rows in the order of their keys, null if there is none. Not one snapshot beyond ten keys. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
     return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
   }
@@ -88,7 +91,7 @@ export class Store {
    * @throws {CommitInDoubt} when it is not known whether it applied.
    */
   commit(build: Build, keys: readonly Deno.KvKey[] = []): Promise<CommitResult> {
-    return this.commits.measured(this.#marks.commit(build, keys));
+    return this.commits.measured(this.#markers.commit(build, keys));
   }
 
   /** Removes rows that nobody makes anew. */
@@ -114,13 +117,13 @@ export class Store {
 
   /** Removes some of what killed processes left of their commits; resolves to whether there may be more. */
   sweep(): Promise<boolean> {
-    return this.#marks.sweep(this.pages(MARKS_START, MARKS_END), this.maxChecks);
+    return this.#markers.sweep(this.pages(MARKERS.start, MARKERS.end), this.maxChecks);
   }
 
   /** Closes the KV; drain first. */
   async close(): Promise<void> {
     try {
-      await this.#marks.clear();
+      await this.#markers.clear();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     } finally {

@@ -6,7 +6,6 @@ import { StoreUnavailable } from "../kv/deadline.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { type LeaseTimes, leaseTimes } from "./held_leases.ts";
 import type { Proposal } from "./proposal.ts";
 import type { Quota } from "./quota.ts";
@@ -80,14 +79,16 @@ export class LeaseCommits {
     const result = changes.length > 0 ? await this.#change(changes) : undefined;
     if (result?.ok === false) return this.#see(changes.map(({ quota }) => quota), result.rows);
     for (const { quota, proposal } of proposed) {
+      const { bannedUntil } = quota.usage;
       quota.apply(proposal, proposal.isChange ? result?.versionstamp : undefined, now, this.timesOf(quota));
+      if (quota.usage.bannedUntil > bannedUntil) this.#store.metrics.bans.add(1);
     }
     return undefined;
   }
 
   /** Makes all of the changes; none where a row is not what it is based on. */
   #change(changes: readonly Proposed[]): Promise<CommitResult> {
-    ROUND_SIZE.observe(changes.length, "leases");
+    this.#store.metrics.roundSize.observe(changes.length, "leases");
     return this.#store.commit((operation) => {
       for (const { quota: { account }, checks, proposal: { usage, pastDay } } of changes) {
         operation.check(...checks).set(usageKey(account.id), encodeUsage(usage));

@@ -3,7 +3,6 @@ import type { AccountState } from "../accounts/account_state.ts";
 import { decide, type Decision } from "../accounts/decision.ts";
 import type { Limits } from "../accounts/plans.ts";
 import { type Refusal, roll, UNUSED, type Usage } from "../accounts/usage.ts";
-import { BANS } from "../metrics/metrics.ts";
 import { type HeldLease, HeldLeases, type LeaseTimes } from "./held_leases.ts";
 import { OtherProcesses } from "./other_processes.ts";
 import { Pace } from "./pace.ts";
@@ -119,7 +118,6 @@ export class Quota {
     const { settled, usage, limits, granted, refusals, ahead } = proposal;
     // A later version may have been seen while this one was on its way.
     if (versionstamp !== undefined && versionstamp > this.usageVersionstamp) {
-      if (usage.bannedUntil > this.usage.bannedUntil) BANS.add(1);
       this.usage = usage;
       this.usageVersionstamp = versionstamp;
       this.others.seeRow(false);

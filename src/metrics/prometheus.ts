@@ -1,9 +1,3 @@
-/** A metric that is measured while the service runs, in the Prometheus text format. */
-export interface Metric {
-  /** Its lines. */
-  text(): string;
-}
-
 /** Values by labels. Most are found by few, so each label leads to a map of its own. */
 class Labelled<Value> {
   readonly #create: () => Value;
@@ -40,7 +34,7 @@ interface Node<Value> {
 }
 
 /** A number that only grows, by labels. */
-export class Counter implements Metric {
+export class Counter {
   readonly #name: string;
   readonly #help: string;
   readonly #values: Labelled<{ value: number }>;
@@ -58,6 +52,7 @@ export class Counter implements Metric {
     this.#values.get(labels).value += count;
   }
 
+  /** Its lines in the Prometheus text format. */
   text(): string {
     const lines = [...this.#values.entries()].map(([labels, { value }]) => sample(this.#name, labels, value));
     return family(this.#name, "counter", this.#help, lines);
@@ -65,7 +60,7 @@ export class Counter implements Metric {
 }
 
 /** How values are spread, by labels: how many were at most as large as each bucket. */
-export class Histogram implements Metric {
+export class Histogram {
   readonly #name: string;
   readonly #help: string;
   readonly #buckets: readonly number[];
@@ -89,6 +84,7 @@ export class Histogram implements Metric {
     if (bucket < values.counts.length) values.counts[bucket] = (values.counts[bucket] ?? 0) + 1;
   }
 
+  /** Its lines in the Prometheus text format. */
   text(): string {
     const lines = [...this.#values.entries()].flatMap(([labels, { counts, count, sum }]) => {
       let total = 0;

@@ -3,12 +3,13 @@ import { createResponse, NO_STORE } from "../http/response.ts";
 import { withDeadline } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import type { MessageStore } from "../messages/message_store.ts";
-import { METRICS } from "../metrics/metrics.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import { gauge } from "../metrics/prometheus.ts";
 
 /** What is as it is when somebody asks. */
 export interface MetricsOptions {
   readonly version: string;
+  readonly metrics: Metrics;
   readonly requestsInFlight: () => number;
   /** Leases held, and places in them that are left. */
   readonly leases: () => { readonly count: number; readonly places: number };
@@ -24,7 +25,7 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** What happens in this process and, while the KV works, in the queue of messages, for Prometheus to scrape. */
 export function metricsOperation(
-  { version, requestsInFlight, leases, messages, fileSize }: MetricsOptions,
+  { version, metrics, requestsInFlight, leases, messages, fileSize }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -40,7 +41,7 @@ export function metricsOperation(
       gauge("animal_store_build_info", "The version that runs.", 1, [`version="${version}"`]),
       gauge("process_start_time_seconds", "When the process started, Unix time.", STARTED),
       gauge("process_resident_memory_bytes", "Memory that the process occupies.", Deno.memoryUsage().rss),
-      ...METRICS.map((metric) => metric.text()),
+      metrics.text(),
       gauge("animal_store_requests_in_flight", "Requests being answered.", requestsInFlight()),
       gauge("animal_store_leases", "Accounts that this process holds leases of.", count),
       gauge("animal_store_leased_places", "Places left in those leases.", places),

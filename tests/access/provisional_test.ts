@@ -2,7 +2,6 @@ import { assertEquals, assertLessOrEqual } from "@std/assert";
 import type { Account } from "../../src/accounts/account.ts";
 import { type Limits, PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { pause } from "../../src/kv/retried.ts";
-import { ADMITTED } from "../../src/metrics/metrics.ts";
 import type { Desk } from "../desk.ts";
 import { type HarnessOptions, type HarnessRequest, NOON } from "../harness.ts";
 import { carryOut, type Commit, fail } from "../kv/disturbed_kv.ts";
@@ -368,15 +367,16 @@ for (const [what, stops] of [["stopped", true], ["out of time", false]] as const
 
 Deno.test("createApp() counts a request once in the metrics, also one that is answered anew", async () => {
   await using fixture = await Fixture.open();
-  const admitted = () => Number(/^\S*\{plan="free"\} (\d+)$/m.exec(ADMITTED.text())?.[1]);
-  const before = admitted();
+  const { admitted } = fixture.service.store.metrics;
+  const count = () => Number(/\{plan="free"\} (\d+)$/m.exec(admitted.text())?.[1]);
+  const before = count();
   await fixture.other.desk.rename(fixture.id, "new");
 
   const replies = [await fixture.send(POST, { json: REX }), await fixture.send(POST, { json: {} })];
   replies.push(await fixture.send(POST, { json: REX }), await fixture.send("GET /v1/pets"));
 
   assertEquals(replies.map(({ status }) => status), [201, 400, 201, 200]);
-  assertEquals(admitted() - before, 4);
+  assertEquals(count() - before, 4);
 });
 
 Deno.test("createApp() does not do again what may have been done, though the account has changed", async () => {

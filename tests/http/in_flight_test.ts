@@ -1,6 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Budget, OutOfTime } from "../../src/http/deadlines.ts";
-import { IN_FLIGHT_LIMITS, InFlight } from "../../src/http/in_flight.ts";
+import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/http/in_flight.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Harness } from "../harness.ts";
 import { type CommitResult, FakeKv } from "../kv/fake_kv.ts";
@@ -120,20 +119,28 @@ Deno.test("answer() tells what the work rejects with once it is given up, and no
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const told: unknown[] = [];
-  const start = (name: string, ms: number) =>
+  const start = (name: string, ms: number, ready?: Promise<void>) =>
     inFlight.answer<string, void>({
       started: performance.now(),
+      ready,
       work: () => pause(ms).then(() => Promise.reject(name)),
       finish: () => {},
       fail: (error) => void told.push(["fail", error instanceof OutOfTime ? "OutOfTime" : error]),
-      late: (error) => void told.push(["late", error]),
+      late: (error) => void told.push(["late", error instanceof OutOfTime ? "OutOfTime" : error]),
     });
 
   start("slow", 3_000);
   start("quick", 500);
+  start("not ready", 0, pause(3_500).then(() => Promise.reject("unavailable")));
   await time.advance(4_000);
 
-  assertEquals(told, [["fail", "quick"], ["fail", "OutOfTime"], ["late", "slow"]]);
+  assertEquals(told, [
+    ["fail", "quick"],
+    ["fail", "OutOfTime"],
+    ["fail", "OutOfTime"],
+    ["late", "slow"],
+    ["late", "OutOfTime"],
+  ]);
 });
 
 Deno.test("answer() has each of many requests take a place, while all wait for the same", async () => {
@@ -149,13 +156,13 @@ Deno.test("answer() has each of many requests take a place, while all wait for t
   await failing;
   assertEquals(inFlight.size, 2);
   ready.resolve();
-  assertEquals(await Promise.all(answers), [2, 1]);
+  assertEquals(await Promise.all(answers), [2, 2]);
   assertEquals(await begin(ready.promise), 1);
   assertEquals(inFlight.size, 0);
   await inFlight.stop();
 });
 
-Deno.test("answer() gives up all who wait for the same once the time of the first is over, and begins none", async () => {
+Deno.test("answer() begins nothing for a request whose own time is over before it is ready", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
   const events: string[] = [];
@@ -176,7 +183,7 @@ Deno.test("answer() gives up all who wait for the same once the time of the firs
   await time.advance(2_000);
   await stopping;
 
-  assertEquals(events, ["OutOfTime at 5000", "OutOfTime at 5000", "begun", "OutOfTime at 9000"]);
+  assertEquals(events, ["OutOfTime at 5000", "begun", "begun", "OutOfTime at 9000"]);
   assertEquals(inFlight.size, 0);
 });
 

@@ -1,12 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertMatch } from "@std/assert";
-import { LineWriter, type Output } from "../../src/http/line_writer.ts";
-import { LOG_LINES_DROPPED } from "../../src/metrics/metrics.ts";
+import { LineWriter, type Output } from "../../src/http/log.ts";
+import { Counter } from "../../src/metrics/prometheus.ts";
 
 /** An output that takes what is written when it is told to. */
 class SlowOutput implements Output {
   readonly writes: string[] = [];
-  readonly lines: LineWriter = new LineWriter(this, (dropped) => `${dropped} dropped`);
+  readonly lost: Counter = new Counter("lost_total", "Lost.");
+  readonly lines: LineWriter = new LineWriter(this, (dropped) => `${dropped} dropped`, this.lost);
   #length = 0;
   #resolve: (count: number) => void = () => {};
 
@@ -70,17 +71,17 @@ Deno.test("write() drops lines while a million characters wait, and tells and co
   await output.take();
 
   assertEquals(writes, ["first\n", `${line}\n`.repeat(11) + "989 dropped\n", "next\n"]);
-  assertMatch(LOG_LINES_DROPPED.text(), / 989\n$/);
+  assertMatch(output.lost.text(), / 989\n$/);
 });
 
 Deno.test("write() goes on with the next line where the output is broken, and counts what is lost", async () => {
-  const before = Number(LOG_LINES_DROPPED.text().split(" ").at(-1));
+  const lost = new Counter("lost_total", "Lost.");
   const tried: string[] = [];
   const write = (bytes: Uint8Array) => {
     tried.push(new TextDecoder().decode(bytes));
     return Promise.reject(new Deno.errors.BrokenPipe());
   };
-  const lines = new LineWriter({ write }, String);
+  const lines = new LineWriter({ write }, String, lost);
 
   for (const line of ["a", "b"]) {
     lines.write(line);
@@ -88,5 +89,5 @@ Deno.test("write() goes on with the next line where the output is broken, and co
   }
 
   assertEquals(tried, ["a\n", "b\n"]);
-  assertEquals(LOG_LINES_DROPPED.text().split(" ").at(-1), `${before + 2}\n`);
+  assertMatch(lost.text(), / 2\n$/);
 });

@@ -1,8 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
 import { API_KEY_LIKE } from "../../src/accounts/api_key.ts";
-import type { Output } from "../../src/http/line_writer.ts";
-import { createLog, errorRecord } from "../../src/http/log.ts";
+import { createLog, errorRecord, type Output } from "../../src/http/log.ts";
 import { Harness, NOON } from "../harness.ts";
 import { VirtualTime } from "../virtual_time.ts";
 

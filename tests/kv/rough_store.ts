@@ -26,7 +26,7 @@ export class RoughStore implements Disposable {
     return new RoughStore(await Deno.openKv(":memory:"), deadline);
   }
 
-  /** The processes and numbers that marks are left of. */
+  /** The processes and numbers that markers are left of. */
   async marks(): Promise<Deno.KvKeyPart[][]> {
     return (await Array.fromAsync(this.kv.list({ prefix: ["commits"] }))).map(({ key }) => key.slice(1));
   }

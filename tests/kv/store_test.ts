@@ -44,7 +44,7 @@ Deno.test.each<[string, Disturbance]>([
   for (const call of calls) await assertRejects(call, StoreUnavailable);
 });
 
-Deno.test("Store.sweep() removes what killed processes left a day ago, as many marks as one commit can check", async () => {
+Deno.test("Store.sweep() removes what killed processes left a day ago, as many markers as one commit can check", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
   for (let slot = 0; slot < 600; slot++) {
@@ -61,7 +61,7 @@ Deno.test("Store.sweep() removes what killed processes left a day ago, as many m
   assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
-Deno.test("Store.sweep() leaves the marks of its own process, which may have slept for a day in a commit", async () => {
+Deno.test("Store.sweep() leaves the markers of its own process, which may have slept for a day in a commit", async () => {
   using rough = await RoughStore.open();
   await rough.store.commit(() => {});
   let isFirst = true;
@@ -81,7 +81,7 @@ Deno.test("Store.sweep() leaves the marks of its own process, which may have sle
   assertEquals((await rough.kv.get(["n"])).value, new Deno.KvU64(1n));
 });
 
-Deno.test("Store.sweep() leaves a mark that was set again meanwhile", async () => {
+Deno.test("Store.sweep() leaves a marker that was set again meanwhile", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
   const mark: Deno.KvKey = ["commits", "other", 1];
@@ -95,7 +95,7 @@ Deno.test("Store.sweep() leaves a mark that was set again meanwhile", async () =
   assertEquals((await kv.get(mark)).value, alive);
 });
 
-Deno.test("Store.commit() goes on when another process has swept its marks as if it were dead", async () => {
+Deno.test("Store.commit() goes on when another process has swept its markers as if it were dead", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
   const other = new Store(new Connection([kv]), { maxChecks: 10, clock: () => fixture.now });
@@ -112,7 +112,7 @@ Deno.test("Store.commit() goes on when another process has swept its marks as if
   assertEquals(results.map(({ ok }) => ok), [true, true]);
 });
 
-Deno.test("Store.close() leaves what was committed, and none of its own marks", async () => {
+Deno.test("Store.close() leaves what was committed, and none of its own markers", async () => {
   const path = await Deno.makeTempFile();
   const { store } = new RoughStore(await Deno.openKv(path));
   await store.commit((operation) => operation.set(["commits", "other", 1], 1));

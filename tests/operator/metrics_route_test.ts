@@ -83,6 +83,20 @@ Deno.test("GET /metrics counts requests, and who was admitted, refused and banne
   ) assertGreater(grown(name), 0, name);
 });
 
+Deno.test("GET /metrics counts what its own service does, and nothing of another in the same process", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  await using other = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey } = await service.createAccount();
+  await call(service, apiKey);
+
+  const [own, others] = [await samplesOf(service), await samplesOf(other)];
+
+  const requests = 'requests_total{route="/v1/pets",method="GET",status="200"}';
+  assertEquals([own.get(requests), others.get(requests)], [1, undefined]);
+  const commits = 'kv_operation_duration_seconds_count{operation="write"}';
+  assertEquals([(own.get(commits) ?? 0) > 0, others.get(commits)], [true, undefined]);
+});
+
 Deno.test("GET /metrics counts a ban once, whatever is committed for the account after it", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey } = await service.createAccount("free");

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Build, certain, CommitInDoubt, type CommitResult } from "../../src/kv/commit.ts";
+import { type Build, certain, CommitInDoubt, type CommitResult, Markers } from "../../src/kv/commit.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { Marks } from "../../src/kv/marks.ts";
+
 import { seededRandom } from "../seeded_random.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { fail, hang, locked } from "./disturbed_kv.ts";
@@ -14,20 +14,20 @@ const ROW = ["row"];
 const setRow: Build = (operation) => operation.set(ROW, 1);
 const refuse: Build = (operation) => setRow(operation.check({ key: ROW, versionstamp: "none such" }));
 
-/** Marks on a KV whose network a test disturbs, under virtual time. */
+/** Markers on a KV whose network a test disturbs, under virtual time. */
 class Fixture implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
-  readonly marks: Marks;
+  readonly markers: Markers;
   /** Commits that were held back. */
   readonly held: Apply[] = [];
 
   constructor() {
-    this.marks = new Marks(new Connection([this.kv.connect(this.network)], { deadline: 250 }), () => 0);
+    this.markers = new Markers(new Connection([this.kv.connect(this.network)], { deadline: 250 }), () => 0);
   }
 
-  /** One that has a slot already. */
+  /** One that has a lane already. */
   static async warm(): Promise<Fixture> {
     const fixture = new Fixture();
     await fixture.commit(() => {});
@@ -35,7 +35,7 @@ class Fixture implements Disposable {
   }
 
   commit(build: Build, ...keys: Deno.KvKey[]): Promise<CommitResult> {
-    return this.marks.commit(build, keys);
+    return this.markers.commit(build, keys);
   }
 
   /** Has the next commits meet these fates, and those after them none. */
@@ -54,7 +54,7 @@ class Fixture implements Disposable {
     return this.kv.rows.get(JSON.stringify(ROW))?.versionstamp;
   }
 
-  /** How many marks there are. */
+  /** How many markers there are. */
   get count(): number {
     return [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits").length;
   }
@@ -77,7 +77,7 @@ const FATES = {
   },
 } as const;
 
-Deno.test("Marks.commit() applies all, or nothing and gives the rows that were asked for", async () => {
+Deno.test("Markers.commit() applies all, or nothing and gives the rows that were asked for", async () => {
   using fixture = await Fixture.warm();
   const keys = Array.from({ length: 25 }, (_, row) => ["rows", row]);
 
@@ -93,7 +93,7 @@ Deno.test("Marks.commit() applies all, or nothing and gives the rows that were a
   assertEquals(refused.rows, rows.toReversed());
 });
 
-Deno.test("Marks.commit() tells the truth when its reply says otherwise, and is taken in by no earlier mark", async () => {
+Deno.test("Markers.commit() tells the truth when its reply says otherwise, and is taken in by no earlier marker", async () => {
   using fixture = await Fixture.warm();
 
   fixture.meet("arrives twice");
@@ -104,12 +104,17 @@ Deno.test("Marks.commit() tells the truth when its reply says otherwise, and is 
   assertEquals(fixture.version, before);
 });
 
-Deno.test("Marks.commit() is in no doubt about what was not sent, and keeps its slot", async () => {
+Deno.test("Markers.commit() is in no doubt about what was not sent, and keeps its lane", async () => {
   using fixture = await Fixture.warm();
   const build = () => {
     throw new RangeError("not built");
   };
   await assertRejects(() => fixture.commit(build), RangeError, "not built");
+  fixture.network.commit = locked;
+  let builds = 0;
+  const locking = fixture.commit(() => builds++ > 0 && build());
+  await assertRejects(() => fixture.time.until(locking, 1_000), RangeError, "not built");
+  fixture.network.commit = calmNetwork().commit;
   fixture.network.read = hang;
   const hanging = Array.from({ length: 16 }, () => fixture.commit(refuse).catch(() => {}));
   await fixture.time.until(Promise.all(hanging), 1_000);
@@ -148,7 +153,7 @@ Deno.test.each(
   assertEquals([fixture.version, fixture.count], [version, 1]);
 });
 
-Deno.test("Marks.commit() fences every commit in doubt before it uses its slot again, and opens none instead", async () => {
+Deno.test("Markers.commit() fences every commit in doubt before it uses its lane again, and opens none instead", async () => {
   using fixture = new Fixture();
   const commitMany = (count: number, build: Build) =>
     Array.from({ length: count }, () => fixture.commit(build));
@@ -164,7 +169,7 @@ Deno.test("Marks.commit() fences every commit in doubt before it uses its slot a
 });
 
 for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
-  Deno.test(`Marks.commit() abandons no mark when one read in ten ${fate}`, async () => {
+  Deno.test(`Markers.commit() abandons no marker when one read in ten ${fate}`, async () => {
     using fixture = new Fixture();
     let reads = 0;
     fixture.network.read = () => reads++ % 10 === 5 && reads < 150 ? disturb() : Promise.resolve();
@@ -176,7 +181,7 @@ for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
     assertEquals(fixture.count, 1);
   });
 
-  Deno.test(`Marks.commit() abandons no mark when every read ${fate} while the first slot is opened`, async () => {
+  Deno.test(`Markers.commit() abandons no marker when every read ${fate} while the first lane is opened`, async () => {
     using fixture = new Fixture();
     fixture.network.read = disturb;
     for (let commit = 0; commit < 10; commit++) {
@@ -189,7 +194,7 @@ for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
   });
 }
 
-Deno.test("Marks.commit() has a slot for each commit on its way, and uses them again", async () => {
+Deno.test("Markers.commit() has a lane for each commit on its way, and uses them again", async () => {
   using fixture = new Fixture();
   for (const [atOnce, count] of [[1, 1], [1, 1], [3, 3], [2, 3], [3, 3]] as const) {
     await Promise.all(Array.from({ length: atOnce }, () => fixture.commit(setRow)));
@@ -198,7 +203,7 @@ Deno.test("Marks.commit() has a slot for each commit on its way, and uses them a
   }
 });
 
-Deno.test("Marks.commit() applies each commit at most once, and as it says, whatever becomes of it on its way", async () => {
+Deno.test("Markers.commit() applies each commit at most once, and as it says, whatever becomes of it on its way", async () => {
   using fixture = new Fixture();
   const random = seededRandom(20270115);
   const { time, kv, network } = fixture;
@@ -235,7 +240,7 @@ Deno.test("Marks.commit() applies each commit at most once, and as it says, what
   for (const repeat of kv.repetitions) assertEquals(repeat().ok, false);
   assertEquals(kv.rows, before);
   assert(told.filter((ok) => ok).length > 150);
-  assert(fixture.count <= 8, `${fixture.count} marks`);
+  assert(fixture.count <= 8, `${fixture.count} markers`);
 });
 
 Deno.test("certain() tries for ten seconds to find out, and passes other failures on", async () => {
@@ -259,15 +264,15 @@ Deno.test("certain() tries for ten seconds to find out, and passes other failure
   await assertRejects(() => certain(Promise.reject(new RangeError("another"))), RangeError, "another");
 });
 
-Deno.test("Marks.clear() removes the marks of this process, and what was given up never lands", async () => {
+Deno.test("Markers.clear() removes the markers of this process, and what was given up never lands", async () => {
   using fixture = new Fixture();
-  const other = new Marks(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
+  const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
   await Promise.all([1, 2].map(() => fixture.commit(() => {})));
   await other.commit(() => {}, []);
   fixture.meet("never arrives");
   await fixture.giveUp(setRow);
 
-  await fixture.marks.clear();
+  await fixture.markers.clear();
 
   assertEquals(fixture.count, 1);
   assertEquals(fixture.held.map((apply) => apply().ok), [false]);
