@@ -6,7 +6,7 @@ import type { Metrics } from "./metrics/metrics.ts";
 /** Methods that metrics tell apart. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
-/** Counts a request that has been answered, and logs it where that is wanted. */
+/** Counts a request that has been answered, and logs it if that is wanted. */
 export function record(
   { request, id, now, started, matched, admission }: Arrival,
   { status }: Response,

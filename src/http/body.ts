@@ -181,7 +181,7 @@ async function readChunks(
   return bytes.subarray(0, length);
 }
 
-/** Deno before 2.8 closes the connection because of this; later it does so, and says it, where it has to. */
+/** Deno before 2.8 closes the connection because of this; later it does so if it has to, and says so. */
 const CLOSE: Readonly<Record<string, string>> = /^2\.[0-7]\./.test(Deno.version.deno)
   ? { connection: "close" }
   : {};

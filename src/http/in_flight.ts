@@ -68,7 +68,7 @@ export interface Task<Answer, Result> {
 interface Wait {
   readonly budget: Budget;
   readonly giveUp: (reason: OutOfTime) => void;
-  /** Where it stands among the others. */
+  /** Its index among the others. */
   index: number;
 }
 

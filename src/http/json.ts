@@ -105,7 +105,7 @@ function exact(source: string): number | bigint {
   return INTEGER.test(source) ? Number(source) : NaN;
 }
 
-/** The integer that digits stand for: a number where that is safe, else a bigint. */
+/** The integer that digits stand for: a number if that is safe, else a bigint. */
 export function exactInteger(source: string): number | bigint {
   const number = Number(source);
   return Number.isSafeInteger(number) ? number : BigInt(source);

@@ -24,13 +24,13 @@ export interface AccessRecord {
 export interface ErrorRecord {
   /** ISO 8601, UTC. */
   readonly time: string;
-  /** Request id, as the client got it; empty where it was no request. */
+  /** Request id, as the client got it; empty if it was no request. */
   readonly id: string;
   /** The route's pattern, or what else failed: `accept` or `sweep`. */
   readonly route: string;
   /** Name of the error, and of its cause. */
   readonly error: string;
-  /** Source file and line that it was thrown from, where known. */
+  /** Source file and line that it was thrown from, if known. */
   readonly at: string;
   /** Why, as an error tells it that has a `logReason`: a failure of KV. */
   readonly reason?: string;
@@ -40,13 +40,13 @@ export interface ErrorRecord {
 export interface CommandRecord {
   /** ISO 8601, UTC: when it came. */
   readonly time: string;
-  /** Such as `accounts close acct_4kQ0…`: no name, key or other text; empty where nothing was to be done. */
+  /** Such as `accounts close acct_4kQ0…`: no name, key or other text; empty if nothing was to be done. */
   readonly command: string;
-  /** Its exit code; 1 where it was cut short, too. */
+  /** Its exit code; 1 also if it was cut short. */
   readonly exit: number;
 }
 
-/** Where the service writes what happened; never a key, a body or the message of an error without a `logReason`. */
+/** Writes what happened; never a key, a body or the message of an error without a `logReason`. */
 export interface Log {
   /** One answered request. */
   readonly access?: (record: AccessRecord) => void;
@@ -60,9 +60,9 @@ export interface Log {
 
 /** What to log, and where. */
 export interface LogOptions {
-  /** For a line a request; undefined where requests are not logged. */
+  /** For one line a request; undefined if requests are not logged. */
   readonly access: Output | undefined;
-  /** For a line a failure, and one a command. */
+  /** For one line a failure and one a command. */
   readonly errors: Output;
   /** What to leave out of every line; clients put secrets in odd places. */
   readonly secrets: readonly (string | RegExp)[];
@@ -89,7 +89,7 @@ export function createLog(
   const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
   return {
     error: ({ reason, ...record }) => {
-      // Half a secret would not be found: it is cut afterwards.
+      // Cut afterwards, because half a secret would not be found.
       const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
       toErrors.write(line({ ...record, ...shown }));
     },
@@ -100,7 +100,7 @@ export function createLog(
 }
 
 /**
- * What the log may say of an error: names, a place, and its `logReason`, for messages can hold anything.
+ * What the log may say of an error: names, a place, and its `logReason`. Its message may hold anything.
  *
  * @param now Ms since the epoch.
  * @param id Of the request that failed, if it was one.
@@ -155,7 +155,7 @@ export class LineWriter {
   }
 
   async #writeAll(): Promise<void> {
-    // What comes within the same turn of the event loop goes into one write.
+    // Lines of the same turn of the event loop go into one write.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       if (this.#dropped > 0) this.#waiting.push(this.#notice(this.#dropped));
@@ -168,7 +168,7 @@ export class LineWriter {
     this.#writing = undefined;
   }
 
-  /** A log that nobody reads any more is no reason to fail. */
+  /** Never rejects: a log that nobody reads any more is no reason to fail. */
   async #send(lines: readonly string[]): Promise<void> {
     const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
     try {

@@ -42,7 +42,7 @@ const ASTERISK = "/*";
 const NONE = { kind: "none", pattern: "" } as const;
 
 /**
- * Makes a table into a matcher of method and raw (still percent-encoded) path. Where several paths fit, the
+ * Makes a table into a matcher of method and raw (still percent-encoded) path. If several paths fit, the
  * one with the fewest parameters is taken.
  *
  * A path that is in the table under other methods gives `allow` (RFC 9110 section 15.5.6). HEAD is

@@ -1,4 +1,4 @@
-/** Where to serve, and whom to tell of trouble. */
+/** Where to serve, and what to call if that fails. */
 export interface ServerOptions {
   /** 0 for any that is free. */
   readonly port: number;
@@ -16,7 +16,7 @@ const LASTING = 60_000;
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
- * An HTTP server that outlasts a lack of file descriptors: Deno's stops accepting connections then, for good,
+ * An HTTP server that outlasts a lack of file descriptors: Deno's then stops accepting connections for good,
  * but keeps those it has. So after a pause another one listens on the same port.
  *
  * @throws when it cannot listen.
@@ -85,7 +85,7 @@ export function originOf({ hostname, port }: Pick<Deno.NetAddr, "hostname" | "po
   return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
 }
 
-/** Forbids every transformation of a response (RFC 9111 section 5.2.2.6), which also Deno takes to heart. */
+/** Forbids every transformation of a response (RFC 9111 section 5.2.2.6), also to Deno. */
 export function uncompressed(handler: ServerHandler): ServerHandler {
   return async (request, info) => {
     const response = await handler(request, info);

@@ -1,6 +1,6 @@
 /**
- * What `use` makes of a value: at once where the value is there, for a promise costs more than most of what is
- * done with it.
+ * What `use` makes of a value: at once if the value is there, because a promise costs more than most of what is done
+ * with it.
  *
  * @example
  * ```ts

@@ -8,7 +8,7 @@ import { type Entry, getRows } from "./row.ts";
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
 export const PORTABLE_CHECKS = 10;
 
-/** What a store is told of its KV. */
+/** What differs between KVs. */
 export interface StoreOptions {
   /** Checks that KV takes in one commit: more than PORTABLE_CHECKS if it is on this machine. */
   readonly maxChecks: number;
@@ -33,7 +33,7 @@ export class Store {
   /** How long reads of rows take, and commits of every kind, with what they wait for. */
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
-  /** Where the service counts that stands on this store. */
+  /** The metrics of the service that uses this store. */
   readonly metrics: Metrics;
   readonly #connection: Connection;
   readonly #markers: Markers;
