@@ -11,7 +11,7 @@ import {
   hasLimits,
   isForOperator,
 } from "./arrival.ts";
-import { Outdated } from "./caching/watched.ts";
+import { Outdated } from "./store/versions.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
 import { type Budget, OutOfTime } from "./http/deadlines.ts";

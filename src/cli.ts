@@ -1,6 +1,6 @@
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
-import { Versions } from "./batching/versions.ts";
+import { Versions } from "./store/versions.ts";
 import { type Config, ConfigError, OUT_OF_REACH, readConfig } from "./config.ts";
 import { MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { MessageStore } from "./messages/message_store.ts";

@@ -6,7 +6,7 @@ import { accountOperations } from "./accounts/account_operations.ts";
 import { sweepDayTotals } from "./accounts/day_totals.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "./accounts/sign_up.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
-import { Versions } from "./batching/versions.ts";
+import { Versions } from "./store/versions.ts";
 import type { Operation } from "./api/operation.ts";
 import { healthOperations } from "./health.ts";
 import { ReplyStore } from "./idempotency/reply_store.ts";

@@ -1,7 +1,7 @@
 import { ACCOUNTS_VERSION, type Issued } from "../src/accounts/account.ts";
 import { AccountStore } from "../src/accounts/account_store.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
-import { Versions } from "../src/batching/versions.ts";
+import { Versions } from "../src/store/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.ts";
 import { Connection } from "../src/kv/connection.ts";

@@ -20,8 +20,8 @@ const FOLDERS: readonly (readonly string[])[] = [
   ["access"],
   ["leases"],
   ["accounts"],
-  ["batching"],
-  ["caching"],
+  ["api"],
+  ["store"],
   ["http", "kv"],
   ["metrics"],
 ];

@@ -1,5 +1,5 @@
 import type { Decision } from "../accounts/decision.ts";
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { BoundedMap } from "../store/cache.ts";
 
 const LIMIT = 60;
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import type { Decision, Window } from "../accounts/decision.ts";
 import type { Refusal } from "../accounts/usage.ts";
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { BoundedMap } from "../store/cache.ts";
 import { type ErrorCode, problemResponse } from "../http/error.ts";
 import { isShared, shared } from "../http/response.ts";
 

@@ -1,6 +1,6 @@
 import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
-import { seeVersion, touch, type Watched } from "../caching/watched.ts";
+import { bump, noteVersion, type VersionRow } from "../store/versions.ts";
 import { type Build, certain, type Checks, type CommitResult } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { encodeJson } from "../kv/row.ts";
@@ -30,14 +30,14 @@ export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
  */
 export class AccountStore {
   readonly #store: Store;
-  readonly #accounts: Watched;
+  readonly #accounts: VersionRow;
   /** Of the accounts that it makes. */
   readonly #environment: Environment;
   /** For new accounts: nobody remembers anything of them, so the version need not change. */
   readonly #group: GroupCommit;
 
   /** What it does to accounts shows in the version that is watched. */
-  constructor(store: Store, accounts: Watched, environment: Environment) {
+  constructor(store: Store, accounts: VersionRow, environment: Environment) {
     this.#store = store;
     this.#accounts = accounts;
     this.#environment = environment;
@@ -206,9 +206,9 @@ export class AccountStore {
   async #commit(build: Build): Promise<CommitResult> {
     const result = await certain(this.#store.commit((operation) => {
       build(operation);
-      touch(operation, this.#accounts);
+      bump(operation, this.#accounts);
     }));
-    if (result.ok) seeVersion(this.#accounts, result.versionstamp);
+    if (result.ok) noteVersion(this.#accounts, result.versionstamp);
     return result;
   }
 }

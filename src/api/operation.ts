@@ -1,4 +1,4 @@
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { BoundedMap } from "../store/cache.ts";
 import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";

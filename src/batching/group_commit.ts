@@ -1,9 +1,9 @@
-import { Outdated, seeVersion, touch, VersionCheck, type Watched } from "../caching/watched.ts";
+import { bump, noteVersion, Outdated, VersionCheck, type VersionRow } from "../store/versions.ts";
 import type { CommitResult } from "../kv/commit.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
-import { batched, type Waiting } from "./batcher.ts";
+import { batched, type Waiting } from "../store/batch.ts";
 import type { Change } from "./change.ts";
 import { ChangeGroup } from "./change_group.ts";
 
@@ -25,10 +25,10 @@ export class GroupCommit {
    */
   readonly commit: (change: Change) => Promise<CommitResult>;
   readonly #store: Store;
-  readonly #watched: Watched | undefined;
+  readonly #watched: VersionRow | undefined;
 
   /** Each commit also sets the row that is `watched`. */
-  constructor(store: Store, watched?: Watched) {
+  constructor(store: Store, watched?: VersionRow) {
     this.#store = store;
     this.#watched = watched;
     this.commit = batched((round) => this.#commitRound(round), {
@@ -70,11 +70,11 @@ export class GroupCommit {
     }
     checks.forEach((check, index) => {
       if (!(check instanceof VersionCheck)) return;
-      if (result.ok) check.seeHold(started);
-      else check.seeRow(result.rows[index] ?? null);
+      if (result.ok) check.noteHeld(started);
+      else check.noteRow(result.rows[index] ?? null);
     });
     if (!result.ok) return await this.#goOn(group, failedChecks(checks, result.rows), result);
-    if (this.#watched) seeVersion(this.#watched, result.versionstamp);
+    if (this.#watched) noteVersion(this.#watched, result.versionstamp);
     for (const { resolve } of group) resolve(result);
   }
 
@@ -102,7 +102,7 @@ export class GroupCommit {
         for (const key of item.deletes ?? []) operation.delete(key);
         for (const key of item.increments ?? []) operation.sum(key, 1n);
       }
-      if (this.#watched) touch(operation, this.#watched);
+      if (this.#watched) bump(operation, this.#watched);
     }, checks.map(({ key }) => key));
   }
 }

@@ -1,8 +1,8 @@
 import { randomBase62 } from "../accounts/api_key.ts";
-import { batched, type Waiting } from "../batching/batcher.ts";
+import { batched, type Waiting } from "../store/batch.ts";
 import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { BoundedMap } from "../store/cache.ts";
 import { ApiError } from "../http/error.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { decodeCount, decodeJson, encodeJson, versionstampOf } from "../kv/row.ts";

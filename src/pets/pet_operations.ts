@@ -2,8 +2,8 @@ import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
 import { integer, Invalid, optional, type Schema, text } from "../api/schema.ts";
-import { VersionedCache } from "../caching/versioned_cache.ts";
-import type { Watched } from "../caching/watched.ts";
+import { VersionedCache } from "../store/cache.ts";
+import type { VersionRow } from "../store/versions.ts";
 import { ApiError } from "../http/error.ts";
 import { quickEtagOf } from "../http/etag.ts";
 import { stringifyJson } from "../http/json.ts";
@@ -23,7 +23,7 @@ const MAX_PETS = 5_000;
 export interface PetOperationsOptions {
   readonly pets: PetStore;
   /** The row whose version changes with every animal. */
-  readonly catalogue: Watched;
+  readonly catalogue: VersionRow;
   readonly replies: ReplyStore;
   /** What URLs begin with; undefined where they are relative. */
   readonly publicUrl: string | undefined;

@@ -1,8 +1,8 @@
-import { batched, tell } from "../batching/batcher.ts";
+import { batched, tell } from "../store/batch.ts";
 import { type Along, both, NO_CHANGE, type Row } from "../batching/change.ts";
 import { GroupCommit } from "../batching/group_commit.ts";
 import { Sequence } from "../batching/sequence.ts";
-import type { Watched } from "../caching/watched.ts";
+import type { VersionRow } from "../store/versions.ts";
 import { parseJson, stringifyJson } from "../http/json.ts";
 import type { Checks } from "../kv/commit.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
@@ -45,7 +45,7 @@ export class PetStore {
   readonly find: (id: number) => Promise<string | null>;
 
   /** What it does to the catalogue shows in the version that is watched. */
-  constructor(store: Store, catalogue: Watched) {
+  constructor(store: Store, catalogue: VersionRow) {
     this.#store = store;
     this.#ids = new Sequence(store, ["ids"]);
     this.#group = new GroupCommit(store, catalogue);

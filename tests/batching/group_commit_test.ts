@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertLessOrEqual } from "@std/ass
 import { setImmediate } from "node:timers/promises";
 import { type Change, NO_CHANGE, type Row } from "../../src/batching/change.ts";
 import { GroupCommit } from "../../src/batching/group_commit.ts";
-import { Outdated, VersionCheck, type Watched } from "../../src/caching/watched.ts";
+import { Outdated, VersionCheck, type VersionRow } from "../../src/store/versions.ts";
 import { certain } from "../../src/kv/commit.ts";
 import { carryOut, type Commit, hang } from "../kv/disturbed_kv.ts";
 import { RoughStore } from "../kv/rough_store.ts";
@@ -11,7 +11,7 @@ const WATCHED: Deno.KvKey = ["watched"];
 
 /** A group commit on a KV in memory that takes ten checks at a time. */
 class Fixture extends RoughStore {
-  readonly watched: Watched = { key: WATCHED, version: "" };
+  readonly watched: VersionRow = { key: WATCHED, version: "" };
   readonly group: GroupCommit = new GroupCommit(this.store, this.watched);
 
   static override async open(deadline?: number): Promise<Fixture> {
@@ -206,7 +206,7 @@ Deno.test.each<[string, { ok: boolean[]; commits: number }]>([
 
 Deno.test("GroupCommit.commit() rejects only changes whose VersionCheck does not hold, and tells it", async () => {
   using fixture = await Fixture.open();
-  const row: Watched = { key: ["row"], version: "" };
+  const row: VersionRow = { key: ["row"], version: "" };
   const condition = new VersionCheck(row);
   const withCondition = (name: number) => ({ ...change(name), checks: [condition] });
   const before = performance.now();

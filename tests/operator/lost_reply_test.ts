@@ -3,7 +3,7 @@ import { ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
 import { AccountStore } from "../../src/accounts/account_store.ts";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
-import { Versions } from "../../src/batching/versions.ts";
+import { Versions } from "../../src/store/versions.ts";
 import { main } from "../../src/cli.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { encodeJson } from "../../src/kv/row.ts";

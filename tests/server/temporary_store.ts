@@ -2,7 +2,7 @@ import { assert } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { AccountStore } from "../../src/accounts/account_store.ts";
 import type { Usage } from "../../src/accounts/usage.ts";
-import { Versions } from "../../src/batching/versions.ts";
+import { Versions } from "../../src/store/versions.ts";
 import { openStore } from "../../src/kv/open.ts";
 import type { Outcome, ProcessOptions, Variables } from "../support/deno_process.ts";
 import { runCommand, ServerProcess } from "./server_process.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { BoundedMap } from "../../caching/bounded_map.ts";
+import { BoundedMap } from "../../store/cache.ts";
 import { Representation } from "../../http/response.ts";
 import { type Call, type Operation, operation } from "../../api/operation.ts";
 import { html } from "./html.ts";
