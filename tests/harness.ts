@@ -7,7 +7,7 @@ import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.t
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
-import { checkResponse } from "./portal/response_check.ts";
+import { Description } from "./api/response_check.ts";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
 export const NOON: number = Date.UTC(2027, 0, 15, 12);
@@ -37,7 +37,8 @@ export class Harness implements AsyncDisposable {
   expectsErrors: boolean = false;
   readonly app: Service;
   readonly #inFlight: InFlight;
-  /** What is wrong with the responses so far, by the OpenAPI document; undefined for each that is right. */
+  readonly #description: Description;
+  /** What is wrong with the responses so far, by what is declared; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
 
   constructor(
@@ -75,6 +76,7 @@ export class Harness implements AsyncDisposable {
       ...services,
       inFlight: this.#inFlight,
     });
+    this.#description = Description.of(this.app.operations);
   }
 
   /** A harness on a fresh KV in memory. */
@@ -111,7 +113,7 @@ export class Harness implements AsyncDisposable {
     const response = await this.app.fetch(request, {
       remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
     });
-    const checked = checkResponse(request.method, new URL(request.url).pathname, response);
+    const checked = this.#description.check(request.method, new URL(request.url).pathname, response);
     this.#checks.push(checked.then(() => undefined, (error) => error));
     return response;
   }

@@ -217,6 +217,7 @@ function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
   return {
     ...id,
     json: { type: "integer", format: "int64", description: "Identifier of the animal", examples: [1] },
+    fromTexts: ([text = ""]) => /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0,
     parse(value, subject) {
       try {
         return id.parse(value, subject);

@@ -63,6 +63,7 @@ export function serviceOperations(
     path: "/.well-known/security.txt",
     access: "public",
     summary: "Tell where to report a security problem",
+    errors: ["not_found"],
   }, () => {
     if (securityContact === undefined) throw new ApiError("not_found", "There is nothing at this path.");
     const expires = new Date(clock() + YEAR).toISOString();

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { ApiError } from "../../src/http/error.ts";
-import type { Message } from "../../src/messages/message.ts";
+import type { Message } from "../../src/messages/message_store.ts";
 import { MAX_WAITING, MessageStore } from "../../src/messages/message_store.ts";
 import { Harness, NOON } from "../harness.ts";
 import { RoughStore } from "../kv/rough_store.ts";

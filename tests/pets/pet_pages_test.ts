@@ -95,7 +95,7 @@ Deno.test("PetPages keeps the responses of the hosts that come first, however ma
   await using shop = await Shop.open();
   await shop.add(...all(2, "sold"));
   const catalogue = { key: CATALOGUE_VERSION, version: "1" };
-  const page = await new PetPages(new PetStore(shop.store, catalogue), catalogue).get("?limit=1");
+  const page = await new PetPages(new PetStore(shop.store, catalogue), catalogue).get({ limit: 1 });
   const request = new Request("http://localhost/");
   const real = page.respondTo(request, "https://shop.example");
 

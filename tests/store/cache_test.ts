@@ -6,10 +6,15 @@ class Fixture {
   readonly watched = { key: ["catalogue"], version: "1" };
   /** What was to be made, and how it is made. */
   readonly makings: (PromiseWithResolvers<string> & { key: string })[] = [];
-  readonly cache: VersionedCache<string, string>;
+  readonly #cache: VersionedCache<string, string>;
 
   constructor(capacity = 100) {
-    this.cache = new VersionedCache(this.watched, capacity, (key: string) => {
+    this.#cache = new VersionedCache(this.watched, capacity);
+  }
+
+  /** What the cache has, or begins to make. */
+  get(key: string): string | Promise<string> {
+    return this.#cache.get(key, () => {
       const making = { key, ...Promise.withResolvers<string>() };
       this.makings.push(making);
       return making.promise;
@@ -18,7 +23,7 @@ class Fixture {
 
   /** Has the cache make something, and keep it. */
   async fill(key: string, value: string): Promise<void> {
-    const got = this.cache.get(key);
+    const got = this.get(key);
     this.makings.at(-1)?.resolve(value);
     assertEquals(await got, value);
   }
@@ -30,54 +35,56 @@ class Fixture {
 }
 
 Deno.test("get() makes a value once for all who ask at the same time, and then gives it at once", async () => {
-  const { cache, makings } = new Fixture();
-  const asked = [cache.get("a"), cache.get("a")];
+  const fixture = new Fixture();
+  const { makings } = fixture;
+  const asked = [fixture.get("a"), fixture.get("a")];
   assertEquals(makings.length, 1);
 
   makings[0]?.resolve("one");
 
   assertEquals(await Promise.all(asked), ["one", "one"]);
-  assertEquals([cache.get("a"), makings.length], ["one", 1]);
+  assertEquals([fixture.get("a"), makings.length], ["one", 1]);
 });
 
 Deno.test("get() makes a value anew for another version of the row, also while it is being made", async () => {
   const fixture = new Fixture();
-  const { cache, watched, makings } = fixture;
+  const { watched, makings } = fixture;
   await fixture.fill("a", "old");
   watched.version = "2";
   await fixture.fill("a", "new");
-  assertEquals(cache.get("a"), "new");
+  assertEquals(fixture.get("a"), "new");
 
   watched.version = "3";
-  const early = cache.get("a");
+  const early = fixture.get("a");
   watched.version = "4";
-  const late = cache.get("a");
+  const late = fixture.get("a");
   makings[2]?.resolve("third");
   makings[3]?.resolve("fourth");
 
   assertEquals([await early, await late], ["third", "fourth"]);
-  assertEquals([cache.get("a"), makings.length], ["fourth", 4]);
+  assertEquals([fixture.get("a"), makings.length], ["fourth", 4]);
 });
 
 Deno.test("get() keeps no failure: who asks next has the value made again", async () => {
-  const { cache, makings } = new Fixture();
-  const asked = [cache.get("a"), cache.get("a")].map((value) =>
+  const fixture = new Fixture();
+  const { makings } = fixture;
+  const asked = [fixture.get("a"), fixture.get("a")].map((value) =>
     assertRejects(() => Promise.resolve(value), RangeError, "broken")
   );
   makings[0]?.reject(new RangeError("broken"));
   await Promise.all(asked);
 
-  const again = cache.get("a");
+  const again = fixture.get("a");
   makings[1]?.resolve("whole");
 
-  assertEquals([await again, cache.get("a"), makings.length], ["whole", "whole", 2]);
+  assertEquals([await again, fixture.get("a"), makings.length], ["whole", "whole", 2]);
 });
 
 Deno.test("get() makes a value anew that was forgotten for want of room", async () => {
   const fixture = new Fixture(4);
   for (const key of ["a", "b", "c", "d", "e"]) await fixture.fill(key, key);
 
-  assertEquals(fixture.cache.get("e"), "e");
-  assert(fixture.cache.get("a") instanceof Promise);
+  assertEquals(fixture.get("e"), "e");
+  assert(fixture.get("a") instanceof Promise);
   assertEquals(fixture.keys, ["a", "b", "c", "d", "e", "a"]);
 });

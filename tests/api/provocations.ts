@@ -5,12 +5,14 @@ import { InFlight } from "../../src/http/in_flight.ts";
 import { MAX_REPLIES } from "../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
 import { Harness, type HarnessOptions, type HarnessRequest } from "../harness.ts";
-import type { Described } from "./response_check.ts";
+import { ALL, credentialFor, type Sample } from "../operations.ts";
+import { REX } from "../pets/shop.ts";
 
 /** An operation about to be called. */
 export interface Stage {
   readonly service: Harness;
   readonly apiKey: string;
+  readonly isOperators: boolean;
   /** Calls it as it should be called, but for these changes. */
   readonly send: (changes?: HarnessRequest) => Promise<Response>;
 }
@@ -26,13 +28,16 @@ export interface Provocation {
 
 const SUNSET = Date.UTC(2030, 11, 5);
 const JSON_TYPE = { "content-type": "application/json" };
+const NONSENSE = { headers: { authorization: "Bearer nonsense" } };
 const STOPPED = new InFlight();
 await STOPPED.stop();
 
 const WAYS = {
   invalid_request: { act: ({ send }) => send({ headers: { host: "a/b" } }) },
   missing_api_key: { act: ({ send }) => send({ headers: { authorization: "" } }) },
-  invalid_api_key: { act: ({ send }) => send({ headers: { authorization: "Bearer nonsense" } }) },
+  invalid_api_key: { act: ({ send }) => send(NONSENSE) },
+  invalid_operator_token: { act: ({ send }) => send(NONSENSE) },
+  not_found: { options: () => ({ securityContact: undefined }), act: ({ send }) => send() },
   rate_limit_minute: { limits: { minute: 2, day: 9 }, act: (stage) => sendAfter(60, stage) },
   rate_limit_day: { limits: { minute: 9, day: 1 }, act: (stage) => sendAfter(1, stage) },
   key_banned: { limits: { minute: 1, day: 9 }, act: (stage) => sendAfter(2, stage) },
@@ -48,7 +53,7 @@ const WAYS = {
   length_required: {
     act: ({ send }) => send({ body: "{}", headers: { ...JSON_TYPE, "transfer-encoding": "chunked" } }),
   },
-  payload_too_large: { act: ({ send }) => send({ body: " ".repeat(65_537), headers: JSON_TYPE }) },
+  payload_too_large: { act: ({ send }) => send({ body: " ".repeat(1_048_577), headers: JSON_TYPE }) },
   idempotency_key_reused: {
     act: async ({ send }) => {
       const headers = { "idempotency-key": "1" };
@@ -119,34 +124,33 @@ export const PROVOCATIONS: Readonly<Partial<Record<ErrorCode, Provocation>>> = W
 /** Opens a service and has it answer the operation with this error. */
 export async function provoke(
   { options, limits = { minute: 100, day: 1_000 }, act }: Provocation,
-  { method, path }: Described,
-  body: unknown,
+  { operation, target, request }: Sample,
 ): Promise<Response> {
-  await using service = await Harness.open(options?.());
+  await using service = await Harness.open({ ...ALL, ...options?.() });
   const { apiKey } = await service.createAccount(limits);
-  const target = `${method} ${path.replace("{petId}", "1")}`;
   return await act({
     service,
     apiKey,
-    send: ({ headers, ...changes } = {}) =>
+    isOperators: operation.access === "operator",
+    send: ({ headers = {}, ...changes } = {}) =>
       service.fetch(target, {
-        ...(new Headers(headers).has("authorization") ? {} : { key: apiKey }),
-        ...(body === undefined || changes.body !== undefined ? {} : { json: body }),
+        ...(new Headers(headers).has("authorization") ? {} : credentialFor(operation, apiKey)),
+        ...(changes.body === undefined ? request : {}),
         ...changes,
-        ...(headers ? { headers } : {}),
+        headers,
       }),
   });
 }
 
 /** Sends the request after others that count for the key, and for the address as well. */
-async function sendAfter(count: number, { service, apiKey, send }: Stage): Promise<Response> {
+async function sendAfter(count: number, { service, apiKey, isOperators, send }: Stage): Promise<Response> {
   for (let sent = 0; sent < count; sent++) {
     await service.fetch("GET /v1/account");
     if (sent < 2) await service.fetch("GET /v1/account", { key: apiKey });
   }
-  return await send();
+  return await send(isOperators ? NONSENSE : {});
 }
 
 function addPet(service: Harness, key: string): Promise<Response> {
-  return service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 1 } });
+  return service.fetch("POST /v1/pets", { key, json: REX });
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../src/accounts/account_state.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
-import { sweepCounts, sweepSignUps } from "../../src/portal/sign_up.ts";
+import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { call, OtherProcess } from "../access/replies.ts";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
 
