@@ -125,6 +125,7 @@ export class Marks {
     let sent = false;
     try {
       const result = await this.#send(slot, commit, (operation) => {
+        sent = false; // Again, where another process locked the file: nothing was done then.
         build(operation);
         sent = true;
       });
