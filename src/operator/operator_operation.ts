@@ -104,7 +104,13 @@ export function operatorOperation({ stores, clock, log, isStopping }: OperatorOp
     path: OPERATOR_PATH,
     access: "operator",
     summary: "Carry out a command",
-    errors: ["invalid_json", "invalid_content_type", "request_timeout", "length_required", "payload_too_large"],
+    errors: [
+      "invalid_json",
+      "invalid_content_type",
+      "request_timeout",
+      "length_required",
+      "payload_too_large",
+    ],
   }, (_input, call) => operate(call));
 }
 
