@@ -102,7 +102,7 @@ export function createService(options: ServiceOptions): Service {
     },
     sweeps: [
       (now) => sweepReplies(store, now),
-      (now) => sweepSignUps(store, transactions, accounts, now),
+      (now) => sweepSignUps(store, (id, condition) => stores.transact(accounts.removing(id, condition)), now),
       (now) => sweepCounts(store, now),
       (now) => sweepDayTotals(store, now),
       () => store.sweep(),

@@ -6,8 +6,8 @@ import { jsonResponse, NO_STORE } from "../http/response.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Transaction } from "../store/transaction.ts";
-import type { Transactions } from "../store/transactions.ts";
 import { ACCOUNT_NAME, type Issued } from "./account.ts";
+import type { AccountState } from "./account_state.ts";
 import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
 import type { AccountStore } from "./account_store.ts";
 import { PLAN_LIMITS } from "./plans.ts";
@@ -114,21 +114,21 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
 
 /**
  * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
- * another plan, or suspended; resolves to whether there may be more.
+ * another plan, or suspended; resolves to whether there may be more. `remove` removes an account if the condition allows
+ * it.
  */
 export async function sweepSignUps(
   store: Store,
-  transactions: Transactions,
-  accounts: AccountStore,
+  remove: (id: string, condition: (state: AccountState) => boolean) => Promise<unknown>,
   now: number,
 ): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
   const entries = await store.list(range, SWEEP_PAGE);
   for (const { key } of entries) {
-    await transactions.run(accounts.removing(
+    await remove(
       String(key.at(-1)),
       ({ account, usage }) => account.plan === "free" && account.suspendedAt === null && !hasCalled(usage),
-    ));
+    );
     await store.remove([key]);
   }
   return entries.length === SWEEP_PAGE;

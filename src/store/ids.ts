@@ -1,3 +1,4 @@
+import { StoreUnavailable } from "../kv/deadline.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { IdSource, Queue, Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
@@ -62,18 +63,18 @@ export class Ids implements IdSource {
     return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
   }
 
-  /**
-   * Gives back what is left, if it can be; nothing may be drawn meanwhile.
-   *
-   * @throws {StoreUnavailable}
-   */
+  /** Gives back what is left, if that can be done: else it is lost. Nothing may be drawn meanwhile. */
   async settle(): Promise<void> {
-    await this.#taking;
+    await this.#taking?.catch(() => {});
     const start = this.#restFrom();
     const end = this.#ranges.at(-1)?.end;
     [this.#unused, this.#ranges] = [[], []];
     if (start === end || end === undefined) return;
-    await this.#transactions.run(this.#changing((next) => next === end ? start : next));
+    try {
+      await this.#transactions.run(this.#changing((next) => next === end ? start : next));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
   }
 
   get #left(): number {

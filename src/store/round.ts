@@ -30,6 +30,8 @@ export interface Job {
   isReserved: boolean;
   /** Refused commits that it was in. */
   refusals: number;
+  /** Commits that KV did not carry out, of those that it was in. */
+  failures: number;
   id: number | undefined;
   isSent: boolean;
   decide(rows: Rows, write: Write, now: number): Outcome;

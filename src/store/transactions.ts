@@ -1,5 +1,5 @@
 import { certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
-import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable } from "../kv/deadline.ts";
+import { KV_DEADLINE, StoreUnavailable } from "../kv/deadline.ts";
 import { pause } from "../kv/retried.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -133,6 +133,7 @@ class Line {
       isRead: false,
       isReserved: false,
       refusals: 0,
+      failures: 0,
       id: undefined,
       isSent: false,
       decide(rows, write, now) {
@@ -302,10 +303,13 @@ class Line {
       return [];
     }
     if (found.ok) return found;
-    // KV answers, but not to this: what one of them writes may be the reason.
-    const isThrown = !(error.cause instanceof DeadlineExceeded);
-    if (isThrown && jobs.length > 1) return jobs.map((job) => [job]);
-    return this.#fail(jobs, new StoreUnavailable("The transaction was not carried out", { cause: error }));
+    // What one of them writes may be the reason: each is tried once more, alone.
+    const { again = [], failed = [] } = Object.groupBy(
+      jobs,
+      (job) => ++job.failures === 1 ? "again" : "failed",
+    );
+    this.#fail(failed, new StoreUnavailable("The transaction was not carried out", { cause: error }));
+    return again.map((job) => [job]);
   }
 
   /** Has jobs of a refused commit tried again: these are the rows that it checked, as they are now. */
