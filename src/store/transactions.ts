@@ -120,7 +120,8 @@ class Line {
     const { reads = NONE, peeks = NONE, ids } = transaction;
     const keys = reads.map(keyOf);
     if (keys.length > MAX_READS || keys.length + peeks.length >= MAX_KEYS) {
-      throw new RangeError("A transaction reads too many rows");
+      reject(new RangeError("A transaction reads too many rows"));
+      return promise;
     }
     this.#enqueue({
       keys,

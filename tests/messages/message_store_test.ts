@@ -45,13 +45,13 @@ Deno.test("forget() leaves the count of an account that has a message after all"
 
 Deno.test("forget() leaves the count of an account whose message comes meanwhile", async () => {
   using rough = await RoughStore.open();
-  const messages = new Messages(rough.store);
+  const [messages, elsewhere] = [new Messages(rough.store), new Messages(rough.store)];
   const message = await messages.create("first");
   await messages.remove([message]);
   rough.disturbance = {
     async commit({ apply }) {
       rough.disturbance = {};
-      await messages.create("late");
+      await elsewhere.create("late");
       return await apply();
     },
   };

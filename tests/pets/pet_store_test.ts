@@ -46,7 +46,7 @@ function upTo(end: number): number[] {
 }
 
 function named(number: number): NewPet {
-  return { name: `Rex ${number}`, categoryId: 7n, status: "sold" };
+  return { name: `Rex ${number}`, categoryId: 7, status: "sold" };
 }
 
 /** What a change may make of an animal that is there. */

@@ -29,7 +29,6 @@ Deno.test("Transactions.run() does what its transactions say, in an order of whi
     }
   }
 
-  console.log(answers);
   for (const answer of ["committed", "result", "refused", "out of time", "outdated", "unavailable"]) {
     assertGreater(answers.get(answer) ?? 0, 0, answer);
   }
