@@ -7,12 +7,16 @@ import { createLog, errorRecord } from "./src/http/log.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
 import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
+import { pause } from "./src/kv/retried.ts";
 import { createService } from "./src/service.ts";
 import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
-const STOP_TIMEOUT = 4_000;
+/** How long the service has to stop, in ms. */
+export const STOP_TIMEOUT = 4_000;
+/** How long after the signal a client may take for its last answer, in ms. */
+const LAST_ANSWERS = 3_500;
 /** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
 const ECHO = 500;
 /** The exit code of what Ctrl-C ends. */
@@ -60,7 +64,8 @@ async function main(): Promise<void> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...kvToken()],
+    // A shorter text would be found in words that are no secret.
+    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...(config.kvToken.length < 8 ? [] : [config.kvToken])],
     clock,
   });
   // Where no database is attached, Deno would give each instance a KV of its own, in memory.
@@ -99,18 +104,14 @@ async function main(): Promise<void> {
   printFirstSteps(store, config, origin).catch(() => {});
 
   await stopped;
+  const lastAnswers = pause(LAST_ANSWERS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
-  await server.stop();
+  // Every request has its answer: a client that does not read it, or end its body, keeps nothing from being finished.
+  await Promise.race([server.stop(), lastAnswers]);
   await store.close();
   await log.flushed();
   Deno.exit(0);
-}
-
-/** The token of a KV Connect server, if there is one; a shorter text would be found in words that are no secret. */
-function kvToken(): string[] {
-  const token = Deno.env.get("DENO_KV_ACCESS_TOKEN") ?? "";
-  return token.length < 8 ? [] : [token];
 }
 
 /**

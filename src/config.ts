@@ -1,32 +1,24 @@
 import type { Environment } from "./accounts/api_key.ts";
+import { Invalid, oneOf, text } from "./api/schema.ts";
 import { isUrl } from "./kv/open.ts";
 
-/** How the service is run; every part has a default. */
-export interface Config {
-  readonly port: number;
-  readonly host: string;
-  /** A file, `:memory:` or the URL of a KV Connect server; undefined for a KV of Deno Deploy that has no name. */
-  readonly kvPath: string | undefined;
-  /** What URLs in responses begin with; undefined for the origin that each request names. */
-  readonly publicUrl: string | undefined;
-  /** How old what is known of accounts and the catalogue may be, in ms. */
-  readonly maxStalenessMs: number;
-  /** Whether this is Deno Deploy, which has front ends of its own. */
-  readonly onDeploy: boolean;
-  readonly environment: Environment;
-  /** Whether anybody may make an account. */
-  readonly signUpIsOpen: boolean;
-  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
-  readonly securityContact: string | undefined;
-  /** What operators may send with their commands, the newest first; empty where none may be sent. */
-  readonly operatorTokens: readonly string[];
-  /** The service that commands are sent to; undefined where they are carried out on the KV. */
-  readonly serviceUrl: string | undefined;
-  /** Whether each request is logged. */
-  readonly accessLog: boolean;
-  /** Header in which a proxy passes on the client's address; undefined where clients connect directly. */
-  readonly clientAddressHeader: string | undefined;
+/** Looks up an environment variable. One that is empty counts as not set. */
+export type Variables = (name: string) => string | undefined;
+
+/** What an operator can set by an environment variable. */
+export interface Setting<Value> {
+  /** Name of the variable. */
+  readonly name: string;
+  /** The text that counts if the variable is not set; empty for none. */
+  readonly standard: (get: Variables) => string;
+  /** In Markdown. */
+  readonly meaning: string;
+  /** @throws {ConfigError} naming the variable and what it may be. */
+  readonly read: (get: Variables) => Value;
 }
+
+/** What a text stands for, with the name of its variable for messages. Throws Invalid. */
+type Reader<Value> = (text: string, name: string) => Value;
 
 /** Where data is kept unless KV_PATH says otherwise. */
 export const DEFAULT_KV_PATH = "data/animals.kv";
@@ -34,31 +26,93 @@ export const DEFAULT_KV_PATH = "data/animals.kv";
 /** Why no command works on a KV in memory. */
 export const OUT_OF_REACH = "KV_PATH=:memory: is private to the server; no command reaches it.";
 
+const CONTACT = text({
+  pattern: /^(?:mailto|https|tel):[\x21-\x7e]+$/,
+  rule: "be a mailto:, https: or tel: URI",
+});
+const HEADER_NAME = text({ pattern: /^[\w-]+$/, rule: "be the name of an HTTP header" });
+const TOKEN_LENGTH = 32;
+/** Of the characters of a bearer credential (RFC 6750 section 2.1). */
+const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
+const TOKENS = text({
+  pattern: new RegExp(`^${TOKEN}(?:,${TOKEN})?$`),
+  rule:
+    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two such tokens with a comma between them`,
+});
+const ENVIRONMENTS: readonly Environment[] = ["production", "staging"];
+
+/** Every setting, by its name in the configuration. */
+export const SETTINGS = {
+  port: setting("PORT", "8000", "port to listen on", integer(65_535, "an integer from 0 to")),
+  host: setting("HOST", "0.0.0.0", "address to listen on; `127.0.0.1` for this machine alone", text().parse),
+  kvPath: setting(
+    "KV_PATH",
+    standardKvPath,
+    "a file in a folder that exists, `:memory:`, or the URL of a KV Connect server",
+    readKvPath,
+  ),
+  kvToken: setting("DENO_KV_ACCESS_TOKEN", "", "the token of a KV Connect server", text().parse),
+  environment: setting(
+    "ENVIRONMENT",
+    (get) => isOnDeploy(get) && get("DENO_TIMELINE") === "production" ? "production" : "staging",
+    "`staging` or `production` (on Deploy's production timeline); keys differ",
+    oneOf(ENVIRONMENTS).parse,
+  ),
+  signUpIsOpen: setting(
+    "SIGN_UP",
+    (get): string => SETTINGS.environment.read(get) === "staging" ? "open" : "closed",
+    "`open` or `closed` (in production): whether anybody may make an account",
+    (text, name) => oneOf(["open", "closed"]).parse(text, name) === "open",
+  ),
+  publicUrl: optional(
+    "PUBLIC_URL",
+    "what clients put before `/v1`, such as `https://pets.example`; else each request's Host",
+    readBaseUrl,
+  ),
+  maxStalenessMs: setting(
+    "MAX_STALENESS_MS",
+    "0",
+    "for a far KV: how old what is known of accounts and animals may be",
+    integer(60_000, "a whole number of milliseconds, at most"),
+  ),
+  operatorTokens: setting(
+    "OPERATOR_TOKEN",
+    "",
+    `for commands over HTTP and metrics: ${TOKEN_LENGTH} characters or more; \`NEW,OLD\` while it is changed`,
+    (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
+  ),
+  serviceUrl: optional("SERVICE_URL", "for commands: the service that carries them out", readBaseUrl),
+  accessLog: setting(
+    "ACCESS_LOG",
+    "off",
+    "`off`, or `json` for a line for each request on standard output",
+    (text, name) => oneOf(["off", "json"]).parse(text, name) === "json",
+  ),
+  clientAddressHeader: optional(
+    "CLIENT_ADDRESS_HEADER",
+    "behind a proxy: the header with the client's address; of a list, its last entry",
+    HEADER_NAME.parse,
+  ),
+  securityContact: optional(
+    "SECURITY_CONTACT",
+    "for `/.well-known/security.txt`: a `mailto:`, `https:` or `tel:` URI",
+    CONTACT.parse,
+  ),
+};
+
+type Settings = typeof SETTINGS;
+
+/** How the service is run; `onDeploy` tells whether by Deno Deploy, which has front ends of its own. */
+export type Config =
+  & { readonly [Name in keyof Settings]: ReturnType<Settings[Name]["read"]> }
+  & { readonly onDeploy: boolean };
+
 /** What `deno task start --help` prints. */
 export const START_HELP: string = `Usage: deno task start [--help | --version]
 
 Serves until Ctrl-C. Environment variables, all optional:
 
-  PORT                   port to listen on (8000)
-  HOST                   address to listen on (0.0.0.0, all of the machine's)
-  KV_PATH                a file, :memory:, or the URL of a KV Connect server (${DEFAULT_KV_PATH})
-  ENVIRONMENT            staging or production (staging)
-  PUBLIC_URL             what clients put before /v1, such as https://pets.example (each request's Host)
-  SIGN_UP                open or closed: whether POST /v1/accounts makes accounts (open in staging)
-  MAX_STALENESS_MS       how old what is known of accounts and animals may be, for a far KV (0)
-  SECURITY_CONTACT       for /.well-known/security.txt: a mailto:, https: or tel: URI (no file)
-  OPERATOR_TOKEN         for commands over HTTP: a secret of 32 characters or more (none are taken);
-                         NEW,OLD while it is being changed
-  ACCESS_LOG             off, or json for a line a request on standard output (off)
-  CLIENT_ADDRESS_HEADER  behind a proxy: the header with the client's address; of a list, its last entry
-  DENO_KV_ACCESS_TOKEN   the token of a KV Connect server`;
-
-const CONTACT = /^(?:mailto|https|tel):[\x21-\x7e]+$/;
-/** Of the characters of a bearer credential (RFC 6750 section 2.1). */
-const TOKENS = /^[\w.~+/=-]{32,}(?:,[\w.~+/=-]{32,})?$/;
-const TOKENS_EXPECTED =
-  "at least 32 letters, digits or any of -._~+/=, or two such tokens with a comma between them";
-const HEADER_NAME = /^[\w-]+$/;
+${Object.values(SETTINGS).map(describe).join("\n")}`;
 
 /** A setting or a circumstance that the service cannot start with; its message is for the operator. */
 export class ConfigError extends Error {
@@ -66,94 +120,86 @@ export class ConfigError extends Error {
 }
 
 /**
- * The configuration in the environment variables that `get` reads.
+ * The configuration that environment variables give.
  *
  * @throws {ConfigError} naming the variable and what it may be.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * const config = readConfig(() => undefined);
- * assertEquals([config.port, config.kvPath, config.environment], [8000, "data/animals.kv", "staging"]);
- * ```
  */
-export function readConfig(get: (name: string) => string | undefined): Config {
-  const variable = (name: string) => get(name) || undefined;
-  const matching = (name: string, form: RegExp, expected: string) => {
-    const text = variable(name);
-    if (text !== undefined && !form.test(text)) throw new ConfigError(`${name} must be ${expected}.`);
-    return text;
-  };
-  const onDeploy = variable("DENO_DEPLOYMENT_ID") !== undefined;
-  const usual = onDeploy && variable("DENO_TIMELINE") === "production" ? "production" : "staging";
-  const environment = oneOf("ENVIRONMENT", variable("ENVIRONMENT") ?? usual, ["production", "staging"]);
-  const signUp = variable("SIGN_UP") ?? (environment === "staging" ? "open" : "closed");
-  return {
-    port: readInteger("PORT", variable("PORT") ?? "8000", 65_535, "an integer from 0 to 65535"),
-    host: variable("HOST") ?? "0.0.0.0",
-    kvPath: readKvPath(variable("KV_PATH")) ?? (onDeploy ? readServerOfDeploy(variable) : DEFAULT_KV_PATH),
-    publicUrl: readBaseUrl("PUBLIC_URL", variable("PUBLIC_URL")),
-    maxStalenessMs: readInteger(
-      "MAX_STALENESS_MS",
-      variable("MAX_STALENESS_MS") ?? "0",
-      60_000,
-      "a whole number of milliseconds, at most 60000",
-    ),
-    onDeploy,
-    environment,
-    signUpIsOpen: oneOf("SIGN_UP", signUp, ["open", "closed"]) === "open",
-    securityContact: matching("SECURITY_CONTACT", CONTACT, "a mailto:, https: or tel: URI"),
-    operatorTokens: matching("OPERATOR_TOKEN", TOKENS, TOKENS_EXPECTED)?.split(",") ?? [],
-    serviceUrl: readBaseUrl("SERVICE_URL", variable("SERVICE_URL")),
-    accessLog: oneOf("ACCESS_LOG", variable("ACCESS_LOG") ?? "off", ["off", "json"]) === "json",
-    clientAddressHeader: matching("CLIENT_ADDRESS_HEADER", HEADER_NAME, "the name of an HTTP header"),
-  };
+export function readConfig(get: Variables): Config;
+export function readConfig(get: Variables): object {
+  const values = Object.entries(SETTINGS).map(([name, { read }]) => [name, read(get)]);
+  return { ...Object.fromEntries(values), onDeploy: isOnDeploy(get) };
 }
 
-function readInteger(name: string, text: string, max: number, expected: string): number {
-  const value = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
-  if (!(value <= max)) throw new ConfigError(`${name} must be ${expected}.`);
-  return value;
+function setting<Value>(
+  name: string,
+  usual: string | Setting<Value>["standard"],
+  meaning: string,
+  reader: Reader<Value>,
+): Setting<Value> {
+  const standard = typeof usual === "string" ? () => usual : usual;
+  function read(get: Variables): Value {
+    try {
+      return reader(get(name) || standard(get), name);
+    } catch (error) {
+      throw error instanceof Invalid ? new ConfigError(`${error.message}.`) : error;
+    }
+  }
+  return { name, standard, meaning, read };
 }
 
-function readKvPath(text: string | undefined): string | undefined {
-  if (text !== undefined && /^\w+:\/\//.test(text) && !isUrl(text)) {
-    throw new ConfigError("KV_PATH must be a file, :memory: or an http or https URL.");
-  }
-  // Deno prints the URL whenever the server does not answer.
-  const { username = "", password = "" } = text !== undefined && isUrl(text) ? new URL(text) : {};
-  if (username !== "" || password !== "") {
-    throw new ConfigError(
-      "KV_PATH must be a URL without user and password; a token goes into DENO_KV_ACCESS_TOKEN.",
-    );
-  }
-  return text;
+/** A setting that is undefined unless it is set. */
+function optional<Value>(name: string, meaning: string, reader: Reader<Value>): Setting<Value | undefined> {
+  return setting(name, "", meaning, (text) => text === "" ? undefined : reader(text, name));
+}
+
+/** A line of the help. */
+function describe({ name, standard, meaning }: Setting<unknown>): string {
+  const text = standard(() => undefined);
+  return `  ${name.padEnd(22)} ${meaning.replaceAll("`", "")}${text && ` (${text})`}`;
+}
+
+function isOnDeploy(get: Variables): boolean {
+  return Boolean(get("DENO_DEPLOYMENT_ID"));
 }
 
 /**
- * The server of the KV that Deno Deploy opens without a path, if it can be told: opened by name, its connections
+ * On Deno Deploy, the server of the KV that it opens without a path, if it can be told: opened by name, its connections
  * are replaced once they are dead.
  */
-function readServerOfDeploy(variable: (name: string) => string | undefined): string | undefined {
-  const path = variable("DENO_KV_DEFAULT_PATH");
+function standardKvPath(get: Variables): string {
+  if (!isOnDeploy(get)) return DEFAULT_KV_PATH;
+  const path = get("DENO_KV_DEFAULT_PATH");
   // Deno would put the prefix before it once more.
-  return path && isUrl(path) && !variable("DENO_KV_PATH_PREFIX") ? path : undefined;
+  return path && isUrl(path) && !get("DENO_KV_PATH_PREFIX") ? path : "";
 }
 
-function readBaseUrl(name: string, text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
+/** The path; undefined for a KV of Deno Deploy that has no name. */
+function readKvPath(text: string, name: string): string | undefined {
+  const url = isUrl(text) ? new URL(text) : undefined;
+  if (url === undefined && /^\w+:\/\//.test(text)) {
+    throw new Invalid(`${name} must be a file, :memory: or an http or https URL`);
+  }
+  // Deno prints the URL whenever the server does not answer.
+  if (url?.username || url?.password) {
+    throw new Invalid(
+      `${name} must be a URL without user and password; a token goes into DENO_KV_ACCESS_TOKEN`,
+    );
+  }
+  return text || undefined;
+}
+
+function readBaseUrl(text: string, name: string): string {
   const { protocol = "", host = "", pathname = "", href = "" } = URL.parse(text) ?? {};
   const path = pathname.replace(/\/$/, "");
-  const plain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
-  if (!plain || /\/v1$/.test(path)) {
-    throw new ConfigError(`${name} must be an http or https URL without query, and without /v1 at its end.`);
-  }
-  return `${protocol}//${host}${path}`;
+  const isPlain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
+  if (isPlain && !/\/v1$/.test(path)) return `${protocol}//${host}${path}`;
+  throw new Invalid(`${name} must be an http or https URL without query, and without /v1 at its end`);
 }
 
-function oneOf<Value extends string>(name: string, text: string, values: readonly Value[]): Value {
-  const value = values.find((value) => value === text);
-  if (value === undefined) throw new ConfigError(`${name} must be one of ${values.join(", ")}.`);
-  return value;
+/** Reads an integer from 0 to `max`; messages name `max` after what is expected. */
+function integer(max: number, expected: string): Reader<number> {
+  return (text, name) => {
+    if (/^\d{1,5}$/.test(text) && Number(text) <= max) return Number(text);
+    throw new Invalid(`${name} must be ${expected} ${max}`);
+  };
 }

@@ -27,8 +27,15 @@ export function healthOperations(store: Store): Operation[] {
       id: "getHealth",
       path: "/health",
       summary: "Tell whether it is alive",
+      answers: { 200: { description: "It is alive" } },
     }, () => statusResponse("alive")),
-    operation({ ...common, id: "getReadiness", path: "/ready", summary: "Tell whether it can serve" }, ready),
+    operation({
+      ...common,
+      id: "getReadiness",
+      path: "/ready",
+      summary: "Tell whether it can serve",
+      answers: { 200: { description: "The store takes writes" } },
+    }, ready),
   ];
 }
 

@@ -1,5 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { inputsOf } from "../src/api/openapi.ts";
+import type { JsonSchema } from "../src/api/schema.ts";
 import { Harness } from "./harness.ts";
+import { ALL, SAMPLES } from "./operations.ts";
 import { assertConsistent } from "./pets/consistency.ts";
 import { seededRandom } from "./seeded_random.ts";
 
@@ -7,19 +10,21 @@ const REQUESTS = 10_000;
 const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301205");
 const AFTER_SUNSET = Date.UTC(2031, 0, 1);
 
-const CALLS = [
-  ..."POST /v1/pets|POST /v1/pets|GET /v1/pets|GET /v1/pets/:id|PATCH /v1/pets/:id|DELETE /v1/pets/:id".split(
-    "|",
-  ),
-  ..."PATCH /v1/pets/:id|POST /v1/messages".split("|"),
-];
+/** Those that leave the account and its key as they are, so that requests go on being admitted. */
+const LASTING = SAMPLES.filter(({ changes }) => !changes.includes("versions"));
+const ENDING = SAMPLES.filter((sample) => !LASTING.includes(sample)).map(({ operation }) => operation.path);
+const WRITES = LASTING.filter(({ operation }) => operation.body);
+/** More of those that change something. */
+const CALLS = [...LASTING, ...WRITES, ...WRITES].map(({ target }) => target);
+const INPUTS = LASTING.flatMap(({ operation }) => inputsOf(operation));
 const METHODS = words("GET POST PATCH DELETE HEAD OPTIONS PUT PROPFIND get patch a!#$%&'*+-.^_~");
-const PATHS = words("/v1/pets /v1/messages /v1/pets/1 /health /ready");
+const PATHS = LASTING.filter(({ operation }) => !ENDING.includes(operation.path))
+  .map(({ target }) => target.replace(/^\w+ /, ""));
 const SEGMENTS = words(
   "v1 v2 V1 pets messages .. . * : __proto__ constructor 0 1 2 -1 1e1 9007199254740993 ;",
 );
 const ESCAPES = words("% %zz %ff %00 %2f %2e%2e %F0%9F%90%95 %C0%AF %ED%A0%80 %u0041 + & = ' \\ é 🐕");
-const PARAMETERS = words("limit limit status status cursor Limit x __proto__");
+const PARAMETERS = [...namesIn("query"), ...namesIn("query"), ...words("Limit x __proto__")];
 const NUMBERS = words("1 20 100 0 101 -1 1.5 1e1 0x10 01 1_0 abc 99999999999999999999 1e400 -0 NaN");
 const INT64 = words(
   `${"1 7 8 -1 9223372036854775807 9007199254740993 ".repeat(4)}9223372036854775808 1.0 1e400 "1" null`,
@@ -35,9 +40,9 @@ const TYPES = words(
 );
 const HEADERS = words(
   "accept accept-encoding access-control-request-method connection content-encoding content-length cookie date " +
-    "expect forwarded host idempotency-key if-match if-none-match origin te transfer-encoding upgrade " +
+    "expect forwarded host origin te transfer-encoding upgrade " +
     "x-forwarded-for x-forwarded-host x-forwarded-proto x-request-id",
-);
+).concat(namesIn("header"));
 const VALUES = words('* "a" W/"a" " "a","b" null https 0 -1 gzip [::1]:x \xe9').concat("");
 
 /** A request that can be sent again and shown. */
@@ -51,7 +56,7 @@ interface Sent {
 
 Deno.test("service keeps its promises when 10,000 requests are random", async () => {
   const random = new Random(SEED);
-  await using service = await Harness.open();
+  await using service = await Harness.open(ALL);
   const credentials = await createCredentials(service);
   const statuses = new Set<number>();
   let etag = "*";
@@ -97,9 +102,7 @@ async function assertPromises(response: Response, target: string): Promise<void>
     assertEquals(body, "");
   } else if (headers.get("content-type") === "application/json") {
     JSON.parse(body);
-    assertEquals(headers.has("etag"), pathname.startsWith("/v1/pets"));
   }
-  assertEquals(headers.has("location"), status === 201);
   assertEquals(headers.has("retry-after"), status === 429);
   assertEquals(headers.has("www-authenticate"), status === 401);
   if (status === 405) assertMatch(headers.get("allow") ?? "", /^[A-Z]+(, [A-Z]+)*$/);
@@ -133,7 +136,7 @@ async function createCredentials(service: Harness): Promise<string[]> {
 
 function randomRequest(random: Random, credentials: readonly string[], etag: string): Sent {
   const target = random.chance(0.7)
-    ? random.pick(CALLS).replace(":id", `${1 + random.below(120)}`)
+    ? random.pick(CALLS).replace(/\/1$/, `/${1 + random.below(120)}`)
     : `${random.pick(METHODS)} ${randomPath(random)}`;
   const authorization = random.pick(credentials);
   const type = random.chance(0.9) ? "application/json" : random.pick(TYPES);
@@ -164,21 +167,27 @@ function randomQuery(random: Random): string {
   return `?${random.list(3, () => `${random.pick(PARAMETERS)}=${random.pick(values)}`).join("&")}`;
 }
 
-/** JSON text, mostly of an animal or a message, and sometimes spoilt. */
+/** JSON text, mostly of what some operation takes, and sometimes spoilt. */
 function randomBody(random: Random): string | Uint8Array<ArrayBuffer> {
   if (random.chance(0.1)) return random.pick(DOCUMENTS);
-  const members = [
-    `"name":${random.pick(STRINGS)}`,
-    `"categoryId":${random.pick(INT64)}`,
-    `"message":${random.pick(STRINGS)}`,
-    `"status":"${random.pick(STATUSES)}"`,
-  ].filter(() => random.chance(0.9));
+  const inputs = INPUTS.filter(({ place }) => place === "body").filter(() => random.chance(0.9));
+  const members = inputs.map(({ name, schema }) => `"${name}":${randomValue(random, schema)}`);
   const text = `{${[...members, ...random.list(1, () => random.pick(MEMBERS))].join(",")}}`;
   if (random.chance(0.1)) return text.slice(0, random.below(text.length));
   if (random.chance(0.9)) return text;
   const bytes = new TextEncoder().encode(text);
   bytes[random.below(bytes.length)] = random.below(256);
   return bytes;
+}
+
+/** A value for a member, mostly a good one. */
+function randomValue(random: Random, { type, enum: values }: JsonSchema): string {
+  if (values) return `"${random.pick(STATUSES)}"`;
+  return random.pick(type === "integer" ? INT64 : STRINGS);
+}
+
+function namesIn(place: string): string[] {
+  return [...new Set(INPUTS.filter((input) => input.place === place).map(({ name }) => name))];
 }
 
 function words(text: string): string[] {

@@ -3,6 +3,7 @@ import type { Issued } from "../src/accounts/account.ts";
 import { type Limits, type Plan, PLAN_LIMITS } from "../src/accounts/plans.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.ts";
+import { hasValidHost, targetOf } from "../src/http/request.ts";
 import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
@@ -107,7 +108,9 @@ export class Harness implements AsyncDisposable {
     const response = await this.app.fetch(request, {
       remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
     });
-    const checked = this.#description.check(request.method, new URL(request.url).pathname, response);
+    // Without a valid Host there is no telling which operation is meant.
+    const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
+    const checked = this.#description.check(request.method, asked, response);
     this.#checks.push(checked.then(() => undefined, (error) => error));
     return response;
   }

@@ -1,6 +1,6 @@
 import type { Operation } from "../src/api/operation.ts";
 import { Harness, type HarnessOptions, type HarnessRequest } from "./harness.ts";
-import { REX } from "./pets/shop.ts";
+import { REX, Shop } from "./pets/shop.ts";
 
 /** Has a service answer every operation that there is. */
 export const ALL: HarnessOptions & { readonly operatorToken: string } = {
@@ -30,7 +30,7 @@ export const GOOD: Readonly<Record<string, Good>> = {
   listPets: {},
   createPet: { json: REX, status: 201, changes: ["catalogue", "pets", "pets_by_status"] },
   getPet: {},
-  updatePet: { json: { status: "sold" }, changes: ["catalogue", "pets", "pets_by_status"] },
+  updatePet: { json: { name: "Tom" }, changes: ["catalogue", "pets", "pets_by_status"] },
   deletePet: { status: 204, changes: ["catalogue", "pets", "pets_by_status"] },
   getDeprecations: {},
   createMessage: { json: { message: "Hello" }, status: 202, changes: ["messages", "messages_waiting"] },
@@ -72,4 +72,28 @@ export function credentialFor(
 ): Pick<HarnessRequest, "key"> {
   if (access === "key") return { key };
   return access === "operator" ? { key: ALL.operatorToken } : {};
+}
+
+/** A response, what was asked, and by whom it may be called. */
+export interface Answered {
+  readonly target: string;
+  readonly access: Operation["access"];
+  readonly response: Response;
+}
+
+/** Paths and methods that nothing answers. */
+const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/pets", "OPTIONS /v1/pets"] as const;
+
+/** What comes of good requests with these headers, with a credential and without, and of misses. */
+export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
+  const misses = MISSES.map((target) => ({ operation: { access: "key" }, target, request: {} } as const));
+  for (const { operation, target, request } of [...SAMPLES, ...misses]) {
+    await using shop = await Shop.open(ALL);
+    await shop.add("available");
+    for (const credential of [{}, credentialFor(operation, shop.key)]) {
+      const response = await shop.fetch(target, { ...request, ...credential, headers });
+      yield { target, access: operation.access, response };
+      if (!response.bodyUsed) await response.text();
+    }
+  }
 }

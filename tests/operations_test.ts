@@ -31,3 +31,27 @@ for (const { operation, target, request, status, changes } of SAMPLES) {
     assertEquals(changed.filter((table) => !COUNTING.includes(table)).sort(), changes);
   });
 }
+
+for (
+  const [operation, target] of [
+    ...SAMPLES.filter(({ operation }) => operation.method === "GET").map(({ operation, target }) =>
+      [operation, target] as const
+    ),
+    [{ access: "key" }, "GET /v1/pets/2"] as const,
+    [{ access: "key" }, "GET /nothing"] as const,
+  ]
+) {
+  Deno.test(`createApp() answers HEAD like ${target}`, async () => {
+    await using shop = await Shop.open(ALL);
+    await shop.add("available");
+    // These differ from one request to the next.
+    const varying = ["ratelimit", "x-ratelimit-remaining"];
+    const send = (target: string) =>
+      shop.fetch(target, { ...credentialFor(operation, shop.key), headers: { "x-request-id": "r1" } });
+
+    const [get, head] = [await send(target), await send(target.replace("GET", "HEAD"))];
+
+    const lasting = ({ headers }: Response) => [...headers].filter(([name]) => !varying.includes(name));
+    assertEquals([head.status, lasting(head)], [get.status, lasting(get)]);
+  });
+}

@@ -1,9 +1,11 @@
 import type { Decision } from "../accounts/decision.ts";
 import { BoundedMap } from "../store/cache.ts";
 
-const LIMIT = 60;
+/** Requests a minute without a valid key from one address. */
+export const LIMIT = 60;
 const MINUTE = 60_000;
-const READS = 5;
+/** Keys a second that are looked up for an address that has used those. */
+export const READS = 5;
 const SECOND = 1_000;
 const MAX_ADDRESSES = 10_000;
 
@@ -17,7 +19,7 @@ interface Count {
   readonly reads: number;
 }
 
-/** Counts requests without a valid key by client address, 60 a minute, in this process's memory. */
+/** Counts requests without a valid key by client address and minute, in this process's memory. */
 export class AnonymousLimiter {
   readonly #counts: BoundedMap<string, Count> = new BoundedMap(MAX_ADDRESSES);
 
@@ -35,7 +37,7 @@ export class AnonymousLimiter {
     return this.#current(address, now).used >= LIMIT;
   }
 
-  /** Takes one of the 5 reads a second that a spent address keeps; false when none is left. */
+  /** Takes one of the reads a second that a spent address keeps; false when none is left. */
   takeRead(address: string, now: number): boolean {
     const count = this.#current(address, now);
     const second = now - now % SECOND;

@@ -22,13 +22,15 @@ import type { AccountState } from "./account_state.ts";
 import type { AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
 import { DAYS_KEPT, readDayTotals } from "./day_totals.ts";
-import { PLANS } from "./plans.ts";
+import { PLAN_LIMITS, PLANS } from "./plans.ts";
 import { MAX_ROTATIONS } from "./rotations.ts";
 import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";
 
 const PATH = "/v1/account";
 const DAY = 86_400_000;
 const MAX_GRACE_SECONDS = 7 * 86_400;
+/** For how long the key that asks for another stays valid unless it says otherwise. */
+export const GRACE_SECONDS = 60;
 
 /** What the operations of accounts stand on. */
 export interface AccountOperationsOptions {
@@ -77,7 +79,7 @@ const ACCOUNT = named(
   }, {
     examples: [{
       ...EXAMPLES.account,
-      limits: { minute: 60, day: 1_000 },
+      limits: PLAN_LIMITS.free,
       usage: {
         minute: { used: 1, reset: "2026-11-21T20:48:00.000Z" },
         day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
@@ -97,7 +99,7 @@ const KEY_ROTATION = named(
         description:
           "Seconds that the key of the request stays valid, without fraction or exponent; 0 for a key that has leaked",
       }),
-      60,
+      GRACE_SECONDS,
     ),
   }, { examples: [{ graceSeconds: 3_600 }] }),
 );
@@ -160,11 +162,12 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     path: `${PATH}/key`,
     summary: "Replace the API key",
     description:
-      "What has been used stays counted. The key that you send stays valid for `graceSeconds`, a minute unless you " +
-      "send another number, so that a lost answer does not lock you out: ask again with the same key. It gets the " +
-      "grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. A key that " +
-      `has leaked wants \`graceSeconds\` 0: it ends at once, and so does every key before it. At most ${MAX_ROTATIONS} ` +
-      "rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys are not kept.",
+      `What has been used stays counted. The key that you send stays valid for \`graceSeconds\`, ${GRACE_SECONDS} ` +
+      "unless you send another number, so that a lost answer does not lock you out: ask again with the same key. " +
+      "It gets the grace anew, and the key that an earlier request gave ends at once, whether it arrived or not. " +
+      "A key that has leaked wants `graceSeconds` 0: it ends at once, and so does every key before it. At most " +
+      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused: keys ` +
+      "are not kept.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,

@@ -83,10 +83,10 @@ export class AccountStore {
   }
 
   /**
-   * Gives an open account a new key at `now`. The one that is replaced stays valid for `grace` ms more: the one with the
-   * hash `replaced`, if it opens the account now; else its latest. So a client that never received its new key can ask
-   * again and keep using the key it has. Null where no open account has this id, or the key does not open it. Only
-   * clients name the key `replaced`: their rotations are counted, and limited by the ApiError `rotation_limit`.
+   * Gives an open account a new key at `now`. The key with the hash `replaced`, or the latest if none is named, stays
+   * valid for `grace` ms more; every other key ends. A client that never received its new key can ask again, and keep
+   * using the key it has. Null if no open account has this id, or the key does not open it. Only clients name the key
+   * `replaced`: their rotations are counted, and limited by the ApiError `rotation_limit`.
    */
   rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
     const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };

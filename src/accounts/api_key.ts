@@ -22,10 +22,11 @@ export const KEY_PREFIXES: Readonly<Record<Environment, string>> = {
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
-const API_KEY = /^as_(?:live|test)_[0-9A-Za-z]{38}$/;
+const KEY_LENGTH = RANDOM_LENGTH + CHECKSUM_LENGTH;
+const API_KEY = new RegExp(`^as_(?:live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
 
 /** What an API key looks like, in words. */
-export const KEY_FORM = "as_test_ or as_live_ and 38 letters and digits";
+export const KEY_FORM = `as_test_ or as_live_ and ${KEY_LENGTH} letters and digits`;
 
 /** What may be an API key, wherever it stands in a text. */
 export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;

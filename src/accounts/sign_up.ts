@@ -39,8 +39,10 @@ interface Limit {
   readonly per: string;
 }
 
-const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
-const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
+/** How many may be made in an hour from one address. */
+export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
+/** How many may be made in a day in all. */
+export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
 
 const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
 const SIGNED_UP_ACCOUNT = named(

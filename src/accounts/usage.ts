@@ -3,8 +3,10 @@ import type { Limits } from "./plans.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
-const FIRST_BAN = 5 * MINUTE;
-const LONGEST_BAN = DAY;
+/** Length of a ban, in ms; each further one is twice as long. */
+export const FIRST_BAN: number = 5 * MINUTE;
+/** Length of a ban at most, in ms. */
+export const LONGEST_BAN: number = DAY;
 /** What is this far in the future, in ms, is a mistake: a clock was ahead. */
 const AHEAD = 5 * MINUTE;
 
@@ -59,7 +61,7 @@ export type FullWindow = "minute" | "day";
 
 /**
  * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
- * minute than the minute allows is banned for five minutes, and twice as long for each further ban within a day
+ * minute than the minute allows is banned for a while, and twice as long for each further ban within a day
  * of the last one's end. A ban in force is not prolonged: another process may have brought it about meanwhile.
  */
 export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {

@@ -14,7 +14,7 @@ const TAGS = new RegExp(String.raw`^(?:,[ \t]*)*${TAG}[ \t]*(?:,[ \t]*(?:${TAG}[
  *
  * const ifMatch = entityTags("Changes nothing else.");
  * ifMatch.parse('"3f42", W/"3f43"', "If-Match");
- * assertThrows(() => ifMatch.parse("3f42", "If-Match"), Invalid, "If-Match must be * or entity tags");
+ * assertThrows(() => ifMatch.parse("3f42", "If-Match"), Error, "If-Match must be * or entity tags");
  * ```
  */
 export function entityTags(description: string): Optional<string> {
@@ -35,7 +35,11 @@ export const NOT_MODIFIED: Answer = {
   headers: ["ETag", "Cache-Control"],
 };
 
-const KEY = /^("[!#-~]{1,255}"|[!#-~]{1,255})$/;
+const MAX_KEY_LENGTH = 255;
+const BARE_KEY = `[!#-~]{1,${MAX_KEY_LENGTH}}`;
+const KEY_EXPECTED = `1 to ${MAX_KEY_LENGTH} visible ASCII characters other than the double quote`;
+/** For how long the same request with the same key gets the first reply again, in hours. */
+export const REPLAY_HOURS = 24;
 
 /**
  * The Idempotency-Key of a request, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
@@ -49,11 +53,11 @@ const KEY = /^("[!#-~]{1,255}"|[!#-~]{1,255})$/;
  */
 export const IDEMPOTENCY_KEY: Optional<string> = header(
   text({
-    pattern: KEY,
-    rule: "be 1 to 255 visible ASCII characters other than the double quote, which may enclose them",
+    pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
+    rule: `be ${KEY_EXPECTED}, which may enclose them`,
     description:
-      "1 to 255 visible ASCII characters other than the double quote, bare or in double quotes. If the request is " +
-      "repeated with it within 24 hours, the first reply comes again, and nothing is made twice.",
+      `${KEY_EXPECTED}, bare or in double quotes. If the request is repeated with it within ${REPLAY_HOURS} hours, ` +
+      "the first reply comes again, and nothing is made twice.",
   }),
   (key) => key.replaceAll('"', ""),
 );

@@ -1,4 +1,5 @@
 import { type ErrorCode, ERRORS } from "../http/error.ts";
+import { MAX_ID_LENGTH } from "../http/request.ts";
 import type { Access } from "../http/router.ts";
 import type { Answer, Operation } from "./operation.ts";
 import {
@@ -30,7 +31,7 @@ export type Tag = typeof TAGS[number]["name"];
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
 that either limit or a ban refuses do not. Every response tells the limits in its headers. A key that is
-refused more often within a minute than its minute allows is banned for five minutes, and twice as long for
+refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
 each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
 not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
 const BEYOND = "\n\nThis operation is beyond interface 1.0.0.";
@@ -60,7 +61,10 @@ const HEADERS: Readonly<Record<string, object>> = {
     "What is left of each limit: r requests, for t seconds",
     '"minute";r=59;t=21, "day";r=999;t=11541',
   ),
-  "X-Request-Id": required("The client's own, if it is 1 to 64 visible characters", "5e5dd3e6-2b1c-7"),
+  "X-Request-Id": required(
+    `The client's own, if it is 1 to ${MAX_ID_LENGTH} visible characters`,
+    "5e5dd3e6-2b1c-7",
+  ),
   "Retry-After": required("Seconds to wait", 21, { ...COUNT.json, minimum: 1 }),
   "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
   "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
@@ -146,6 +150,7 @@ export function openApiDocument(all: readonly Operation[], base: string): object
       version: "1.0.0",
       summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
       description: DESCRIPTION,
+      contact: { name: "The operator of this service" },
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: base + BASE_PATH }],

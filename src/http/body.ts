@@ -49,7 +49,7 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
   // Over HTTP/2 one may come that no header tells of (RFC 9113 section 8.1).
   const untold = rules.mayBeEmpty && !hasBody(request) ? await readBytes(request, rules) : undefined;
   if (untold?.length === 0) return { bytes: untold, object: {} };
-  requireJson(request.headers, rules);
+  requireJson(request, rules);
   requireLength(request.headers, rules);
   const bytes = untold ?? await readBytes(request, rules);
   if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
@@ -82,11 +82,15 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = "application/json";
 const OTHER_CHARSET = /;[ \t]*charset=(?!"?utf-?8"?[ \t]*(?:;|$))/i;
 
-function requireJson(headers: Headers, { otherType = JSON_TYPE }: BodyRules): void {
+function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): void {
+  const { headers } = request;
   const contentType = headers.get("content-type") ?? "";
   const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
   if (type !== JSON_TYPE && type !== otherType) {
     const types = [...new Set([JSON_TYPE, otherType])].join(" or ");
+    if (contentType === "" && !hasBody(request)) {
+      throw new ApiError("invalid_content_type", `The body is empty; send a JSON object, as ${types}.`);
+    }
     throw new ApiError("invalid_content_type", `The Content-Type must be ${types}.`);
   }
   if (OTHER_CHARSET.test(contentType)) {
@@ -111,7 +115,9 @@ function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
     case "values":
       throw new ApiError(
         "invalid_json",
-        `The body must have at most ${bounds.values} values, objects and arrays counted.`,
+        `The body must have at most ${
+          bounds.values.toLocaleString("en")
+        } values, objects and arrays counted.`,
       );
     case "levels":
       throw new ApiError("invalid_json", `The body must be nested at most ${bounds.levels} levels deep.`);
@@ -124,7 +130,8 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Most bodies come along with their headers: only the others count, and cost a timer.
   const arming = setImmediate(() => {
-    AWAITED.count(inTime).catch(() => {});
+    // There may be no more room by now: many bodies may have been begun in this turn of the event loop.
+    AWAITED.run(() => inTime).catch(reject);
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
   // A body of known length ends there by itself (RFC 9112 section 6.3).

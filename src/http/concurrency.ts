@@ -5,16 +5,14 @@ import { ApiError, OVERLOADED } from "./error.ts";
  *
  * @example
  * ```ts
- * import { assertEquals, assertThrows } from "@std/assert";
+ * import { assertEquals, assertRejects } from "@std/assert";
  *
- * const limit = new ConcurrencyLimit(1, "loaves are in the oven");
+ * const oven = new ConcurrencyLimit(1, "loaves are in the oven");
  * const { promise, resolve } = Promise.withResolvers<string>();
- * limit.requireRoom();
- * const loaf = limit.count(promise);
- * assertThrows(() => limit.requireRoom(), Error, "Too many loaves are in the oven.");
+ * const loaf = oven.run(() => promise);
+ * await assertRejects(() => oven.run(() => promise), Error, "Too many loaves are in the oven.");
  * resolve("bread");
  * assertEquals(await loaf, "bread");
- * limit.requireRoom();
  * ```
  */
 export class ConcurrencyLimit {
@@ -38,11 +36,16 @@ export class ConcurrencyLimit {
     throw new ApiError("overloaded", `Too many ${this.#what}. Try again shortly.`, OVERLOADED.headers);
   }
 
-  /** Counts work that has begun until it has ended; settles as it does. */
-  async count<Result>(work: Promise<Result>): Promise<Result> {
+  /**
+   * Does the work if there is room for it; settles as it does.
+   *
+   * @throws {ApiError} `overloaded`
+   */
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.requireRoom();
     this.#running++;
     try {
-      return await work;
+      return await work();
     } finally {
       this.#running--;
     }

@@ -4,6 +4,8 @@ import { isMismatch, isNotModified } from "./etag.ts";
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
 /** Tags with commas in between; elements of the list may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */
 const TAGS = new RegExp(String.raw`^(?:,[ \t]*)*${TAG}[ \t]*(?:,[ \t]*(?:${TAG}[ \t]*)?)*$`);
+/** The first or a later tag of a list is weak. A strong tag may hold `W/`, too. */
+const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
 /**
  * Requires that If-Match and If-None-Match are entity tags or `*` (RFC 9110 sections 13.1.1 and 13.1.2).
@@ -37,7 +39,7 @@ export function requireEntityTags({ headers }: Request): void {
  */
 export function requirePreconditions(request: Request, etag: string): void {
   if (isMismatch(request, etag)) {
-    const isWeak = request.headers.get("if-match")?.includes('W/"');
+    const isWeak = WEAK_TAG.test(request.headers.get("if-match") ?? "");
     const reason = isWeak ? "a weak tag (W/) never matches" : "read it again";
     throw new ApiError("precondition_failed", `If-Match does not have the current ETag: ${reason}.`, {
       etag,

@@ -49,7 +49,9 @@ function isAuthority(text: string): boolean {
   return text === "" || (text.length <= MAX_AUTHORITY && AUTHORITY.test(text));
 }
 
-const REQUEST_ID = /^[\x21-\x7e]{1,64}$/;
+/** Most characters of an X-Request-Id. */
+export const MAX_ID_LENGTH = 64;
+const REQUEST_ID = new RegExp(String.raw`^[\x21-\x7e]{1,${MAX_ID_LENGTH}}$`);
 
 /**
  * A source of request ids: the client's X-Request-Id when it is 1 to 64 visible characters, else one made

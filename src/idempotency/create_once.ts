@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { REPLAY_HOURS } from "../api/headers.ts";
 import type { Call } from "../api/operation.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
@@ -26,10 +27,11 @@ export interface Creation<Item> {
   reply(item: Item): Reply;
 }
 
-const DAY = 24 * 3_600_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 /**
- * Creates an item and replies; with an idempotency key, just once: who repeats the request within 24 hours gets the
+ * Creates an item and replies; with an idempotency key, just once: who repeats the request while it is kept gets the
  * first reply again.
  *
  * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
@@ -68,7 +70,7 @@ export function once<Item>(
       if (first && first.expiresAt > now) return replay(first, fingerprint);
       if (decodeCount(rows.get(countKey)) >= MAX_REPLIES) throw tooManyReplies(now);
       const made = reply(creation.decide(rows, write, decidedAt));
-      putReply(name, { ...made, fingerprint, expiresAt: now + DAY }, write);
+      putReply(name, { ...made, fingerprint, expiresAt: now + REPLAY_HOURS * HOUR }, write);
       write.add(countKey, 1);
       return made;
     },

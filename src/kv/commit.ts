@@ -5,9 +5,6 @@ import type { Entry } from "./row.ts";
 /** Puts checks and changes into an atomic operation. */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
-/** What a commit has to check for whom it is made; asked before each, and throws where none is to be made any more. */
-export type Checks = () => readonly Deno.AtomicCheck[];
-
 /** What became of a commit: it applied; or a check failed and nothing did, and rows that were asked for. */
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }

@@ -2,7 +2,7 @@ import type { FullWindow, Usage } from "../accounts/usage.ts";
 import { LONGEST_LIFE } from "./held_leases.ts";
 
 /** After so long, in ms, others have given back what they held, or never will. */
-const PATIENCE = LONGEST_LIFE + 1_000;
+export const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long after another process wrote it a row counts as shared, in ms. */
 const SHARED = 10_000;
 

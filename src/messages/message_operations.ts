@@ -1,6 +1,7 @@
 import { IDEMPOTENCY_KEY } from "../api/headers.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { answer, named, object, oneOf, text, timestamp } from "../api/schema.ts";
+import { BODY_RULES } from "../http/body.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import type { Message, MessageStore } from "./message_store.ts";
 
@@ -9,7 +10,7 @@ const NEW_MESSAGE = named(
   object({
     message: text({
       max: 10_000,
-      description: "Characters are Unicode code points; the body may have 64 KiB.",
+      description: `Characters are Unicode code points; the body may have ${BODY_RULES.maxBytes / 1024} KiB.`,
     }),
   }, { examples: [{ message: "Is Rex still there?" }] }),
 );

@@ -21,6 +21,8 @@ export type NewMessage = Pick<Message, "message" | "accountId">;
 /** Most messages of one account that wait. */
 export const MAX_WAITING = 1_000;
 
+/** When a client should ask again whose queue is full, in seconds. */
+const RETRY_AFTER = 60;
 const MESSAGES = "messages";
 /** How many messages wait, of all accounts. */
 const WAITING: Deno.KvKey = ["messages_waiting"];
@@ -124,6 +126,6 @@ function waitingKey(accountId: string): Deno.KvKey {
 }
 
 function queueFull(): ApiError {
-  const message = `${MAX_WAITING} messages of this account wait to be sent. Try again in 60 s.`;
-  return new ApiError("queue_full", message, { "retry-after": "60" });
+  const message = `${MAX_WAITING} messages of this account wait to be sent. Try again in ${RETRY_AFTER} s.`;
+  return new ApiError("queue_full", message, { "retry-after": `${RETRY_AFTER}` });
 }

@@ -1,6 +1,8 @@
 import { ACCOUNT_NAME } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_state.ts";
+import { PLAN_LIMITS } from "../accounts/plans.ts";
 import { pardon, reset } from "../accounts/usage.ts";
+import { REPLAY_HOURS } from "../api/headers.ts";
 import { isValid } from "../api/schema.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, parseDuration, parsePlan } from "./arguments.ts";
@@ -10,7 +12,7 @@ import { CommandError, UsageError } from "./terminal.ts";
 
 const HELP = `Usage: deno task accounts COMMAND
 
-  create NAME [--plan free|pro|business]
+  create NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]
   create NAME --plan enterprise --per-minute N --per-day N
                      make an account and print its API key on standard output, this once;
                      free unless told otherwise
@@ -32,7 +34,7 @@ const HELP = `Usage: deno task accounts COMMAND
                      more; a ban stays
   close ID           close the account for good; its key ends
   delete ID          remove a closed account with all that is stored of it, once its messages are
-                     taken; its animals stay, and for 24 hours the replies to its Idempotency-Keys
+                     taken; its animals stay, and for ${REPLAY_HOURS} hours the replies to its Idempotency-Keys
 
 ID is the acct_... that create and list print, not the key.`;
 

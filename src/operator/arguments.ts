@@ -44,8 +44,9 @@ export interface Group {
   readonly commands: Readonly<Record<string, (args: Arguments, terminal: Terminal) => Command>>;
 }
 
+const MAX_GROUP = 100;
 /** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
-const LONG_GROUP = /^-[^-].{99}/su;
+const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
  * Takes a command line apart; so many of its words name the command.
@@ -54,7 +55,7 @@ const LONG_GROUP = /^-[^-].{99}/su;
  */
 export function parseArguments(args: readonly string[], names: number): Arguments {
   if (args.some((arg) => LONG_GROUP.test(arg))) {
-    throw new UsageError("An argument that begins with one - must have at most 100 characters");
+    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
   }
   try {
     const { positionals, values: found } = parseArgs({
@@ -132,6 +133,8 @@ export function parsePlan(plan: string, options: Arguments["options"]): { plan: 
   };
 }
 
+const MAX_COUNT = 1e12;
+
 /**
  * A whole number from 1 to 10^12.
  *
@@ -139,8 +142,8 @@ export function parsePlan(plan: string, options: Arguments["options"]): { plan: 
  */
 export function parseCount(name: string, text: string): number {
   const count = /^\d{1,13}$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > 1e12) {
-    throw new UsageError(`${name} must be a whole number from 1 to 1000000000000`);
+  if (count < 1 || count > MAX_COUNT) {
+    throw new UsageError(`${name} must be a whole number from 1 to ${MAX_COUNT}`);
   }
   return count;
 }

@@ -1,5 +1,7 @@
 import { type Operation, operation } from "../api/operation.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
+import { withDeadline } from "../kv/deadline.ts";
+import { CorruptRow } from "../kv/row.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 import { METRICS } from "../metrics/metrics.ts";
 import { gauge } from "../metrics/prometheus.ts";
@@ -16,9 +18,11 @@ export interface MetricsOptions {
 }
 
 const STARTED = performance.timeOrigin / 1_000;
+/** How long the queue of messages is waited for, in ms: less than the request has, so that the rest is told in any case. */
+const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** What happens in this process, and in the queue of messages, for Prometheus to scrape. */
+/** What happens in this process and, while the KV works, in the queue of messages, for Prometheus to scrape. */
 export function metricsOperation(
   { version, requestsInFlight, leases, messages, fileSize }: MetricsOptions,
 ): Operation {
@@ -30,9 +34,7 @@ export function metricsOperation(
     summary: "Get what happens in this process, for Prometheus",
   }, async (_input, { now }) => {
     const { count, places } = leases();
-    const waiting = await messages.countWaiting();
-    const { value: oldest } = await messages.list(1).next();
-    const age = oldest ? Math.max(0, now - Date.parse(oldest.createdAt)) / 1_000 : 0;
+    const queue = await queueGauges(messages, now);
     const bytes = fileSize();
     const text = [
       gauge("animal_store_build_info", "The version that runs.", 1, [`version="${version}"`]),
@@ -42,10 +44,29 @@ export function metricsOperation(
       gauge("animal_store_requests_in_flight", "Requests being answered.", requestsInFlight()),
       gauge("animal_store_leases", "Accounts that this process holds leases of.", count),
       gauge("animal_store_leased_places", "Places left in those leases.", places),
-      gauge("animal_store_messages_waiting", "Messages that wait to be taken, of all processes.", waiting),
-      gauge("animal_store_oldest_message_age_seconds", "How long the oldest of them has waited.", age),
+      ...queue,
       ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
     ];
     return createResponse(text.join(""), { headers: { "content-type": TYPE, ...NO_STORE } });
   });
+}
+
+/**
+ * What the KV tells of the messages that wait; nothing while it fails.
+ *
+ * @throws {CorruptRow}
+ */
+async function queueGauges(messages: MessageStore, now: number): Promise<string[]> {
+  try {
+    const reads = Promise.all([messages.countWaiting(), messages.list(1).next()]);
+    const [waiting, { value: oldest }] = await withDeadline(reads, QUEUE_DEADLINE);
+    const age = oldest ? Math.max(0, now - Date.parse(oldest.createdAt)) / 1_000 : 0;
+    return [
+      gauge("animal_store_messages_waiting", "Messages that wait to be taken, of all processes.", waiting),
+      gauge("animal_store_oldest_message_age_seconds", "How long the oldest of them has waited.", age),
+    ];
+  } catch (error) {
+    if (error instanceof Error && error.cause instanceof CorruptRow) throw error.cause;
+    return [];
+  }
 }

@@ -47,7 +47,6 @@ export function operatorOperation({ stores, clock, log, isStopping }: OperatorOp
 
   /** Answers once the command has begun; the request goes on until the command has ended. */
   function operate(call: Call): Promise<Response> {
-    requests.requireRoom();
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
     const work = async () => {
       const order = parseOrder((await call.readBody(RULES)).object);
@@ -55,7 +54,7 @@ export function operatorOperation({ stores, clock, log, isStopping }: OperatorOp
       resolve(createResponse(lines, { headers: HEADERS }));
       await ended;
     };
-    requests.count(work()).catch(reject); // It rejects nothing any more once the command has begun.
+    requests.run(work).catch(reject); // It rejects nothing any more once the command has begun.
     return response;
   }
 

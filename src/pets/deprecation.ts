@@ -4,6 +4,8 @@ import { createResponse } from "../http/response.ts";
 const SINCE = Date.UTC(2025, 11, 5);
 /** When `getPet` ends, ms since the epoch. */
 export const SUNSET: number = Date.UTC(2030, 11, 5);
+/** The same in words. */
+export const SUNSET_DAY: string = dayOf(SUNSET);
 const DOCUMENT = "/docs/deprecations";
 
 /**
@@ -33,8 +35,13 @@ export const DEPRECATION_OPERATION: Operation = operation({
   access: "public",
   tag: "Service",
   summary: "Get what is deprecated, in words",
+  answers: { 200: { description: "Plain text" } },
 }, () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }));
 
-const TEXT = `GET /v1/pets/{petId} is deprecated since 5 December 2025 and will be removed on
-5 December 2030; from then on it answers 410. Use GET /v1/pets with the status filter instead.
+const TEXT = `GET /v1/pets/{petId} is deprecated since ${dayOf(SINCE)} and will be removed on
+${SUNSET_DAY}; from then on it answers 410. Use GET /v1/pets with the status filter instead.
 `;
+
+function dayOf(time: number): string {
+  return new Date(time).toLocaleDateString("en-GB", { timeZone: "UTC", dateStyle: "long" });
+}

@@ -11,7 +11,7 @@ import { requirePreconditions } from "../http/preconditions.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
-import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved } from "./deprecation.ts";
+import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved, SUNSET_DAY } from "./deprecation.ts";
 import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
 import { CURSOR, MAX_LIMIT, PetPages, PETS_PATH } from "./pet_pages.ts";
 import type { OwnedPet, PetStore } from "./pet_store.ts";
@@ -111,7 +111,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       access: "key",
       tag: "Animals",
       summary: "Get an animal",
-      description: "To be removed on 5 December 2030. Use `GET /pets` with the `status` filter instead.",
+      description: `To be removed on ${SUNSET_DAY}. Use \`GET /pets\` with the \`status\` filter instead.`,
       deprecated: true,
       params: { petId: petId(deprecated) },
       headers: { "If-None-Match": IF_NONE_MATCH },

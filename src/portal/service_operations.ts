@@ -20,7 +20,10 @@ export interface ServiceOperationsOptions {
 
 const YEAR = 365 * 86_400_000;
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
-const DOCUMENT = named("Document", object({}, { description: "An OpenAPI 3.1 document" }));
+const DOCUMENT = named("Document", {
+  ...object({}),
+  json: { type: "object", description: "An OpenAPI 3.1 document", additionalProperties: true },
+});
 
 /** What machines ask of any service: its OpenAPI document, security.txt, robots.txt and icon. */
 export function serviceOperations(

@@ -7,6 +7,8 @@ import { pardon, reset } from "../../src/accounts/usage.ts";
 import { Harness, NOON } from "../harness.ts";
 import { carryOut, type Commit, slowly } from "../kv/disturbed_kv.ts";
 import { FakeKv } from "../kv/fake_kv.ts";
+import { SAMPLES } from "../operations.ts";
+import { REX } from "../pets/shop.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
 import { call, callAtOnce, OtherProcess, type Reply, tally } from "./replies.ts";
@@ -91,6 +93,28 @@ for (const [what, apply, expected, toNewKey] of changes) {
       assertEquals("apiKey" in changed, toNewKey !== undefined);
       if ("apiKey" in changed) assertEquals(told(await call(service, changed.apiKey)), toNewKey?.[index]);
     });
+  });
+}
+
+for (const { operation, target, request } of SAMPLES) {
+  if (operation.access !== "key") continue;
+  Deno.test(`createApp() does nothing for ${target} with the key of a leased account that was closed elsewhere`, async () => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    await using service = new NotedService(time, kv);
+    await using other = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount("free");
+    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
+    for (let count = 0; count < 12; count++) await call(service, apiKey);
+    await other.accounts.change(id, { closedAt: NOON });
+    const stored = () =>
+      [...kv.rows.values()].filter(({ key: [table] }) => table !== "usage" && table !== "commits");
+    const before = stored();
+
+    const { code } = await time.until(call(service, apiKey, target, request), 1_000);
+
+    assertEquals(code, "invalid_api_key");
+    assertEquals(stored(), before);
   });
 }
 

@@ -148,25 +148,17 @@ Deno.test("createAccount() counts attempts as requests of the address, and only 
   assertEquals([status, body.code], [429, "rate_limit_minute"]);
 });
 
-for (
-  const [what, request, code] of [
-    ["a name that moves a terminal's cursor", { json: { name: "a\u001b[2Jb" } }, "invalid_request"],
-    ["a name of two lines", { json: { name: "a\nb" } }, "invalid_request"],
-    ["a name with a C1 control character", { json: { name: "a\u009b2Jb" } }, "invalid_request"],
-    ["a name that turns the text after it around", { json: { name: "a\u202eb" } }, "invalid_request"],
-    ["a name of white space alone", { json: { name: "\u00a0 " } }, "invalid_request"],
-    ["an Idempotency-Key", { json: { name: "a" }, headers: { "idempotency-key": "1" } }, "invalid_request"],
-  ] as const
-) {
-  Deno.test(`createAccount() refuses ${what}`, async () => {
-    await using service = await Harness.open();
+Deno.test("createAccount() takes no Idempotency-Key", async () => {
+  await using service = await Harness.open();
 
-    const { status, body } = await signUp(service, request);
-
-    assertEquals([status, body.code], [400, code]);
-    assertEquals(await countRows(service, "accounts"), 0);
+  const { status, body } = await signUp(service, {
+    json: { name: "a" },
+    headers: { "idempotency-key": "1" },
   });
-}
+
+  assertEquals([status, body.code], [400, "invalid_request"]);
+  assertEquals(await countRows(service, "accounts"), 0);
+});
 
 Deno.test("createAccount() makes no account where only the operator does", async () => {
   await using service = await Harness.open({ signUpIsOpen: false });

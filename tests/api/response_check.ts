@@ -164,11 +164,9 @@ export class Description {
   }
 }
 
-function unknownHeaders(described: ResponseObject, { status, headers }: Response): string[] {
+function unknownHeaders(described: ResponseObject, { headers }: Response): string[] {
   const names = Object.keys(described.headers).map((name) => name.toLowerCase());
   return [...headers.keys()]
     .filter((name) => !names.includes(name) && !OF_ALL.test(name))
-    // Without a valid Host there is no telling whether the path has limits.
-    .filter((name) => status !== 400 || !name.includes("ratelimit"))
     .map((name) => `${name} is not in the document.`);
 }

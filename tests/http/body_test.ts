@@ -120,8 +120,8 @@ Deno.test.each([
   ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
   ["17 levels", `{"a":${"[".repeat(16)}${"]".repeat(16)}}`, "invalid_json", "nested at most 16 levels deep"],
   ["25,000 levels", `{"a":${"[".repeat(25_000)}`, "invalid_json", "nested at most 16 levels deep"],
-  ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1000 values"],
-  ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1000 values"],
+  ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1,000 values"],
+  ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1,000 values"],
   ["a list", "[{}]", "invalid_request", "must be a JSON object"],
   ["a string", '"{}"', "invalid_request", "must be a JSON object"],
   ["null", "null", "invalid_request", "must be a JSON object"],
@@ -286,6 +286,25 @@ Deno.test("createApp() reads a thousand bodies at a time, and charges for the on
   assertEquals((await service.fetch("POST /v1/messages", { key, json: MESSAGE })).status, 202);
   await Promise.all(bodies.slice(1).map(({ writable }) => writable.close()));
   for (const response of sent.slice(1)) assertEquals((await response).status, 400);
+});
+
+Deno.test("createApp() reads a thousand bodies at a time, also of more that are begun at once", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const bodies = Array.from({ length: 1_100 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  let refused = 0;
+  const sent = bodies.map(async ({ readable }) => {
+    const { status } = await service.fetch("POST /v1/messages", { key, headers, body: readable });
+    if (status === 503) refused++;
+    return status;
+  });
+
+  for (let turn = 0; turn < 10_000 && refused < 100; turn++) await setImmediate();
+  await Promise.allSettled(bodies.map(({ writable }) => writable.close()));
+
+  assertEquals(Map.groupBy(await Promise.all(sent), (status) => status).get(400)?.length, 1_000);
+  assertEquals(refused, 100);
 });
 
 Deno.test("createApp() reads more than a thousand bodies at a time that come along with their headers", async () => {

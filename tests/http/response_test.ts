@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { etagOf } from "../../src/http/etag.ts";
 import { createResponse, jsonResponse, ownOf, Representation } from "../../src/http/response.ts";
-import { variedResponses } from "./varied_responses.ts";
+import { answers } from "../operations.ts";
 
 const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
 const TAG = etagOf("[]");
@@ -65,8 +65,10 @@ Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
 );
 
 Deno.test("createApp() sends what every response has, and says nothing of origins that nobody asked for", async () => {
-  for (const { headers } of await variedResponses({})) {
-    for (const [name, value] of Object.entries(ALWAYS)) assertEquals(headers.get(name), value);
+  for await (const { target, response: { headers } } of answers({})) {
+    for (const [name, value] of Object.entries(ALWAYS)) {
+      assertEquals([target, headers.get(name)?.startsWith(value)], [target, true]);
+    }
     assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
     assertEquals([...headers.keys()].filter((name) => name.startsWith("access-control-")), []);
   }

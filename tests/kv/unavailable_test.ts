@@ -1,7 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
+import { ALL, SAMPLES } from "../operations.ts";
 import { type Disturbance, disturbed, fail, hang } from "./disturbed_kv.ts";
+
+const WITH_KEY = SAMPLES.filter(({ operation }) => operation.access === "key");
 
 /** A service on the KV of a calm one, which hangs or fails when it is told to. */
 class RoughService extends Harness {
@@ -14,7 +17,7 @@ class RoughService extends Harness {
       read: (keys) => this.disturbance.read?.(keys),
       commit: (commit) => this.disturbance.commit?.(commit) ?? commit.apply(),
     });
-    super(kv, { deadline: 500 });
+    super(kv, { ...ALL, deadline: 500 });
     this.calm = calm;
   }
 
@@ -35,7 +38,7 @@ for (
     const { account, apiKey: key } = await service.createAccount({ minute: 5, day: 5 });
     await service.fetch("GET /v1/nothing", { key });
     service.disturbance = { read: trouble, commit: trouble };
-    const targets = ["GET /v1/pets", "GET /v1/pets/1", "GET /v1/nothing", "POST /v1/pets", "PUT /v1/pets"];
+    const targets = [...WITH_KEY.map(({ target }) => target), "GET /v1/nothing", "PUT /v1/pets"];
     const headers = { "x-request-id": "r1" };
 
     const responses = await Promise.all(targets.map((target) => service.fetch(target, { key, headers })));
@@ -62,9 +65,15 @@ for (
   });
 }
 
-Deno.test("createApp() answers 401 without KV when there is no key", async () => {
+Deno.test("createApp() answers without KV what asks for a key, with 401, and what is public, but for /ready", async () => {
   await using service = new RoughService(await Harness.open());
   service.disturbance = { read: hang, commit: hang };
 
-  assertEquals((await service.fetch("GET /v1/pets")).status, 401);
+  for (const { operation, target, status } of SAMPLES) {
+    const expected = { key: 401, operator: 401, public: operation.id === "getReadiness" ? 503 : status };
+    if (operation.access === "address") continue;
+    const response = await service.fetch(target);
+    await response.body?.cancel();
+    assertEquals([target, response.status], [target, expected[operation.access]]);
+  }
 });

@@ -5,7 +5,7 @@ import { NotedService } from "../access/noted_service.ts";
 import { call, callAtOnce } from "../access/replies.ts";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
-import { carryOut, fail } from "../kv/disturbed_kv.ts";
+import { carryOut, fail, hang } from "../kv/disturbed_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -122,6 +122,35 @@ Deno.test("GET /metrics counts what KV failed to do, and commits that were refus
     (after.get(name) ?? NaN) - (before.get(name) ?? 0)
   );
   assertEquals(grown, [1, 1]);
+});
+
+Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not answer", hang]])(
+  "GET /metrics leaves out the queue of messages while KV %s, and tells the rest",
+  async (_, read) => {
+    using time = new VirtualTime();
+    await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
+    const before = await time.until(samplesOf(service), 1_000);
+    service.disturbance = { read };
+
+    const response = await time.until(service.fetch("GET /metrics", { key: TOKEN }), 10_000);
+    // What hangs is a failure once KV has missed its deadline.
+    await time.advance(10_000);
+    const after = await time.until(samplesOf(service), 10_000);
+
+    const failures = 'kv_failures_total{operation="read"}';
+    assertEquals(response.status, 200);
+    assertEquals(gaugesIn(after).map(([name]) => name), ["requests_in_flight", "leases", "leased_places"]);
+    assertGreater(after.get(failures) ?? 0, before.get(failures) ?? 0);
+  },
+);
+
+Deno.test("GET /metrics answers 500 when what is stored of the queue cannot be read", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  service.expectsErrors = true;
+  await service.kv.set(["messages_waiting"], "many");
+
+  await assertError(await service.fetch("GET /metrics", { key: TOKEN }), 500, "internal_error");
+  assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
 });
 
 Deno.test("GET /metrics tells since when the process runs and how much memory it occupies, and of the file it stands on", async () => {

@@ -68,17 +68,15 @@ Deno.test.each([
   assertEquals<unknown>(await shop.ids(query), ids);
 });
 
-Deno.test("listPets() lists nothing where there is nothing, and names what is wrong with a query", async () => {
+Deno.test("listPets() lists nothing where there is nothing", async () => {
   await using shop = await Shop.open();
 
   const empty = await shop.call("GET /v1/pets");
-  const wrong = await shop.call("GET /v1/pets?limit=0");
 
   assertEquals(empty.status, 200);
   assertEquals(empty.headers.get("content-type"), "application/json");
   assertEquals(empty.headers.get("link"), null);
   assertEquals(await empty.text(), "[]");
-  await assertError(wrong, 400, "invalid_request", /\blimit must be/);
 });
 
 Deno.test.each(["/v1/pets", "/v1/pets?limit=1", "/v1/pets?status=sold", "/v1/pets/1"])(

@@ -1,7 +1,8 @@
-import { assert, assertEquals, assertMatch, assertStrictEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStrictEquals, assertThrows } from "@std/assert";
 import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
 import { Transactions } from "../../src/store/transactions.ts";
-import { PetPages } from "../../src/pets/pet_pages.ts";
+import { Invalid } from "../../src/api/schema.ts";
+import { CURSOR, PetPages } from "../../src/pets/pet_pages.ts";
 import { upTo } from "../access/replies.ts";
 import { disturbed } from "../kv/disturbed_kv.ts";
 import { all, nextTarget, petsIn, Shop } from "./shop.ts";
@@ -44,6 +45,26 @@ class CountingShop implements AsyncDisposable {
   }
 }
 
+/** The cursor of the page after an animal. */
+function cursorOf(id: number | string): string {
+  return btoa(`${id}`).replaceAll("=", "");
+}
+
+Deno.test("CURSOR reads the id of an animal, and nothing but what a link has", () => {
+  for (const id of [1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER]) {
+    assertEquals(CURSOR.parse(cursorOf(id), "cursor"), id);
+  }
+  const ids = ["0", "-1", "1.5", "1e3", "rex", "0001", " 12", "0x1", "Infinity", "9007199254740993"];
+  const texts = ["", "20", "!!!!", "é", "🐶", "MQ==", "MQ=", " MQ", "MR"];
+  for (const wrong of [...ids.map(cursorOf), ...texts, 7, undefined]) {
+    assertThrows(
+      () => CURSOR.parse(wrong, "cursor"),
+      Invalid,
+      "cursor must be one that a Link header of this service",
+    );
+  }
+});
+
 Deno.test("listPets() reads a page once for all query strings that ask for the same", async () => {
   await using counting = await CountingShop.open(3);
   const queries = ["", "?", "?limit=20", "?l%69mit=020", "?x=1", "?x=2&limit=20", `?${"x".repeat(1_000)}`];
@@ -78,7 +99,6 @@ Deno.test("listPets() keeps every first page, whatever pages and made-up queries
   await using counting = await CountingShop.open(1);
   const statuses = ["", "&status=available", "&status=pending", "&status=sold"];
   const first = statuses.flatMap((status) => upTo(100).map((limit) => `?limit=${limit + 1}${status}`));
-  const cursorOf = (id: number) => btoa(`${id}`).replaceAll("=", "");
   const others = upTo(300).map((id) => `?cursor=${cursorOf(id + 1)}`);
   const madeUp = upTo(3_000).map((number) => `?x=${number}`);
 

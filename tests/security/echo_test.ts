@@ -1,58 +1,84 @@
 import { assertEquals } from "@std/assert";
-import { REX, Shop } from "../pets/shop.ts";
+import { isDocumented } from "../../src/api/openapi.ts";
+import { resolved } from "../../src/api/schema.ts";
+import type { HarnessRequest } from "../harness.ts";
+import { credentialFor, type Sample, SAMPLES } from "../operations.ts";
+import { JSON_TYPE, REX, Shop } from "../pets/shop.ts";
 
 const MARKUP = `<img src=x onerror=alert(1)>"'&</script>`;
 const RANDOM = "ThisIsNoKeyThoughItLooksLikeOneOfThose";
 const SECRET = `as_test_${RANDOM}`;
 const LIVE = `as_live_${RANDOM}`;
+const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
+
+/** A good request whose texts are this, but for those that must be one of some. */
+function saying(text: string, { operation: { body }, request }: Sample): Sample["request"] {
+  const members = Object.entries(body ? resolved(body).properties ?? {} : {})
+    .filter(([, { type, enum: values }]) => type === "string" && !values).map(([name]) => [name, text]);
+  return body ? { json: { ...Object(request.json), ...Object.fromEntries(members) } } : request;
+}
 
 Deno.test("service sends markup in names as JSON that no browser takes for a page", async () => {
-  await using shop = await Shop.open();
-  const json = { ...REX, name: MARKUP, message: MARKUP };
-
-  for (
-    const [target, request] of [
-      ["POST /v1/pets", { json }],
-      ["GET /v1/pets", {}],
-      ["GET /v1/pets/1", {}],
-      ["PATCH /v1/pets/1", { json }],
-      ["POST /v1/messages", { json }],
-      ["POST /v1/accounts", { json }],
-      [`GET /v1/pets?status=${encodeURIComponent(MARKUP)}`, {}],
-      [`GET /v1/${encodeURIComponent(MARKUP)}`, {}],
-    ] as const
-  ) {
-    const response = await shop.call(target, request);
-    const { headers } = response;
-    const told = ["content-type", "x-content-type-options"].map((name) => headers.get(name));
-    assertEquals([target, ...told], [target, "application/json", "nosniff"]);
-    assertEquals(headers.has("content-disposition"), false);
-    // What is refused is not repeated either.
-    assertEquals((await response.text()).includes("onerror"), response.status < 400, target);
+  for (const sample of DOCUMENTED) {
+    await using shop = await Shop.open();
+    await shop.call("POST /v1/pets", { json: { ...REX, name: MARKUP } });
+    const { operation, target, status } = sample;
+    const query = Object.keys(operation.query).map((name) => `${name}=${encodeURIComponent(MARKUP)}`);
+    const request = { ...saying(MARKUP, sample), ...credentialFor(operation, shop.key) };
+    for (
+      const [asked, expected] of [
+        [target, status],
+        ...(query.length > 0 ? [[`${target}?${query.join("&")}`, 400]] as const : []),
+        ...(target.endsWith("/1") ? [[target.replace(/1$/, encodeURIComponent(MARKUP)), 404]] as const : []),
+      ] as const
+    ) {
+      const response = await shop.fetch(asked, request);
+      const { headers } = response;
+      const type = status === 204 && response.ok ? null : "application/json";
+      const told = ["content-type", "x-content-type-options"].map((name) => headers.get(name));
+      assertEquals([asked, response.status, ...told], [asked, expected, type, "nosniff"]);
+      assertEquals(headers.has("content-disposition"), false);
+      // What is refused is not repeated either.
+      if (!response.ok) assertEquals((await response.text()).includes("onerror"), false, asked);
+      else await response.body?.cancel();
+    }
   }
 });
 
+/** Requests to an operation that have a secret where none belongs, or a wrong key. */
+function* leaks(sample: Sample, key: string): Generator<[target: string, request: HarnessRequest]> {
+  const { operation, target, request } = sample;
+  const query = Object.keys(operation.query).map((name) => `${name}=${SECRET}`);
+  if (operation.access === "key") {
+    for (const wrong of [SECRET, `"${SECRET}`, LIVE]) yield [target, { ...request, key: wrong }];
+  }
+  if (query.length > 0) yield [`${target}?${query.join("&")}`, { key }];
+  if (target.endsWith("/1")) yield [target.replace(/1$/, SECRET), { ...request, key }];
+  for (const name of Object.keys(operation.headers)) {
+    if (operation.method !== "GET") yield [target, { ...request, key, headers: { [name]: `"${SECRET}` } }];
+  }
+  if (!operation.body) return;
+  yield [target, { key, ...saying(SECRET.repeat(300), sample), headers: { "content-encoding": SECRET } }];
+  yield [target, { key, body: "{", headers: { "content-type": SECRET } }];
+  yield [target, { key, body: `{"${SECRET}"`, headers: JSON_TYPE }];
+  const members = Object.keys(resolved(operation.body).properties ?? {});
+  yield [target, { key, json: Object.fromEntries(members.map((name) => [name, [SECRET]])) }];
+}
+
 Deno.test("service repeats no credential in an answer, whatever it was sent in", async () => {
   await using shop = await Shop.open();
-  const given = { key: SECRET, json: { ...REX, status: SECRET, message: SECRET.repeat(300) } };
+  await shop.add("available");
+  const { key } = shop;
 
   for (
     const [target, request] of [
-      ["GET /v1/pets", given],
-      ["POST /v1/pets", { ...given, key: shop.key }],
-      ["POST /v1/messages", { ...given, key: shop.key }],
-      ["POST /v1/pets", { key: shop.key, json: REX, headers: { "idempotency-key": `"${SECRET}` } }],
-      ["POST /v1/pets", { key: shop.key, json: REX, headers: { "content-encoding": SECRET } }],
-      ["POST /v1/pets", { key: shop.key, body: "{", headers: { "content-type": SECRET } }],
-      [`GET /v1/pets?status=${SECRET}&limit=${SECRET}`, { key: shop.key }],
-      [`GET /v1/${SECRET}`, { key: shop.key }],
-      [`GET /Pets/${SECRET}/`, { key: shop.key }],
-      ["GET /v1/pets", { key: `"${SECRET}"` }],
-      ["GET /v1/pets", { key: LIVE }],
-      [`${SECRET} /v1/pets`, { key: shop.key }],
-    ] as const
+      ...DOCUMENTED.flatMap((sample) => [...leaks(sample, key)]),
+      [`GET /v1/${SECRET}`, { key }] as const,
+      [`GET /Pets/${SECRET}/`, { key }] as const,
+      [`${SECRET} /v1/pets`, { key }] as const,
+    ]
   ) {
-    const response = await shop.fetch(target, target.startsWith("GET") ? { key: request.key } : request);
+    const response = await shop.fetch(target, request);
     const text = JSON.stringify([...response.headers]) + await response.text();
     assertEquals([target, response.status >= 400, text.includes(RANDOM)], [target, true, false]);
   }

@@ -70,6 +70,18 @@ Deno.test("server exits 0 when it gets both signals and a connection stays idle"
   assertEquals(await connection.receiveRest(), "");
 });
 
+Deno.test("server exits 0 though a client never ends its body", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await beginToAdd(connection, served.key);
+
+  server.signal("SIGTERM");
+
+  assertEquals((await connection.receive())?.status, 503);
+  assertEquals((await server.ended()).code, 0);
+});
+
 Deno.test("server gives back what it leased when it is stopped", () =>
   inOneDay(async () => {
     await using served = await ServedStore.start();
@@ -109,7 +121,7 @@ async function beginToAdd(connection: RawConnection, key: string): Promise<strin
 
 /** Waits until the server takes nothing new: it refuses connections, or answers 503 on them. */
 async function untilStopping(server: ServerProcess): Promise<void> {
-  while (true) {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
     try {
       using connection = await RawConnection.open(server.port);
       await connection.send(rawRequest("GET /health"));
@@ -119,4 +131,5 @@ async function untilStopping(server: ServerProcess): Promise<void> {
       throw error;
     }
   }
+  throw new Error("The server goes on after the signal");
 }

@@ -16,7 +16,7 @@ import { Transactions } from "../../src/store/transactions.ts";
 import { Outdated, VersionCheck, type VersionRow } from "../../src/store/versions.ts";
 import { calmNetwork, type CommitResult, FakeKv } from "../kv/fake_kv.ts";
 import { seededRandom } from "../seeded_random.ts";
-import { VirtualTime } from "../virtual_time.ts";
+import type { VirtualTime } from "../virtual_time.ts";
 
 /** A transaction as it was drawn; all that it does follows from this and its rows. */
 interface Plan {

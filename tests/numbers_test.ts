@@ -1,0 +1,78 @@
+import { assertEquals } from "@std/assert";
+import { STOP_TIMEOUT } from "../main.ts";
+import { LIMIT, READS } from "../src/access/anonymous.ts";
+import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
+import { PLAN_LIMITS } from "../src/accounts/plans.ts";
+import { MAX_ROTATIONS } from "../src/accounts/rotations.ts";
+import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
+import { FIRST_BAN, LONGEST_BAN } from "../src/accounts/usage.ts";
+import { REPLAY_HOURS } from "../src/api/headers.ts";
+import { openApiDocument } from "../src/api/openapi.ts";
+import { BODY_RULES } from "../src/http/body.ts";
+import { ERRORS } from "../src/http/error.ts";
+import { LONGEST_LIFE } from "../src/leases/held_leases.ts";
+import { PATIENCE } from "../src/leases/other_processes.ts";
+import { MAX_WAITING } from "../src/messages/message_store.ts";
+import { SUNSET_DAY } from "../src/pets/deprecation.ts";
+
+const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
+const { values, levels } = BODY_RULES.bounds;
+const bounds = `${inWords(values)} values`;
+const size = `${BODY_RULES.maxBytes / 1024} KiB`;
+const { minute, day } = PLAN_LIMITS.free;
+
+/** What a text says, as the service's own constants have it. */
+const SAID: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
+  ["README.md", await read("README.md"), [
+    `removed on ${SUNSET_DAY}`,
+    `valid for ${GRACE_SECONDS} seconds`,
+    `within ${REPLAY_HOURS} hours`,
+    `banned for ${duration(FIRST_BAN)}`,
+    `an address has ${LIMIT} requests a minute`,
+  ]],
+  ["src/operator/README.md", await read("src/operator/README.md"), [
+    `\`queue_full\` while ${inWords(MAX_WAITING)} wait`,
+    `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
+    `A body has at most ${size}, ${bounds} and ${levels} levels`,
+    `banned: for ${duration(FIRST_BAN)}, then twice as long for each further ban within a day, up to ${
+      duration(LONGEST_BAN)
+    }`,
+    `429 after ${LIMIT} in a minute from one address`,
+    `looks up ${READS} other keys a second`,
+    `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in all`,
+    `may be ${LONGEST_LIFE / 1_000} s old`,
+    `may wait up to ${PATIENCE / 1_000} s`,
+    `within ${duration(STOP_TIMEOUT)}`,
+  ]],
+  ["ERRORS", JSON.stringify(ERRORS), [
+    `more than ${bounds} or ${levels} levels`,
+    `longer than ${duration(BODY_RULES.timeoutMs)}`,
+    `larger than ${size}`,
+  ]],
+  ["openApiDocument()", JSON.stringify(openApiDocument([], "")), [
+    `banned for ${duration(FIRST_BAN)}`,
+    `at most ${LONGEST_BAN / 3_600_000} hours`,
+    JSON.stringify(`"minute";q=${minute};w=60, "day";q=${day};w=86400`),
+  ]],
+];
+
+for (const [place, text, phrases] of SAID) {
+  Deno.test(`${place} says the numbers that the service keeps to`, () => {
+    const said = text.replaceAll(/(?:\\n|\s)+/g, " ");
+    assertEquals(phrases.filter((phrase) => !said.includes(phrase)), []);
+  });
+}
+
+function read(name: string): Promise<string> {
+  return Deno.readTextFile(`${import.meta.dirname}/../${name}`);
+}
+
+function inWords(count: number): string {
+  return count.toLocaleString("en");
+}
+
+/** Such as `a minute` or `5 minutes`. */
+function duration(ms: number): string {
+  const [name, length] = UNITS.find(([, length]) => ms % length === 0) ?? ["ms", 1];
+  return ms === length ? `a ${name}` : `${ms / length} ${name}s`;
+}

@@ -1,0 +1,137 @@
+import { PLAN_LIMITS, PLANS } from "../src/accounts/plans.ts";
+import type { Operation } from "../src/api/operation.ts";
+import { resolved } from "../src/api/schema.ts";
+import { main as backUp } from "../src/backup_cli.ts";
+import { SETTINGS } from "../src/config.ts";
+import { ACCOUNTS } from "../src/operator/accounts.ts";
+import { MESSAGES } from "../src/operator/messages.ts";
+import { PETS } from "../src/operator/pets.ts";
+import { Harness } from "./harness.ts";
+
+/** Rows of cells, the header first. */
+type Table = readonly (readonly string[])[];
+
+const ROOT = `${import.meta.dirname}/..`;
+/** Each table stands in one of these files or more. */
+const DOCUMENTS = ["README.md", "src/operator/README.md"];
+
+Deno.test(`tables in ${DOCUMENTS.join(", ")} are those that the declarations give`, async () => {
+  await using service = await Harness.open();
+  const texts = await Promise.all(DOCUMENTS.map((name) => Deno.readTextFile(`${ROOT}/${name}`)));
+  const tables = [
+    operationsTable(service.app.operations),
+    plansTable(),
+    await commandsTable(),
+    settingsTable(),
+  ];
+
+  const wrong = tables.filter((table) => {
+    const found = texts.flatMap((text) => tableLike(table, text));
+    return found.length === 0 || found.some((text) => text !== markdown(table));
+  });
+
+  if (wrong.length > 0) {
+    throw new Error(`These tables should be:\n\n${wrong.map(markdown).join("\n\n")}\n`);
+  }
+});
+
+function operationsTable(operations: readonly Operation[]): Table {
+  const rows = operations.filter(({ tag }) => tag !== undefined).map((operation) => {
+    const { summary, deprecated, isExtension, access } = operation;
+    const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension ? " \\*" : ""}`;
+    const answers = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
+      .map(([status, { description }]) => `${status}: ${lower(description)}`);
+    return [name, requestOf(operation), answers.join("; "), access === "key" ? "yes" : "no"];
+  });
+  return [["operation", "request", "answer", "key"], ...rows];
+}
+
+/** Method and path, with the parameters of the query and the members of the body, of which a `?` marks the optional. */
+function requestOf({ method, path, query, body }: Operation): string {
+  const names = Object.keys(query);
+  const target = `\`${method} ${path}${names.length > 0 ? `?${names.join("&")}` : ""}\``;
+  if (body === undefined) return target;
+  const { properties = {}, required = [] } = resolved(body);
+  const members = Object.keys(properties).map((name) => `"${name}"${required.includes(name) ? "" : "?"}`);
+  return `${target} \`{${members.join(", ")}}\``;
+}
+
+function plansTable(): Table {
+  const rows = PLANS.map((plan) => {
+    if (plan === "enterprise") return [plan, "as agreed", "as agreed"];
+    const { minute, day } = PLAN_LIMITS[plan];
+    return [plan, minute.toLocaleString("en"), day.toLocaleString("en")];
+  });
+  return [["plan", "requests a minute", "requests a day"], ...rows];
+}
+
+function settingsTable(): Table {
+  const rows = Object.values(SETTINGS).map(({ name, standard, meaning }) => {
+    const text = standard(() => undefined);
+    return [`\`${name}\``, text && `\`${text}\``, meaning];
+  });
+  return [["variable", "default", "meaning"], ...rows];
+}
+
+/** Tasks as `deno.json` describes them; where a task has commands, these as its help does, up to the first semicolon. */
+async function commandsTable(): Promise<Table> {
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
+  const helps = new Map([
+    ["accounts", ACCOUNTS.help],
+    ["pets", PETS.help],
+    ["messages", MESSAGES.help],
+    ["backup", await backupHelp("backup")],
+    ["restore", await backupHelp("restore")],
+  ]);
+  const rows = Object.entries<{ description: string }>(tasks).flatMap(([task, { description }]) => {
+    const help = helps.get(task) ?? "";
+    const commands = commandsIn(help).map(([usage, text]) => [`${task} ${usage}`, text] as const);
+    if (commands.length > 0) return commands;
+    const [, usage = task] = /^Usage: deno task (.+)/.exec(help) ?? [];
+    return [[usage, lower(description.replace(" (--help)", ""))] as const];
+  });
+  return [
+    ["`deno task`", "what it does"],
+    ...rows.map(([usage, text]) => [`\`${usage.replaceAll("|", "\\|")}\``, text]),
+  ];
+}
+
+async function backupHelp(task: string): Promise<string> {
+  const lines: string[] = [];
+  const out = (line: string) => Promise.resolve(void lines.push(line));
+  await backUp([task, "--help"], () => undefined, { out, err() {}, signal: new AbortController().signal });
+  return lines.join("\n");
+}
+
+/** The commands that a help lists, each with its first clause. Those without a text share that of the next. */
+function commandsIn(help: string): (readonly [usage: string, text: string])[] {
+  const [, list = ""] = /^Usage: .+ COMMAND\n\n(.+?)(?:\n\n|$)/s.exec(help) ?? [];
+  const found = [...list.matchAll(/^ {2}(\S.*?)(?: {2,}|\n {3,}|$)((?:.|\n {3,})*)$/gm)];
+  return found.map(([, usage = "", text = ""], index) => {
+    const [, , next = ""] = found[index + 1] ?? [];
+    const [clause = ""] = (text || next).replaceAll(/\s+/g, " ").split(/[;.] /);
+    return [usage, clause];
+  });
+}
+
+/** As `deno fmt` writes it. */
+function markdown([header = [], ...rows]: Table): string {
+  const widths = header.map((_, column) =>
+    Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0))
+  );
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  return [header, widths.map((width) => "-".repeat(width)), ...rows].map(line).join("\n");
+}
+
+/** The tables of a text that have the same header. */
+function tableLike([header = []]: Table, text: string): string[] {
+  const tables = text.match(/(?:^\|.*\|$\n?)+/gm) ?? [];
+  const cellsOf = (line = "") => line.split("|").slice(1, -1).map((cell) => cell.trim());
+  return tables.map((table) => table.trimEnd())
+    .filter((table) => cellsOf(table.split("\n")[0]).join("|") === header.join("|"));
+}
+
+function lower(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}
