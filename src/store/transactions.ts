@@ -332,9 +332,13 @@ class Line {
     return [];
   }
 
-  /** Tries jobs again that lost a race, after a moment that differs from process to process. */
+  /**
+   * Tries jobs again that lost a race: after the first refusal at once, for the process that won has been reading already
+   * while the refusal was looked into; later after a moment that differs from process to process.
+   */
   async #retryLater(jobs: readonly Job[]): Promise<void> {
-    await pause(Math.random() * Math.max(1, this.#store.commits.ms));
+    if (jobs.some(isApart)) await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
+    else await Promise.resolve(); // Until what else is of the same commit is back in its place.
     const { late = [], next = [] } = Object.groupBy(
       jobs,
       ({ started }) => performance.now() > started + KV_DEADLINE ? "late" : "next",
