@@ -31,8 +31,8 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /**
- * Creates an item and replies; with an idempotency key, just once: who repeats the request while it is kept gets the
- * first reply again.
+ * Creates an item and replies; with an idempotency key, just once: a request that is repeated while the reply
+ * is kept gets it again.
  *
  * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
  * the account has used too many of them on this UTC day.
@@ -49,8 +49,8 @@ export async function createOnce<Item>(
 }
 
 /**
- * The creation as it comes to its reply, which is stored in the same commit; where that was done before, the reply is
- * the first one again. The request came at `now` (ms since the epoch).
+ * The creation as it comes to its reply, which is stored in the same commit; if one is stored already, that is the
+ * reply. The request came at `now` (ms since the epoch).
  */
 export function once<Item>(
   name: ReplyName,

@@ -1,6 +1,6 @@
 import { decodeCount, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Caller, Done, IdSource, KnownRow, Rows, Write } from "./transaction.ts";
-import { bump, noteVersion, Outdated, type VersionRow } from "./versions.ts";
+import { bump, noteVersion, Outdated, type VersionCheck, type VersionRow } from "./versions.ts";
 
 /** What is known of rows, by name. */
 export type Snapshot = ReadonlyMap<string, Entry | null>;
@@ -76,8 +76,8 @@ export class Round implements Rows, Write {
   readonly #now: number;
   /** Rows that jobs of this commit have decided on, as they were read. */
   readonly #base: Map<string, { readonly key: Deno.KvKey; readonly entry: Entry | null }> = new Map();
-  /** Version rows that are assumed, by name. */
-  readonly #assumed: Map<string, NonNullable<Caller["assumes"]>> = new Map();
+  /** What is assumed of version rows. */
+  readonly #assumed: Map<VersionRow, VersionCheck> = new Map();
   readonly #changes: Change[] = [];
   /** Changes of rows that jobs may decide on, by name. */
   readonly #byName: Map<string, Change[]> = new Map();
@@ -86,6 +86,7 @@ export class Round implements Rows, Write {
   #valueBytes = 0;
   /** The job that decides. */
   #job: Job | undefined;
+  #hasWritten = false;
   /** Whether it has seen what another job of the commit wrote. */
   #restsOnOthers = false;
   /** Whether what it writes can stand beside what others have written: sums come before everything else. */
@@ -104,11 +105,9 @@ export class Round implements Rows, Write {
       job.reject(new Outdated());
       return "settled";
     }
-    if (assumes && this.#bumps.some(({ key }) => nameOf(key) === nameOf(assumes.key))) return "full";
+    if (assumes && this.#bumps.includes(assumes.row)) return "full";
     if (this.#hasOtherRowsThan(job)) return "unread";
     const undo = this.#begin(job);
-    const { length } = this.#changes;
-    const bumps = this.#bumps.length;
     let outcome: Outcome;
     try {
       outcome = job.decide(this, this, this.#now);
@@ -117,7 +116,7 @@ export class Round implements Rows, Write {
       if (error === NO_ID) return "no id";
       outcome = { result: undefined, tell: () => job.reject(error) };
     }
-    const hasWritten = this.#changes.length > length || this.#bumps.length > bumps;
+    const hasWritten = this.#hasWritten;
     if (!hasWritten && !this.#restsOnOthers) {
       if (!job.isRead && (job.keys.length + job.peeks.length > 0 || assumes)) return "unread";
       outcome.tell({ committed: false, rows: this.#rowsAsRead(job) });
@@ -133,7 +132,7 @@ export class Round implements Rows, Write {
       const key = job.keys[index] ?? [];
       this.#base.set(name, { key, entry: job.snapshot?.get(name) ?? null });
     });
-    if (assumes) this.#assumed.set(nameOf(assumes.key), assumes);
+    if (assumes) this.#assumed.set(assumes.row, assumes);
     this.joined.push({ job, outcome, hasWritten });
     return "joined";
   }
@@ -161,7 +160,7 @@ export class Round implements Rows, Write {
       if (value === null) operation.delete(key);
       else if (typeof value !== "number") operation.set(key, value);
     }
-    for (const row of new Set(this.#bumps)) bump(operation, row);
+    for (const row of this.#bumps) bump(operation, row);
   }
 
   /** Takes note of the new version of the version rows that this commit changed. */
@@ -176,10 +175,10 @@ export class Round implements Rows, Write {
     for (const [name, { entry }] of this.#base) {
       if (versionstampOf(rows[index++] ?? null) !== versionstampOf(entry)) changed.add(name);
     }
-    for (const [name, check] of this.#assumed) {
+    for (const check of this.#assumed.values()) {
       const entry = rows[index++] ?? null;
       check.noteRow(entry);
-      if (versionstampOf(entry) !== check.versionstamp) changed.add(name);
+      if (versionstampOf(entry) !== check.versionstamp) changed.add(nameOf(check.key));
     }
     return changed;
   }
@@ -217,7 +216,8 @@ export class Round implements Rows, Write {
   }
 
   bump(row: VersionRow): void {
-    this.#bumps.push(row);
+    this.#hasWritten = true;
+    if (!this.#bumps.includes(row)) this.#bumps.push(row);
   }
 
   id(): number {
@@ -237,6 +237,7 @@ export class Round implements Rows, Write {
       if (others) others.push(change);
       else this.#byName.set(name, [change]);
     }
+    this.#hasWritten = true;
     this.#changes.push(change);
     this.#keyBytes += bytesOf(key);
   }
@@ -246,9 +247,11 @@ export class Round implements Rows, Write {
     const [changes, bumps] = [this.#changes.length, this.#bumps.length];
     const [keyBytes, valueBytes] = [this.#keyBytes, this.#valueBytes];
     this.#job = job;
+    this.#hasWritten = false;
     this.#restsOnOthers = false;
     this.#fits = true;
     return () => {
+      this.#hasWritten = false;
       for (const { name } of this.#changes.splice(changes)) {
         if (name !== undefined) this.#byName.get(name)?.pop();
       }
@@ -277,7 +280,7 @@ export class Round implements Rows, Write {
   }
 
   #hasRoomFor({ names, caller }: Job): boolean {
-    const assumed = caller?.assumes && !this.#assumed.has(nameOf(caller.assumes.key)) ? 1 : 0;
+    const assumed = caller?.assumes && !this.#assumed.has(caller.assumes.row) ? 1 : 0;
     const own = names.filter((name) => !this.#base.has(name)).length;
     return this.#base.size + this.#assumed.size + own + assumed <= this.#maxChecks &&
       this.#keyBytes <= MAX_KEY_BYTES && this.#valueBytes <= MAX_VALUE_BYTES &&

@@ -9,7 +9,7 @@ export interface Queue {
   readonly lanes: number;
 }
 
-/** A row as it is known, null where there is none. */
+/** A row as it is known; null if there is none. */
 export interface KnownRow {
   readonly key: Deno.KvKey;
   readonly entry: Entry | null;
@@ -18,7 +18,7 @@ export interface KnownRow {
 /** What is to be done to the store. */
 export interface Transaction<Result> {
   readonly queue: Queue;
-  /** Rows that it decides on: its commit checks them. At most 8. Whoever knows one already may bring it along. */
+  /** Rows that it decides on: its commit checks them. At most 8. A caller that knows all of them may bring them along. */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
   /** Rows that are read in the same snapshot and not checked: for bounds that may be exceeded by what is in flight. */
   readonly peeks?: readonly Deno.KvKey[];
@@ -51,7 +51,7 @@ export interface Write {
 
 /** Gives ids to transactions. */
 export interface IdSource {
-  /** The next id; undefined where none is at hand. */
+  /** The next id; undefined if none is at hand. */
   draw(): number | undefined;
   /** Takes an id back that was not used. */
   giveBack(id: number): void;
@@ -61,9 +61,9 @@ export interface IdSource {
 
 /** On whose behalf a transaction is run. */
 export interface Caller {
-  /** What it assumes; undefined where it assumes nothing. */
+  /** What it assumes; undefined if it assumes nothing. */
   readonly assumes?: VersionCheck | undefined;
-  /** Throws where nothing may be begun any more. */
+  /** Throws if nothing may be begun any more. */
   mayBegin(): void;
 }
 

@@ -16,39 +16,48 @@ import {
 import { Outdated } from "./versions.ts";
 
 /*
- * Every write of this service is a transaction: it reads some rows, decides on them what to write, and is committed on
- * condition that these rows still are as they were read. If they are not, it reads and decides again. This file carries
- * transactions out, many in one commit, for a commit costs far more than what is in it.
+ * Every write of this service is a transaction: it reads some rows, decides on them what to write, and commits on
+ * condition that these rows have not changed since. If one has, it reads and decides again. This file runs transactions,
+ * many in one commit, because a commit costs far more than what is in it.
  *
- *     run()   waiting: needs rows, or waits until another transaction is done with them
- *        ↓    read: all that waits at the time, in shared reads of ten keys, each a snapshot
- *             ready
- *        ↓    a lane is free: what is ready decides, one after the other, each on what those before it wrote
- *             committing: the checks of all rows that were decided on, then sums, writes and version rows
- *        ↓    applied: each is told its result.
- *             refused: a read shows whose rows changed. These wait a moment, and read and decide again. The others
- *             decide again at once, in the same lane.
- *             in doubt: nothing runs again. It is found out whether the commit applied; else each is told `Unresolved`.
+ * The way of a transaction through its queue (`Line`):
  *
- * Transactions without reads need no check and no read: they are ready at once, and join any commit.
+ *     run()  waiting   for its rows, if it reads any, and for earlier transactions that decide on the same rows
+ *       ↓    reading   with all others that wait then, ten keys to a snapshot
+ *       ↓    ready     for a lane, with the transactions that read nothing
+ *       ↓    deciding  one after the other, each on what those before it wrote (`Round`)
+ *            in KV     one commit: checks of all rows that were decided on, then sums, writes and version rows
  *
- * How it stays exact:
+ * And what its commit may come to:
  *
- * - A decision is a function of its rows alone, so that it can be made again. What it must not be made on twice (an id,
- *   a random value) is drawn before, or once for all runs.
- * - What is decided on what a neighbour in the same commit wrote is told once that commit has applied. If it is refused,
- *   there never was such a row.
- * - A result without any write counts if its rows were read in one snapshot that began after the call: then it was true
- *   during the call, and needs no commit. Rows that the caller brought along do not suffice for that.
- * - What the caller assumes about a version row is checked in the same commit, or read in the same snapshot.
- * - Whether the caller still waits is asked in the step that hands the commit to KV. So nothing is stored after a request
- *   had its 503, however long the commit waited for its turn.
- * - A row that one transaction has read to decide on belongs to it until its commit has ended. Others that want it wait,
- *   in the order in which they came; so this process never refuses its own commits, and nobody is overtaken for ever.
- * - After each commit the rows are read again, also where it is known what they were left as. A process that went from
- *   commit to commit on the last result of its own would shut all other processes out.
- * - Where one row of a commit holds no number, KV stores the sums before it and nothing else. So sums come first, and a sum
- *   is only made of a row that was read and does hold a number.
+ *     applied   Each caller is told the result of its transaction.
+ *     refused   A read shows which rows changed. The transactions that decided on those read and decide again; the others
+ *               decide again at once, together.
+ *     in doubt  Nothing runs again before it is known whether the commit applied. KV's markers tell (`kv/marks.ts`). If
+ *               they cannot be reached, callers are told `Unresolved`.
+ *
+ * Why the results are exact:
+ *
+ * - `decide` is a function of its rows. An id, which must not be drawn twice, is drawn once for all runs; random values
+ *   are drawn before.
+ * - A decision on what a neighbour in the same commit wrote is told after that commit applied. If it is refused, the
+ *   neighbour's row never existed.
+ * - A result without any write needs no commit if its rows were read in one snapshot that began after the call: it was true
+ *   at that moment. Rows that the caller brought along may be older, so they do not suffice.
+ * - What the caller assumes of a version row is checked in the same commit, or read in the same snapshot.
+ * - Whether the caller still waits is asked in the step that hands the commit to KV. A commit may wait long before that, and
+ *   nothing must be stored for a request that had its 503.
+ * - If the row of a sum holds no number, KV stores the sums before it and nothing else. So sums come first in a commit, and
+ *   are made only of rows that the transaction has seen to hold numbers.
+ *
+ * Why no one waits for ever:
+ *
+ * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process. Others
+ *   get them in the order in which they came, so no commit of this process refuses another, and none is overtaken for ever.
+ * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went from
+ *   commit to commit on its own results would shut out all others.
+ * - A transaction that was in two refused commits no longer shares one with transactions of other rows. A row that others
+ *   change all the time holds up no one but those who want it.
  */
 
 /** Carries out transactions. */
@@ -89,7 +98,7 @@ const READING_LANES = 12;
 /** Jobs that are to be tried again at once, those of one commit together. */
 type Again = readonly (readonly Job[])[];
 
-/** Thrown where a job of a commit ran out of time before it was handed to KV. */
+/** Thrown if a job ran out of time before its commit was handed to KV. */
 const FEWER: unique symbol = Symbol("fewer");
 
 /** The transactions of one queue. */

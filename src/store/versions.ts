@@ -3,7 +3,7 @@ import type { Store } from "../kv/store.ts";
 import { ROUND_SIZE } from "../metrics/metrics.ts";
 import { batched } from "./batch.ts";
 
-/** A row whose version stands for others: whoever changes one of those changes it, too. So memory of them is easy to check. */
+/** A row whose version stands for many: a change of any of them changes it, too. One read shows if memory of them is true. */
 export interface VersionRow {
   readonly key: Deno.KvKey;
   /** Its version, as far as it is known; "" where there is no row. Versions compare as strings. */
@@ -132,13 +132,13 @@ export class VersionCheck implements Deno.AtomicCheck {
   readonly key: Deno.KvKey;
   /** Null where there is no row. */
   readonly versionstamp: string | null;
-  readonly #row: VersionRow;
+  readonly row: VersionRow;
   readonly #version: string;
   /** By `performance.now()`. */
   #heldAt = -Infinity;
 
   constructor(row: VersionRow) {
-    this.#row = row;
+    this.row = row;
     this.#version = row.version;
     this.key = row.key;
     this.versionstamp = row.version || null;
@@ -146,7 +146,7 @@ export class VersionCheck implements Deno.AtomicCheck {
 
   /** Whether it holds, as far as is known. */
   get holds(): boolean {
-    return this.#row.version === this.#version;
+    return this.row.version === this.#version;
   }
 
   /** Whether it was found to hold by a commit or a read that started at this time, by `performance.now()`, or later. */
@@ -161,6 +161,6 @@ export class VersionCheck implements Deno.AtomicCheck {
 
   /** Takes note of the row as it was read. */
   noteRow(entry: Entry | null): void {
-    noteVersion(this.#row, versionstampOf(entry) ?? "");
+    noteVersion(this.row, versionstampOf(entry) ?? "");
   }
 }

@@ -153,13 +153,13 @@ export class Referee {
   }
 
   #plan(): Plan {
-    const isBlind = this.#below(4) === 0;
+    const isBlind = this.#below(3) === 0;
     return {
       id: ++this.#id,
       reads: isBlind ? [] : this.#some(1 + this.#below(3), ROWS),
       count: !isBlind && this.#below(3) === 0 ? this.#below(2) : undefined,
       adds: 1 + this.#below(3),
-      awaits: isBlind || this.#below(2) ? undefined : this.#made + this.#below(3),
+      awaits: isBlind || this.#below(3) === 0 ? undefined : this.#made + this.#below(2),
       makes: isBlind || this.#below(8) === 0 ? this.#made++ : undefined,
       bumps: this.#below(12) === 0,
       mood: this.#below(8),

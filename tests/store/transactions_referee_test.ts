@@ -4,7 +4,7 @@ import { VirtualTime } from "../virtual_time.ts";
 import { Referee } from "./engine_referee.ts";
 
 /** How many histories are checked; each seed gives another. */
-const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 30);
+const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 60);
 const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
 const TRANSACTIONS = 150;
 
