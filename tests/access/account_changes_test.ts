@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Account, Issued } from "../../src/accounts/account.ts";
 import type { AccountState } from "../../src/accounts/account_state.ts";
-import type { AccountStore } from "../../src/accounts/account_store.ts";
+import type { AccountsElsewhere } from "../accounts/accounts_elsewhere.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { pardon, reset } from "../../src/accounts/usage.ts";
 import { Harness, NOON } from "../harness.ts";
@@ -44,7 +44,7 @@ const LOWER: Told = ["7 of 20", "7 of 20", "rate_limit_minute", "key_banned"];
 const PARDONED: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "rate_limit_minute"];
 const RESET: Told = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
 
-type Apply = (accounts: AccountStore, id: string) => Promise<Issued | Account | AccountState | null>;
+type Apply = (accounts: AccountsElsewhere, id: string) => Promise<Issued | Account | AccountState | null>;
 
 /** A change, what is said next to the key there was, and to a new one after that. */
 const changes: readonly (readonly [what: string, apply: Apply, told: Told, toNewKey?: Told])[] = [

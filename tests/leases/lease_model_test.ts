@@ -2,12 +2,12 @@ import { assert, assertEquals, assertGreaterOrEqual } from "@std/assert";
 import fc from "fast-check";
 import { type Admission, Gate } from "../../src/access/gate.ts";
 import { ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
-import { AccountStore } from "../../src/accounts/account_store.ts";
+import { AccountsElsewhere } from "../accounts/accounts_elsewhere.ts";
 import { dayTotalKey } from "../../src/accounts/day_totals.ts";
 import type { Limits } from "../../src/accounts/plans.ts";
 import { dayOf, decodeUsage, pardon, reset, usageKey } from "../../src/accounts/usage.ts";
-import { Versions } from "../../src/batching/versions.ts";
-import { Outdated } from "../../src/caching/watched.ts";
+import { Versions } from "../../src/store/versions.ts";
+import { Outdated } from "../../src/store/versions.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
@@ -146,7 +146,7 @@ class World {
   readonly kv: FakeKv = new FakeKv();
   readonly customers: Customer[] = [];
   readonly processes: Process[];
-  readonly operator: AccountStore;
+  readonly operator: AccountsElsewhere;
   readonly pending: Set<Promise<void>> = new Set();
   readonly failures: unknown[] = [];
   /** Whether places may be lost: a process crashed, or was not heard of for long. */
@@ -163,7 +163,7 @@ class World {
       maxChecks: 10,
       clock: () => this.#wall(),
     });
-    this.operator = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), "staging");
+    this.operator = new AccountsElsewhere(store);
   }
 
   async setUp(): Promise<void> {
