@@ -11,7 +11,6 @@ import {
   hasLimits,
   isForOperator,
 } from "./arrival.ts";
-import { Outdated } from "./caching/watched.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
 
@@ -24,11 +23,15 @@ import { StoreUnavailable } from "./kv/deadline.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import { countAdmission, record } from "./record.ts";
 import { createResponder, type ResponderOptions } from "./respond.ts";
+import type { Transactions } from "./store/transactions.ts";
+import { Outdated } from "./store/versions.ts";
 
 /** What is done with requests. */
 export interface AppOptions extends ArrivalsOptions, ResponderOptions {
   /** Admits requests. */
   readonly gate: Gate;
+  /** Carries out what handlers write. */
+  readonly transactions: Transactions;
   /** Whether an Authorization value is the operator's. */
   readonly isOperator: (authorization: string | null) => boolean;
   /** Whether HTTP/1.1 bodies may come in chunks. */
@@ -42,11 +45,11 @@ export interface AppOptions extends ArrivalsOptions, ResponderOptions {
 export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
 /** How a request is charged that no operation answers. */
-const MISS: Pick<Operation, "access" | "checksInCommit"> = { access: "key" };
+const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
-  const { gate, isOperator, log, metrics, inFlight } = options;
+  const { gate, transactions, isOperator, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const respond = createResponder(options);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
@@ -110,20 +113,23 @@ export function createApp(options: AppOptions): App {
   /** Begins to charge for a request; undefined where nobody is charged. */
   function enter(arrival: Arrival, mayBeProvisional: boolean): PendingAdmission | undefined {
     const { request, matched, now, address } = arrival;
-    const { access, checksInCommit = false } = matched.kind === "found" ? matched.endpoint : MISS;
+    const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
     if (access === "operator" && isOperator(authorization)) return undefined;
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     const key = access === "key" ? authorization : null;
-    return gate.enter(key, address, now, mayBeProvisional && checksInCommit);
+    return gate.enter(key, address, now, mayBeProvisional && method !== "GET");
   }
 
   function responseTo(arrival: Arrival, budget: Budget): Response | Promise<Response> {
+    let assumes = arrival.admission?.provisional?.check;
     return respond(arrival, {
-      checks: () => {
-        budget.check();
-        return arrival.admission?.provisional ? [arrival.admission.provisional.check] : [];
+      async transact(transaction) {
+        const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check() });
+        // Called again because of a later one, the handler would do this one twice.
+        if (done.committed) assumes = undefined;
+        return done.result;
       },
       readBody: (rules) =>
         arrival.body ??= budget.pausedFor(readJsonObject(arrival.request, { ...bodyRules, ...rules })),

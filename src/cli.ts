@@ -1,6 +1,5 @@
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
-import { Versions } from "./batching/versions.ts";
 import { type Config, ConfigError, OUT_OF_REACH, readConfig } from "./config.ts";
 import { MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { MessageStore } from "./messages/message_store.ts";
@@ -8,6 +7,8 @@ import { carryOut } from "./operator/operator.ts";
 import { carryOutRemotely } from "./operator/remote.ts";
 import type { Command, Terminal } from "./operator/terminal.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
+import { Transactions } from "./store/transactions.ts";
+import { Versions } from "./store/versions.ts";
 import { BROKEN_PIPE, print, printOutput, readLines } from "./stdio.ts";
 
 /**
@@ -46,10 +47,12 @@ async function runHere(
   const store = await openStore(kvPath, { clock, create: false });
   try {
     const versions = new Versions(store);
+    const transactions = new Transactions(store, clock);
     await command({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
-      pets: new PetStore(store, versions.watch(CATALOGUE_VERSION)),
+      pets: new PetStore(store, transactions, versions.watch(CATALOGUE_VERSION)),
       messages: new MessageStore(store),
+      transact: async (transaction) => (await transactions.run(transaction)).result,
     });
   } finally {
     await store.close();

@@ -23,7 +23,7 @@ export interface ResponderOptions {
  */
 export type Responder = (
   arrival: Arrival,
-  call: Pick<Call, "checks" | "readBody">,
+  call: Pick<Call, "transact" | "readBody">,
 ) => Response | Promise<Response>;
 
 /** Makes what answers requests. */
@@ -31,7 +31,7 @@ export function createResponder({ operations, environment }: ResponderOptions): 
   const unauthorized = unauthorizedIn(environment);
   const suggest = createSuggester(operations);
 
-  return function respond(arrival, { checks, readBody }) {
+  return function respond(arrival, { transact, readBody }) {
     const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
     if (admission && refusal) return refusedResponse(admission.decision, refusal);
@@ -51,7 +51,7 @@ export function createResponder({ operations, environment }: ResponderOptions): 
           base,
           now,
           accountId,
-          checks,
+          transact,
           address,
           readBody,
         });

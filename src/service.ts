@@ -6,25 +6,28 @@ import { accountOperations } from "./accounts/account_operations.ts";
 import { sweepDayTotals } from "./accounts/day_totals.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "./accounts/sign_up.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
-import { Versions } from "./batching/versions.ts";
 import type { Operation } from "./api/operation.ts";
 import { healthOperations } from "./health.ts";
-import { ReplyStore } from "./idempotency/reply_store.ts";
+import { sweepReplies } from "./idempotency/reply_store.ts";
 import type { Store } from "./kv/store.ts";
 import { Leases } from "./leases/leases.ts";
 import { messageOperations } from "./messages/message_operations.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { metricsOperation } from "./operator/metrics_operation.ts";
 import { operatorOperation } from "./operator/operator_operation.ts";
+import type { Stores } from "./operator/terminal.ts";
 import { petOperations } from "./pets/pet_operations.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { pageOperations } from "./page/page_operations.ts";
 import { serviceOperations } from "./page/service_operations.ts";
+import { Transactions } from "./store/transactions.ts";
+import { Versions } from "./store/versions.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 
 /** What the service stands on. */
-export interface ServiceOptions extends Omit<AppOptions, "operations" | "gate" | "isOperator" | "metrics"> {
+export interface ServiceOptions
+  extends Omit<AppOptions, "operations" | "gate" | "transactions" | "isOperator" | "metrics"> {
   readonly store: Store;
   /** How old what is known of accounts and the catalogue may be, in ms. */
   readonly maxStalenessMs: number;
@@ -57,14 +60,19 @@ export function createService(options: ServiceOptions): Service {
   const catalogue = versions.watch(CATALOGUE_VERSION);
   const leases = new Leases(options);
   const gate = new Gate({ ...options, versions, accounts: accountsRow, leases });
-  const replies = new ReplyStore(store);
+  const transactions = new Transactions(store, options.clock);
   const accounts = new AccountStore(store, accountsRow, environment);
-  const pets = new PetStore(store, catalogue);
+  const pets = new PetStore(store, transactions, catalogue);
   const messages = new MessageStore(store);
-  const stores = { accounts, pets, messages };
+  const stores: Stores = {
+    accounts,
+    pets,
+    messages,
+    transact: async (transaction) => (await transactions.run(transaction)).result,
+  };
   const operations: readonly Operation[] = [
-    ...petOperations({ pets, catalogue, replies, publicUrl }),
-    ...messageOperations(messages, replies),
+    ...petOperations({ pets, catalogue, publicUrl }),
+    ...messageOperations(messages),
     signUpOperation({ store, accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
     ...serviceOperations({ ...options, operations: () => operations }),
@@ -89,12 +97,15 @@ export function createService(options: ServiceOptions): Service {
       operations,
       gate,
       metrics,
+      transactions,
       isOperator: operatorTokenCheck(operatorTokens),
     }),
-    settle: () => leases.settle(),
+    async settle() {
+      await Promise.all([leases.settle(), pets.ids.settle()]);
+    },
     sweeps: [
-      (now) => replies.sweep(now),
-      (now) => sweepSignUps(store, accounts, now),
+      (now) => sweepReplies(store, now),
+      (now) => sweepSignUps(store, (id, condition) => stores.transact(accounts.removing(id, condition)), now),
       (now) => sweepCounts(store, now),
       (now) => sweepDayTotals(store, now),
       () => store.sweep(),

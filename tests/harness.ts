@@ -1,7 +1,5 @@
-import { ACCOUNTS_VERSION, type Issued } from "../src/accounts/account.ts";
-import { AccountStore } from "../src/accounts/account_store.ts";
+import type { Issued } from "../src/accounts/account.ts";
 import type { Limits, Plan } from "../src/accounts/plans.ts";
-import { Versions } from "../src/batching/versions.ts";
 import { InFlight } from "../src/http/in_flight.ts";
 import type { AccessRecord, CommandRecord, ErrorRecord } from "../src/http/log.ts";
 import { hasValidHost, targetOf } from "../src/http/request.ts";
@@ -9,6 +7,7 @@ import { Connection } from "../src/kv/connection.ts";
 import { Store } from "../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../src/service.ts";
 import { Description } from "./api/response_check.ts";
+import { AccountsElsewhere } from "./accounts/accounts_elsewhere.ts";
 import { Desk } from "./desk.ts";
 import { OPERATOR_TOKEN } from "./operator_calls.ts";
 
@@ -29,7 +28,7 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
 export class Harness implements AsyncDisposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
-  readonly accounts: AccountStore;
+  readonly accounts: AccountsElsewhere;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
   readonly commands: CommandRecord[] = [];
@@ -57,11 +56,7 @@ export class Harness implements AsyncDisposable {
     this.store = services.store ??
       new Store(new Connection([kv], { deadline }), { maxChecks, clock });
     const environment = services.environment ?? "staging";
-    this.accounts = new AccountStore(
-      this.store,
-      new Versions(this.store).watch(ACCOUNTS_VERSION),
-      environment,
-    );
+    this.accounts = new AccountsElsewhere(this.store, environment, clock);
     const options: ServiceOptions = {
       store: this.store,
       environment,

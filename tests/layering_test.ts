@@ -21,8 +21,7 @@ const FOLDERS: readonly (readonly string[])[] = [
   ["leases"],
   ["accounts"],
   ["api"],
-  ["batching"],
-  ["caching"],
+  ["store"],
   ["http", "kv"],
   ["metrics"],
 ];

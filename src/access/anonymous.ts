@@ -1,5 +1,5 @@
 import type { Decision } from "../accounts/decision.ts";
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { BoundedMap } from "../store/cache.ts";
 
 /** Requests a minute without a valid key from one address. */
 export const LIMIT = 60;

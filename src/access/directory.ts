@@ -1,9 +1,9 @@
 import { apiKeyKey, isOpenedBy } from "../accounts/account.ts";
 import { type AccountState, decodeState, stateKeys } from "../accounts/account_state.ts";
 import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
-import { batched, tell, type Waiting } from "../batching/batcher.ts";
-import { BoundedMap } from "../caching/bounded_map.ts";
-import type { Watched } from "../caching/watched.ts";
+import { batched, tell, type Waiting } from "../store/batch.ts";
+import { BoundedMap } from "../store/cache.ts";
+import type { VersionRow } from "../store/versions.ts";
 import { bearerToken } from "../http/bearer.ts";
 import { decodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
@@ -13,7 +13,7 @@ import { Quota } from "../leases/quota.ts";
 export interface DirectoryOptions {
   readonly store: Store;
   /** The row whose version changes with every account. */
-  readonly accounts: Watched;
+  readonly accounts: VersionRow;
   readonly environment: Environment;
 }
 
@@ -30,7 +30,7 @@ const MAX_QUOTAS = 10_000;
 /** Tells which account an API key opens, from memory as long as no account has changed. */
 export class Directory {
   readonly #store: Store;
-  readonly #accounts: Watched;
+  readonly #accounts: VersionRow;
   readonly #environment: Environment;
   /** By Authorization value. */
   readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
@@ -57,7 +57,7 @@ export class Directory {
 
   /**
    * The quota of the account, suspended or not, that the key opens at `now` (ms since the epoch), or null. True as of the last
-   * look (`Versions.look()`), which has to come first.
+   * look (`Versions.check()`), which has to come first.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}

@@ -2,8 +2,7 @@ import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_state.ts";
 import type { Decision } from "../accounts/decision.ts";
 import type { Usage } from "../accounts/usage.ts";
-import type { Versions } from "../batching/versions.ts";
-import { VersionCheck, type Watched } from "../caching/watched.ts";
+import { VersionCheck, type VersionRow, type Versions } from "../store/versions.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import type { Leases } from "../leases/leases.ts";
@@ -57,7 +56,7 @@ export class Gate {
   readonly #versions: Versions;
   readonly #directory: Directory;
   readonly #leases: Leases;
-  readonly #accounts: Watched;
+  readonly #accounts: VersionRow;
   /** Holds while the accounts have the version that was seen last. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
@@ -102,7 +101,7 @@ export class Gate {
       });
     // A commit checks for itself that nothing has changed: one that is needed travels beside the look.
     const early = recalled && this.#chargeInCommit(recalled);
-    const ready = this.#versions.look();
+    const ready = this.#versions.check();
     early?.catch(() => {}); // Nobody asks for it where the look fails.
     const admit = () =>
       whenReady(early ?? charge(), (charged) => {
@@ -153,7 +152,7 @@ export class Gate {
   }
 
   async #lookUp(authorization: string, now: number): Promise<void> {
-    await this.#versions.look();
+    await this.#versions.check();
     await this.#directory.find(authorization, now);
   }
 

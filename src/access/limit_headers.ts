@@ -1,7 +1,7 @@
 import type { Decision, Window } from "../accounts/decision.ts";
 import type { Refusal } from "../accounts/usage.ts";
-import { BoundedMap } from "../caching/bounded_map.ts";
 import { ApiError, type ErrorCode, errorResponse } from "../http/error.ts";
+import { BoundedMap } from "../store/cache.ts";
 import { isShared, shared } from "../http/response.ts";
 
 /** A response with the headers that stay until the minute ends. */

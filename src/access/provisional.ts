@@ -1,5 +1,4 @@
-import type { Versions } from "../batching/versions.ts";
-import { Outdated, type VersionCheck } from "../caching/watched.ts";
+import { Outdated, type VersionCheck, type Versions } from "../store/versions.ts";
 import { ApiError } from "../http/error.ts";
 
 /** An admission by what is in memory, without a look: a commit or a look has to confirm it. */
@@ -36,7 +35,7 @@ export class Provisional {
 
   async #confirm(since: number): Promise<void> {
     if (this.check.heldSince(since)) return;
-    await this.#versions.look();
+    await this.#versions.check();
     if (!this.check.holds) throw new Outdated();
   }
 }

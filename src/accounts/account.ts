@@ -1,7 +1,5 @@
 import { BIDI_CONTROLS, CONTROLS, nameText } from "../api/name.ts";
 import type { Schema } from "../api/schema.ts";
-import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
-import { StoreUnavailable } from "../kv/deadline.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Environment } from "./api_key.ts";
 import type { Limits, Plan } from "./plans.ts";
@@ -46,30 +44,6 @@ export const ACCOUNT_NAME: Schema<string> = nameText(
 export interface Issued {
   readonly account: Account;
   readonly apiKey: string;
-}
-
-/** It is not known whether a key was issued; if it was, it is this one. */
-export class IssueInDoubt extends StoreUnavailable {
-  override readonly name = "IssueInDoubt";
-  readonly issued: Issued;
-
-  constructor(issued: Issued, cause: unknown) {
-    super("It is not known whether the key was issued", { cause });
-    this.issued = issued;
-  }
-}
-
-/**
- * What is issued once its commit has applied; null if it was refused.
- *
- * @throws {IssueInDoubt}
- */
-export async function issued(issued: Issued, commit: Promise<CommitResult>): Promise<Issued | null> {
-  try {
-    return (await commit).ok ? issued : null;
-  } catch (error) {
-    throw error instanceof CommitInDoubt ? new IssueInDoubt(issued, error) : error;
-  }
 }
 
 /** The row whose version changes whenever an account is changed or removed, but not with its requests. */

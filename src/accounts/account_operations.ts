@@ -150,8 +150,8 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     summary: "Close the account",
     description: "For good: its key ends.",
     answers: { 204: { description: "The account is closed" } },
-  }, async (_input, { accountId, now, checks }) => {
-    const closed = await accounts.change(accountId, { closedAt: now }, checks);
+  }, async (_input, { accountId, now, transact }) => {
+    const closed = await transact(accounts.changing(accountId, { closedAt: now }));
     if (closed === null) throw invalidApiKey();
     return createResponse(null, { status: 204 });
   });
@@ -174,9 +174,9 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     bodyIsOptional: true,
     answers: { 201: { description: "The new key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
     errors: ["rotation_limit"],
-  }, async ({ body: { graceSeconds } }, { request, accountId, now, checks }) => {
+  }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
-    const issued = await accounts.rotate(accountId, graceSeconds * 1_000, now, hashApiKey(key), checks);
+    const issued = await transact(accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key)));
     if (issued === null) throw invalidApiKey();
     const previousKeyExpiresAt = previousKeyExpiry(issued.account, now);
     return shown<typeof ROTATED_KEY>({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);

@@ -1,10 +1,7 @@
-import { type Along, both, type Change, NO_CHANGE } from "../batching/change.ts";
-import { GroupCommit } from "../batching/group_commit.ts";
-import { seeVersion, touch, type Watched } from "../caching/watched.ts";
-import { type Build, certain, type Checks, type CommitResult } from "../kv/commit.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
 import { encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
+import type { Queue, Transaction, Write } from "../store/transaction.ts";
+import type { VersionRow } from "../store/versions.ts";
 import {
   type Account,
   accountKey,
@@ -12,7 +9,6 @@ import {
   decodeAccount,
   isOpenedBy,
   type Issued,
-  issued,
   keyHashesOf,
 } from "./account.ts";
 import { type AccountState, decodeState, stateKeys } from "./account_state.ts";
@@ -24,51 +20,49 @@ import { dayOf, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 /** What an account is made of. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
+const ACCOUNTS: Queue = { name: "accounts", lanes: 3 };
+
 /**
- * Stores accounts and changes them. A change shows at the next request in every process. Every method throws
- * StoreUnavailable when KV fails.
+ * Accounts, and the transactions that change them. A change shows at the next request in every process. Every method that
+ * reads throws StoreUnavailable when KV fails.
  */
 export class AccountStore {
   readonly #store: Store;
-  readonly #accounts: Watched;
+  readonly #version: VersionRow;
   /** Of the accounts that it makes. */
   readonly #environment: Environment;
-  /** For new accounts: nobody remembers anything of them, so the version need not change. */
-  readonly #group: GroupCommit;
 
-  /** What it does to accounts shows in the version that is watched. */
-  constructor(store: Store, accounts: Watched, environment: Environment) {
+  /** What its transactions change of accounts shows in the version row; new ones do not, for nobody remembers them. */
+  constructor(store: Store, version: VersionRow, environment: Environment) {
     this.#store = store;
-    this.#accounts = accounts;
+    this.#version = version;
     this.#environment = environment;
-    this.#group = new GroupCommit(store);
   }
 
-  /**
-   * Makes an account with a key, if another change can be made along with it; else null.
-   *
-   * @throws {IssueInDoubt}
-   */
-  create(
-    newAccount: NewAccount,
-    now: number,
-    along: Along<Account> = () => NO_CHANGE,
-  ): Promise<Issued | null> {
+  /** Makes an account with a key. */
+  creating(newAccount: NewAccount, now: number): Transaction<Issued> {
     const environment = this.#environment;
     const apiKey = createApiKey(environment);
-    const key = { keyHash: hashApiKey(apiKey), previousKey: null };
     const id = `acct_${randomBase62(16)}`;
-    const times = { createdAt: now, suspendedAt: null, closedAt: null };
-    const account = { id, ...newAccount, environment, ...times, ...key };
-    const made: Change = {
-      checks: [{ key: accountKey(id), versionstamp: null }],
-      sets: [
-        [accountKey(id), encodeJson(account)],
-        [usageKey(id), encodeUsage(UNUSED)],
-        [apiKeyKey(key.keyHash), encodeJson(id)],
-      ],
+    const account: Account = {
+      id,
+      ...newAccount,
+      environment,
+      createdAt: now,
+      suspendedAt: null,
+      closedAt: null,
+      keyHash: hashApiKey(apiKey),
+      previousKey: null,
     };
-    return issued({ account, apiKey }, certain(this.#group.commit(both(made, along(account)))));
+    return {
+      queue: ACCOUNTS,
+      decide(_rows, write) {
+        write.set(accountKey(id), encodeJson(account));
+        write.set(usageKey(id), encodeUsage(UNUSED));
+        write.set(apiKeyKey(account.keyHash), encodeJson(id));
+        return { account, apiKey };
+      },
+    };
   }
 
   /** The account with this id and what it has used; null where there is none. */
@@ -89,125 +83,117 @@ export class AccountStore {
   }
 
   /**
-   * Gives an open account a new key. The key with the hash `replaced`, or the latest if none is named, stays valid for
-   * `grace` ms more; every other key ends. A client that never received its new key can ask again, and keep using the
-   * key it has. Null if no open account has this id, or the key does not open it. Only clients name the key
-   * `replaced`: their rotations are counted, in the same commit, and limited.
-   *
-   * @throws {ApiError} `rotation_limit`.
-   * @throws {IssueInDoubt}
+   * Gives an open account a new key at `now`. The key with the hash `replaced`, or the latest if none is named, stays
+   * valid for `grace` ms more; every other key ends. A client that never received its new key can ask again, and keep
+   * using the key it has. Null if no open account has this id, or the key does not open it. Only clients name the key
+   * `replaced`: their rotations are counted, and limited by the ApiError `rotation_limit`.
    */
-  rotate(
-    id: string,
-    grace: number,
-    now: number,
-    replaced?: string,
-    checks: Checks = () => [],
-  ): Promise<Issued | null> {
-    return retried(async () => {
-      const open = await this.#findOpen(id);
-      const hash = replaced ?? open?.account.keyHash ?? "";
-      if (open === null || !isOpenedBy(open.account, hash, now)) return null;
-      const apiKey = createApiKey(open.account.environment);
+  rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
+    const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };
+    return this.#ofOpen(id, (before, write) => {
+      const hash = replaced ?? before.keyHash;
+      if (!isOpenedBy(before, hash, now)) return null;
+      const apiKey = newKeys[before.environment];
       const account = {
-        ...open.account,
+        ...before,
         keyHash: hashApiKey(apiKey),
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
-        ...(replaced === undefined ? {} : { rotations: countRotation(open.account.rotations, now) }),
+        ...(replaced === undefined ? {} : { rotations: countRotation(before.rotations, now) }),
       };
-      const ended = keyHashesOf(open.account).filter((known) => grace === 0 || known !== hash);
-      const commit = this.#commit((operation) => {
-        operation.check(open.check, ...checks()).set(accountKey(id), encodeJson(account));
-        operation.set(apiKeyKey(account.keyHash), encodeJson(id));
-        for (const known of ended) operation.delete(apiKeyKey(known));
-      });
-      return await issued({ account, apiKey }, commit) ?? AGAIN;
+      this.#put(account, write);
+      write.set(apiKeyKey(account.keyHash), encodeJson(id));
+      for (const known of keyHashesOf(before)) {
+        if (grace === 0 || known !== hash) write.delete(apiKeyKey(known));
+      }
+      return { account, apiKey };
     });
   }
 
   /** Changes an open account. Null where none has this id. */
-  change(id: string, change: Partial<Account>, checks: Checks = () => []): Promise<Account | null> {
-    return retried(async () => {
-      const open = await this.#findOpen(id);
-      if (open === null) return null;
-      const account = { ...open.account, ...change };
-      return await this.#replace(account, open.check, checks) ? account : AGAIN;
+  changing(id: string, change: Partial<Account>): Transaction<Account | null> {
+    return this.#ofOpen(id, (before, write) => this.#put({ ...before, ...change }, write));
+  }
+
+  /**
+   * Suspends an open account since that time (ms since the epoch), or resumes it if that is null; comes to what it was
+   * before. One that is so already stays as it is. Null where no open account has this id.
+   */
+  suspending(id: string, since: number | null): Transaction<Account | null> {
+    return this.#ofOpen(id, (before, write) => {
+      const isSo = (before.suspendedAt === null) === (since === null);
+      if (!isSo) this.#put({ ...before, suspendedAt: since }, write);
+      return before;
     });
   }
 
   /**
-   * Suspends an open account since that time (ms since the epoch), or resumes it if that is null; resolves to what it
-   * was before. One that is so already stays as it is. Null where no open account has this id.
+   * Changes what an open account has used, as an operator may; comes to what it was. Null where none has this id.
+   * Processes that hold something of the account notice, because the version of its row changes, too.
    */
-  suspend(id: string, since: number | null): Promise<Account | null> {
-    return retried(async () => {
-      const open = await this.#findOpen(id);
-      if (open === null) return null;
-      const { account, check } = open;
-      if ((account.suspendedAt === null) === (since === null)) return account;
-      return await this.#replace({ ...account, suspendedAt: since }, check) ? account : AGAIN;
+  changingUsage(id: string, change: (usage: Usage) => Usage): Transaction<AccountState | null> {
+    return this.#ofState(id, (before, write) => {
+      if (before.account.closedAt !== null) return null;
+      const usage = change(before.usage);
+      const past = pastDay(before.usage, usage);
+      this.#put(before.account, write);
+      write.set(usageKey(id), encodeUsage(usage));
+      if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
+      return before;
     });
   }
 
   /**
-   * Changes what an open account has used, as an operator may; resolves to what it was. Null where none has this id.
-   * Processes that hold something of the account notice, for the version of its row changes, too.
+   * Removes an account and everything that belongs to it alone, if `condition` allows it. It comes to whether that was
+   * so; null where none has this id.
    */
-  changeUsage(id: string, change: (usage: Usage) => Usage): Promise<AccountState | null> {
-    return retried(async () => {
-      const [account, usage] = await this.#store.getMany(stateKeys(id));
-      const state = decodeState(account, usage);
-      if (!account || !usage || state?.account.closedAt !== null) return null;
-      const after = change(state.usage);
-      const past = pastDay(state.usage, after);
-      const { ok } = await this.#commit((operation) => {
-        operation.check(account, usage).set(account.key, account.value).set(usage.key, encodeUsage(after));
-        if (past) operation.set(dayTotalKey(past.day, id), encodeJson(past.total));
-      });
-      return ok ? state : AGAIN;
+  removing(id: string, condition: (state: AccountState) => boolean): Transaction<boolean | null> {
+    return this.#ofState(id, (before, write) => {
+      if (!condition(before)) return false;
+      const day = dayOf(before.usage.minute);
+      for (const key of stateKeys(id)) write.delete(key);
+      for (const hash of keyHashesOf(before.account)) write.delete(apiKeyKey(hash));
+      for (let ago = 0; ago <= DAYS_KEPT; ago++) write.delete(dayTotalKey(day - ago, id));
+      write.bump(this.#version);
+      return true;
     });
   }
 
-  /**
-   * Removes an account and everything that belongs to it alone, if `condition` allows it. Resolves to whether
-   * that was so.
-   */
-  remove(id: string, condition: (state: AccountState) => boolean): Promise<boolean> {
-    return retried(async () => {
-      const [account, usage] = await this.#store.getMany(stateKeys(id));
-      const state = decodeState(account, usage);
-      if (!account || !usage || !state || !condition(state)) return false;
-      const day = dayOf(state.usage.minute);
-      const { ok } = await this.#commit((operation) => {
-        operation.check(account, usage).delete(account.key).delete(usage.key);
-        for (const hash of keyHashesOf(state.account)) operation.delete(apiKeyKey(hash));
-        for (let ago = 0; ago <= DAYS_KEPT; ago++) operation.delete(dayTotalKey(day - ago, id));
-      });
-      return ok || AGAIN;
-    });
+  /** Decides on an open account; null where none has this id. */
+  #ofOpen<Result>(
+    id: string,
+    decide: (account: Account, write: Write) => Result,
+  ): Transaction<Result | null> {
+    const key = accountKey(id);
+    return {
+      queue: ACCOUNTS,
+      reads: [key],
+      decide(rows, write) {
+        const entry = rows.get(key);
+        const account = entry && decodeAccount(entry);
+        return account?.closedAt === null ? decide(account, write) : null;
+      },
+    };
   }
 
-  async #findOpen(id: string): Promise<{ account: Account; check: Deno.AtomicCheck } | null> {
-    const entry = await this.#store.get(accountKey(id));
-    const account = entry && decodeAccount(entry);
-    return entry && account && account.closedAt === null ? { account, check: entry } : null;
+  /** Decides on an account and what it has used; null where none has this id. */
+  #ofState<Result>(
+    id: string,
+    decide: (state: AccountState, write: Write) => Result,
+  ): Transaction<Result | null> {
+    const [account, usage] = stateKeys(id);
+    return {
+      queue: ACCOUNTS,
+      reads: [account, usage],
+      decide(rows, write) {
+        const state = decodeState(rows.get(account), rows.get(usage));
+        return state && decide(state, write);
+      },
+    };
   }
 
-  /** Stores an account in place of what it was; resolves to whether the checks held. */
-  async #replace(account: Account, check: Deno.AtomicCheck, checks: Checks = () => []): Promise<boolean> {
-    const { ok } = await this.#commit((operation) => {
-      operation.check(check, ...checks()).set(accountKey(account.id), encodeJson(account));
-    });
-    return ok;
-  }
-
-  /** Commits what changes accounts. */
-  async #commit(build: Build): Promise<CommitResult> {
-    const result = await certain(this.#store.commit((operation) => {
-      build(operation);
-      touch(operation, this.#accounts);
-    }));
-    if (result.ok) seeVersion(this.#accounts, result.versionstamp);
-    return result;
+  #put(account: Account, write: Write): Account {
+    write.set(accountKey(account.id), encodeJson(account));
+    write.bump(this.#version);
+    return account;
   }
 }

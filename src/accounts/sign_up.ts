@@ -3,10 +3,11 @@ import { type Call, type Operation, operation } from "../api/operation.ts";
 import { answer, named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
-import { decodeJson, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
+import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { ACCOUNT_NAME, type Issued } from "./account.ts";
+import type { AccountState } from "./account_state.ts";
 import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
 import type { AccountStore } from "./account_store.ts";
 import { PLAN_LIMITS } from "./plans.ts";
@@ -36,13 +37,6 @@ interface Limit {
   readonly count: number;
   /** How the message goes on after the count. */
   readonly per: string;
-}
-
-/** How many accounts were made in a window. */
-interface Count {
-  readonly count: number;
-  /** That it is still as it was read. */
-  readonly check: Deno.AtomicCheck;
 }
 
 /** How many may be made in an hour from one address. */
@@ -82,10 +76,12 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
       if (!isOpen) {
         throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
       }
-      await readCounts(call);
+      const keys = countKeys(call);
+      const [hour = null, day = null] = await store.getMany(keys);
+      requireRoom(hour, day, call.now);
     },
   }, async ({ body: { name } }, call) => {
-    const { issued, left } = await retried(() => signUp(name, call));
+    const { issued, left } = await call.transact(signingUp(name, call));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
       status: 201,
@@ -94,41 +90,25 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
   });
 
   /** Makes an account; `left` is how many more the address may make in the hour. */
-  async function signUp(
-    name: string,
-    call: Call,
-  ): Promise<{ issued: Issued; left: number } | typeof AGAIN> {
+  function signingUp(name: string, call: Call): Transaction<{ issued: Issued; left: number }> {
     const { now } = call;
-    const { hour, day } = await readCounts(call);
-    const issued = await accounts.create(
+    const [hourKey, dayKey] = countKeys(call);
+    const creation = accounts.creating(
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
-      ({ id }) => ({
-        checks: [hour.check, day.check],
-        sets: [
-          [hour.check.key, encodeJson(hour.count + 1)],
-          [day.check.key, encodeJson(day.count + 1)],
-          [[SIGN_UPS, now, id], encodeJson({})],
-        ],
-        mayBegin: call.checks,
-      }),
     );
-    return issued ? { issued, left: HOURLY.count - hour.count - 1 } : AGAIN;
-  }
-
-  /**
-   * How many accounts were made in the hour from the address, and in the day.
-   *
-   * @throws {ApiError} `sign_up_limit` if these are as many as may be made.
-   */
-  async function readCounts({ address, now }: Call): Promise<{ hour: Count; day: Count }> {
-    const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
-    const dayKey = [BY_DAY, Math.floor(now / DAY)];
-    const [hourEntry = null, dayEntry = null] = await store.getMany([hourKey, dayKey]);
-    const [hour, day] = [countIn(hourKey, hourEntry), countIn(dayKey, dayEntry)];
-    if (hour.count >= HOURLY.count) throw limited(HOURLY, now);
-    if (day.count >= DAILY.count) throw limited(DAILY, now);
-    return { hour, day };
+    return {
+      ...creation,
+      reads: [hourKey, dayKey],
+      decide(rows, write, decidedAt) {
+        const { inHour, inDay } = requireRoom(rows.get(hourKey), rows.get(dayKey), now);
+        const issued = creation.decide(rows, write, decidedAt);
+        write.set(hourKey, encodeJson(inHour + 1));
+        write.set(dayKey, encodeJson(inDay + 1));
+        write.set([SIGN_UPS, now, issued.account.id], encodeJson({}));
+        return { issued, left: HOURLY.count - inHour - 1 };
+      },
+    };
   }
 
   return createAccount;
@@ -136,13 +116,18 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
 
 /**
  * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
- * another plan, or suspended; resolves to whether there may be more.
+ * another plan, or suspended; resolves to whether there may be more. `remove` removes an account if the condition allows
+ * it.
  */
-export async function sweepSignUps(store: Store, accounts: AccountStore, now: number): Promise<boolean> {
+export async function sweepSignUps(
+  store: Store,
+  remove: (id: string, condition: (state: AccountState) => boolean) => Promise<unknown>,
+  now: number,
+): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
   const entries = await store.list(range, SWEEP_PAGE);
   for (const { key } of entries) {
-    await accounts.remove(
+    await remove(
       String(key.at(-1)),
       ({ account, usage }) => account.plan === "free" && account.suspendedAt === null && !hasCalled(usage),
     );
@@ -161,11 +146,21 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-function countIn(key: Deno.KvKey, entry: Entry | null): Count {
-  return {
-    count: entry ? decodeJson<number>(entry) : 0,
-    check: { key, versionstamp: versionstampOf(entry) },
-  };
+/** Keys of how many accounts were made in the hour from the address, and in the day. */
+function countKeys({ address, now }: Call): [hour: Deno.KvKey, day: Deno.KvKey] {
+  return [[BY_HOUR, Math.floor(now / HOUR), address()], [BY_DAY, Math.floor(now / DAY)]];
+}
+
+/**
+ * How many accounts were made, as these rows tell.
+ *
+ * @throws {ApiError} `sign_up_limit` if these are as many as may be made.
+ */
+function requireRoom(hour: Entry | null, day: Entry | null, now: number): { inHour: number; inDay: number } {
+  const [inHour = 0, inDay = 0] = [hour, day].map((entry) => entry ? decodeJson<number>(entry) : 0);
+  if (inHour >= HOURLY.count) throw limited(HOURLY, now);
+  if (inDay >= DAILY.count) throw limited(DAILY, now);
+  return { inHour, inDay };
 }
 
 function limited(limit: Limit, now: number): ApiError {

@@ -1,8 +1,9 @@
-import { BoundedMap } from "../caching/bounded_map.ts";
+import { BoundedMap } from "../store/cache.ts";
 import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";
 import { whenReady } from "../http/when_ready.ts";
+import type { Transaction } from "../store/transaction.ts";
 import {
   Invalid,
   type Members,
@@ -23,12 +24,14 @@ export interface Call {
   /** Id of the account that called; empty where none had to. */
   readonly accountId: string;
   /**
-   * What a commit that is made for the caller has to check: that no account has changed since it was admitted; empty
-   * where that is certain. Asked before each commit, for none is begun once the request was given up.
+   * Carries out a transaction: the only way for a handler to write. Nothing is begun once the request was given up.
    *
+   * @throws what the transaction refuses with.
    * @throws {OutOfTime}
+   * @throws {Outdated} where an account has changed since the caller was admitted; then the handler is called again.
+   * @throws {StoreUnavailable}
    */
-  readonly checks: () => readonly Deno.AtomicCheck[];
+  readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
   /** The client's address. */
   readonly address: () => string;
   /** Reads a body as `readJsonObject` does: for operations that declare none. The client may take its time. */
@@ -100,11 +103,6 @@ export interface Declaration<
   readonly errors?: readonly ErrorCode[];
   /** What is asked before anything is parsed or read. */
   readonly before?: (call: Call) => void | Promise<void>;
-  /**
-   * Whether every write of the handler includes `call.checks()`. If such a check fails, the handler runs again, so a
-   * write without it would happen twice.
-   */
-  readonly checksInCommit?: boolean;
 }
 
 /** An operation as the service knows it: a row of the route table that describes itself. */

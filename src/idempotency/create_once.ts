@@ -1,18 +1,18 @@
 import { hash } from "node:crypto";
 import { REPLAY_HOURS } from "../api/headers.ts";
 import type { Call } from "../api/operation.ts";
-import { type Along, NO_CHANGE } from "../batching/change.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
+import { decodeCount } from "../kv/row.ts";
+import type { Transaction } from "../store/transaction.ts";
 import {
+  decodeReply,
   MAX_REPLIES,
+  putReply,
   type Reply,
   replyCountKey,
   replyKey,
   type ReplyName,
-  replyRows,
-  type ReplyStore,
   type StoredReply,
 } from "./reply_store.ts";
 
@@ -22,8 +22,8 @@ export interface Creation<Item> {
   readonly operation: string;
   /** The request body. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Stores the item, if another change can be made along with it; else null. */
-  create(along: Along<Item>): Promise<Item | null>;
+  /** Stores the item. */
+  readonly creation: Transaction<Item>;
   reply(item: Item): Reply;
 }
 
@@ -31,63 +31,50 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /**
- * Creates an item and replies; with an idempotency key, just once: whoever repeats the request
- * while it is kept gets the first reply again, because it is stored in the same commit as the item.
+ * Creates an item and replies; with an idempotency key, just once: a request that is repeated while the reply
+ * is kept gets it again.
  *
  * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
  * the account has used too many of them on this UTC day.
  * @throws {StoreUnavailable}
  */
-export function createOnce<Item>(
+export async function createOnce<Item>(
   key: string | undefined,
-  call: Call,
-  replies: ReplyStore,
-  creation: Creation<Item>,
+  { accountId, now, transact }: Call,
+  { operation, bytes, creation, reply }: Creation<Item>,
 ): Promise<Response> {
-  if (key === undefined) {
-    return retried(() =>
-      create(creation, () => ({ ...NO_CHANGE, checks: call.checks(), mayBegin: call.checks }))
-    );
-  }
-  return createWithKey([call.accountId, creation.operation, key], call, replies, creation);
+  if (key === undefined) return toResponse(reply(await transact(creation)));
+  const name: ReplyName = [accountId, operation, key];
+  return toResponse(await transact(once(name, { fingerprint: hash("sha256", bytes), now }, creation, reply)));
 }
 
-async function createWithKey<Item>(
+/**
+ * The creation as it comes to its reply, which is stored in the same commit; if one is stored already, that is the
+ * reply. The request came at `now` (ms since the epoch).
+ */
+export function once<Item>(
   name: ReplyName,
-  { now, checks }: Call,
-  replies: ReplyStore,
-  creation: Creation<Item>,
-): Promise<Response> {
-  const [accountId] = name;
-  const fingerprint = hash("sha256", creation.bytes);
-  const expiresAt = now + REPLAY_HOURS * HOUR;
-  const look = async () => {
-    const { reply, ...found } = await replies.find(name, now);
-    const isAlive = reply !== null && reply.expiresAt > now;
-    return { ...found, replayed: isAlive ? replay(reply, fingerprint) : undefined };
+  { fingerprint, now }: { readonly fingerprint: string; readonly now: number },
+  creation: Transaction<Item>,
+  reply: (item: Item) => Reply,
+): Transaction<Reply> {
+  const key = replyKey(name);
+  const countKey = replyCountKey(name[0], now);
+  return {
+    ...creation,
+    reads: [key, ...creation.reads ?? []],
+    peeks: [countKey, ...creation.peeks ?? []],
+    decide(rows, write, decidedAt) {
+      const entry = rows.get(key);
+      const first = entry && decodeReply(entry);
+      if (first && first.expiresAt > now) return replay(first, fingerprint);
+      if (decodeCount(rows.get(countKey)) >= MAX_REPLIES) throw tooManyReplies(now);
+      const made = reply(creation.decide(rows, write, decidedAt));
+      putReply(name, { ...made, fingerprint, expiresAt: now + REPLAY_HOURS * HOUR }, write);
+      write.add(countKey, 1);
+      return made;
+    },
   };
-  return await retried(async () => {
-    const { replayed, versionstamp, count } = await look();
-    if (replayed) return replayed;
-    if (count >= MAX_REPLIES) throw tooManyReplies(now);
-    try {
-      return await create(creation, (item) => ({
-        checks: [...checks(), { key: replyKey(name), versionstamp }],
-        sets: replyRows(name, { ...creation.reply(item), fingerprint, expiresAt }),
-        increments: [replyCountKey(accountId, now)],
-        mayBegin: checks,
-      }));
-    } catch (error) {
-      // The same request may have taken the last place meanwhile.
-      const { replayed } = error instanceof ApiError ? await look() : {};
-      if (replayed) return replayed;
-      throw error;
-    }
-  });
-}
-
-function create<Item>(creation: Creation<Item>, along: Along<Item>): Promise<Response | typeof AGAIN> {
-  return creation.create(along).then((item) => item === null ? AGAIN : toResponse(creation.reply(item)));
 }
 
 function tooManyReplies(now: number): ApiError {
@@ -100,12 +87,12 @@ function toResponse(reply: Reply): Response {
   return jsonResponse(reply.body, reply);
 }
 
-function replay(reply: StoredReply, fingerprint: string): Response {
+function replay(reply: StoredReply, fingerprint: string): Reply {
   if (reply.fingerprint !== fingerprint) {
     throw new ApiError(
       "idempotency_key_reused",
       "This Idempotency-Key was used with another body; use a new key.",
     );
   }
-  return toResponse({ ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } });
+  return { ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } };
 }

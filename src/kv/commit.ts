@@ -10,9 +10,6 @@ import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
-/** What a commit has to check for its caller; called before each, and throws if none is to be made any more. */
-export type Checks = () => readonly Deno.AtomicCheck[];
-
 /** What became of a commit: it applied; or a check failed and nothing was done, with the rows that were asked for. */
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }

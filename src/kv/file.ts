@@ -15,40 +15,33 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
+/** What may be made for a KV. */
+export interface FileOptions {
+  /** Whether to make what is missing: the file, the first row. */
+  readonly create: boolean;
+  /** Whether to make the folder for the file, too, which has to exist otherwise. */
+  readonly makesFolder?: boolean;
+}
+
 /**
- * Makes sure that the folder exists that the file of a KV is to be in: a mistyped path is no place for a new store.
+ * Makes sure that a path can be opened as the file of a KV: there is a folder for it, since a mistyped path is no place
+ * for a new store, and no database of another program, which would be changed.
  *
- * @throws {Error} saying that it does not.
+ * @throws {Error} saying what is in the way, or why that cannot be found out.
  */
-export async function requireFolder(path: string): Promise<void> {
+export async function prepareFile(path: string, { create, makesFolder }: FileOptions): Promise<void> {
   const folder = folderOf(path);
-  if ((await find(folder))?.isDirectory) return;
-  throw new Error(`there is no folder ${folder}, and only that of the default KV_PATH is made`);
-}
-
-/**
- * Makes sure that there is a file with something in it.
- *
- * @throws {Error} saying what is missing.
- */
-export async function requireFile(path: string): Promise<void> {
+  if (makesFolder) await makeFolder(path);
+  else if (create && !(await find(folder))?.isDirectory) {
+    throw new Error(`there is no folder ${folder}, and only that of the default KV_PATH is made`);
+  }
   const found = await find(path);
+  if (!found && create) return;
   if (!found) throw new Error("there is no such file, and only the service makes it when it starts");
-  if (found.size === 0) throw new Error("it is empty");
-}
-
-/**
- * Makes sure that what is at a path, if anything, is a file and not the SQLite database of another program, which
- * would be changed if it were opened as a KV.
- *
- * @throws {Error} saying what it is, or why that cannot be found out: it is no database, or stays locked.
- */
-export async function requireOwn(path: string): Promise<void> {
-  const found = await find(path);
-  if (!found) return;
   if (found.isDirectory) throw new Error("it is a folder");
   // Opening a pipe would wait for ever.
   if (!found.isFile) throw new Error("it is no file");
+  if (found.size === 0 && !create) throw new Error("it is empty");
   const tables = await tablesIn(path);
   // The first that Deno makes in a KV.
   if (tables.length > 0 && !tables.includes("migration_state")) {

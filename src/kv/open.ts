@@ -1,7 +1,7 @@
 import type { Metrics } from "../metrics/metrics.ts";
 import { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { makeFolder, openFileState, requireFile, requireFolder, requireOwn } from "./file.ts";
+import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema.ts";
 import { openKv, openServer, type Patience } from "./server.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
@@ -12,13 +12,9 @@ export class OpenError extends Error {
 }
 
 /** How to open a KV. */
-export interface OpenOptions {
+export interface OpenOptions extends FileOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Whether to make what is missing: the file, the first row. */
-  readonly create: boolean;
-  /** Whether to make the folder for the file, too, which has to exist otherwise. */
-  readonly makesFolder?: boolean;
   /** Given if a server may not be up yet. */
   readonly patience?: Patience;
   readonly metrics?: Metrics;
@@ -50,16 +46,12 @@ export async function openStore(path: string | undefined, options: OpenOptions):
   }
 }
 
-async function connect(
-  path: string | undefined,
-  { create, makesFolder = false, patience, metrics }: OpenOptions,
-): Promise<Connection> {
+async function connect(path: string | undefined, options: OpenOptions): Promise<Connection> {
+  const { patience, metrics } = options;
   // What is in memory belongs to one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)], { metrics });
   if (isUrl(path)) return await openServer(path, patience, metrics);
-  if (makesFolder) await makeFolder(path);
-  await (create ? requireFolder(path) : requireFile(path));
-  await requireOwn(path);
+  await prepareFile(path, options);
   const kvs = [await openKv(path), await openKv(path)];
   return new Connection(kvs, { file: await openFileState(path), metrics });
 }

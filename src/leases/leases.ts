@@ -1,5 +1,5 @@
 import type { Decision } from "../accounts/decision.ts";
-import { batched } from "../batching/batcher.ts";
+import { batched } from "../store/batch.ts";
 import type { AGAIN } from "../kv/retried.ts";
 import type { Store } from "../kv/store.ts";
 import { LeaseCommits, type LeasesOptions } from "./lease_commits.ts";

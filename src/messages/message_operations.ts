@@ -3,7 +3,6 @@ import { type Operation, operation } from "../api/operation.ts";
 import { answer, named, object, oneOf, text, timestamp } from "../api/schema.ts";
 import { BODY_RULES } from "../http/body.ts";
 import { createOnce } from "../idempotency/create_once.ts";
-import type { ReplyStore } from "../idempotency/reply_store.ts";
 import type { Message, MessageStore } from "./message_store.ts";
 
 const NEW_MESSAGE = named(
@@ -34,7 +33,7 @@ const MESSAGE = named(
 );
 
 /** What clients do with messages. */
-export function messageOperations(messages: MessageStore, replies: ReplyStore): Operation[] {
+export function messageOperations(messages: MessageStore): Operation[] {
   const createMessage = operation({
     id: "createMessage",
     method: "POST",
@@ -48,12 +47,11 @@ export function messageOperations(messages: MessageStore, replies: ReplyStore): 
       202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
     },
     errors: ["idempotency_key_reused", "idempotency_limit", "queue_full"],
-    checksInCommit: true,
   }, ({ headers, body, bytes }, call) =>
-    createOnce<Message>(headers["Idempotency-Key"], call, replies, {
+    createOnce<Message>(headers["Idempotency-Key"], call, {
       operation: "createMessage",
       bytes,
-      create: (along) => messages.create({ ...body, accountId: call.accountId }, call.now, along),
+      creation: messages.queuing({ ...body, accountId: call.accountId }, call.now),
       reply: ({ id, message, status, createdAt }) => ({
         status: 202,
         headers: {},

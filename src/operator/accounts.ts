@@ -6,7 +6,7 @@ import { REPLAY_HOURS } from "../api/headers.ts";
 import { isValid } from "../api/schema.ts";
 import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
 import { type Arguments, expect, type Group, parseDuration, parsePlan } from "./arguments.ts";
-import { createMany, EXPECTED_NAME, printKey } from "./issuing.ts";
+import { createMany, EXPECTED_NAME, issue, printKey } from "./issuing.ts";
 import { printableJson, startTable } from "./table.ts";
 import { CommandError, UsageError } from "./terminal.ts";
 
@@ -46,10 +46,10 @@ export const ACCOUNTS: Group = {
     create(args, terminal) {
       const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
       const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
-      if (name === "-") return ({ accounts }) => createMany(accounts, plan, terminal);
+      if (name === "-") return (stores) => createMany(stores, plan, terminal);
       if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
-      return async ({ accounts }) => {
-        const issued = await accounts.create({ ...plan, name }, terminal.clock());
+      return async (stores) => {
+        const issued = await issue(stores, stores.accounts.creating({ ...plan, name }, terminal.clock()));
         await printKey("Made", issued, terminal);
       };
     },
@@ -72,21 +72,23 @@ export const ACCOUNTS: Group = {
       const id = parseId(args, ["grace"]);
       const { grace } = args.options;
       const ms = grace === undefined ? 0 : parseDuration("--grace", grace);
-      return async ({ accounts }) =>
-        await printKey("Rotated", found(await accounts.rotate(id, ms, terminal.clock()), id), terminal);
+      return async (stores) => {
+        const issued = await issue(stores, stores.accounts.rotating(id, ms, terminal.clock()));
+        await printKey("Rotated", found(issued, id), terminal);
+      };
     },
     plan(args, { err }) {
       const [id = "", name = ""] = expect(args, ["an ID", "a PLAN"], ["per-minute", "per-day"]);
       requireId(id, args);
       const plan = parsePlan(name, args.options);
-      return async ({ accounts }) => {
-        err(`Moved: ${describe(found(await accounts.change(id, plan), id))}`);
+      return async ({ accounts, transact }) => {
+        err(`Moved: ${describe(found(await transact(accounts.changing(id, plan)), id))}`);
       };
     },
     suspend(args, { clock, err }) {
       const id = parseId(args);
-      return async ({ accounts }) => {
-        const account = found(await accounts.suspend(id, clock()), id);
+      return async ({ accounts, transact }) => {
+        const account = found(await transact(accounts.suspending(id, clock())), id);
         err(
           `${account.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(account)}`,
         );
@@ -94,46 +96,47 @@ export const ACCOUNTS: Group = {
     },
     resume(args, { err }) {
       const id = parseId(args);
-      return async ({ accounts }) => {
-        const account = found(await accounts.suspend(id, null), id);
+      return async ({ accounts, transact }) => {
+        const account = found(await transact(accounts.suspending(id, null)), id);
         err(`${account.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(account)}`);
       };
     },
     unban(args, { clock, err }) {
       const id = parseId(args);
-      return async ({ accounts }) => {
-        const { account, usage } = found(await accounts.changeUsage(id, pardon), id);
+      return async ({ accounts, transact }) => {
+        const { account, usage } = found(await transact(accounts.changingUsage(id, pardon)), id);
         const wasBanned = usage.bannedUntil > clock();
         err(`${wasBanned ? "Unbanned" : "There was no ban; strikes are forgotten"}: ${describe(account)}`);
       };
     },
     reset(args, { clock, err }) {
       const id = parseId(args);
-      return async ({ accounts }) => {
-        const { account } = found(await accounts.changeUsage(id, (usage) => reset(usage, clock())), id);
+      return async ({ accounts, transact }) => {
+        const resetting = accounts.changingUsage(id, (usage) => reset(usage, clock()));
+        const { account } = found(await transact(resetting), id);
         err(`Reset: ${describe(account)}`);
       };
     },
     close(args, { clock, err }) {
       const id = parseId(args);
-      return async ({ accounts }) => {
-        const account = found(await accounts.change(id, { closedAt: clock() }), id);
+      return async ({ accounts, transact }) => {
+        const account = found(await transact(accounts.changing(id, { closedAt: clock() })), id);
         err(`Closed: ${describe(account)}`);
       };
     },
     delete(args, { err }) {
       const id = parseId(args);
-      return async ({ accounts, messages }) => {
+      return async ({ accounts, messages, transact }) => {
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
         const isClosed = ({ account }: AccountState) => {
           if (account.closedAt === null) throw new CommandError(`Account ${id} is open; close it first`);
           return true;
         };
-        if (!await accounts.remove(id, isClosed)) {
+        if (!await transact(accounts.removing(id, isClosed))) {
           throw new CommandError(`There is no account with the id ${id}`);
         }
-        await messages.forget(id);
+        await transact(messages.forgetting(id));
         err(`Deleted: account ${id}.`);
       };
     },

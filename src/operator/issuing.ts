@@ -1,9 +1,38 @@
-import { ACCOUNT_NAME, type Issued, IssueInDoubt, MAX_NAME_LENGTH } from "../accounts/account.ts";
-import type { AccountStore, NewAccount } from "../accounts/account_store.ts";
+import { ACCOUNT_NAME, type Issued, MAX_NAME_LENGTH } from "../accounts/account.ts";
+import type { NewAccount } from "../accounts/account_store.ts";
 import { isValid } from "../api/schema.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
+import { type Transaction, Unresolved } from "../store/transaction.ts";
 import { describe } from "./account_view.ts";
-import { CommandError, type Terminal } from "./terminal.ts";
+import { CommandError, type Stores, type Terminal } from "./terminal.ts";
+
+/** It is not known whether a key was issued; if it was, it is this one. */
+export class IssueInDoubt extends StoreUnavailable {
+  override readonly name = "IssueInDoubt";
+  readonly issued: Issued;
+
+  constructor(issued: Issued, cause: unknown) {
+    super("It is not known whether the key was issued", { cause });
+    this.issued = issued;
+  }
+}
+
+/**
+ * Carries out a transaction that issues a key, or none.
+ *
+ * @throws {IssueInDoubt}
+ */
+export async function issue<Result extends Issued | null>(
+  { transact }: Stores,
+  transaction: Transaction<Result>,
+): Promise<Result> {
+  try {
+    return await transact(transaction);
+  } catch (error) {
+    if (error instanceof Unresolved && isIssued(error.result)) throw new IssueInDoubt(error.result, error);
+    throw error;
+  }
+}
 
 const CREATIONS_AT_ONCE = 500;
 const REPLACE = "replace it with accounts rotate ID.";
@@ -25,7 +54,7 @@ export function namesIn(lines: readonly string[]): readonly string[] {
 
 /** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
 export async function createMany(
-  store: AccountStore,
+  stores: Stores,
   plan: Omit<NewAccount, "name">,
   { input, out, err, clock, isStopping }: Terminal,
 ): Promise<void> {
@@ -43,12 +72,14 @@ export async function createMany(
   for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
     if (isStopping()) throw new CommandError("The service is stopping; try the others again");
     const some = names.slice(start, start + CREATIONS_AT_ONCE);
-    const results = await Promise.allSettled(some.map((name) => store.create({ ...plan, name }, clock())));
+    const results = await Promise.allSettled(
+      some.map((name) => issue(stores, stores.accounts.creating({ ...plan, name }, clock()))),
+    );
     for (const result of results) {
-      if (result.status === "fulfilled" && result.value) {
+      if (result.status === "fulfilled") {
         await print(result.value);
         made++;
-      } else if (result.status === "rejected") {
+      } else {
         if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
         if (!(result.reason instanceof IssueInDoubt)) continue;
         const { issued } = result.reason;
@@ -62,8 +93,7 @@ export async function createMany(
 }
 
 /** Prints an account's new key; `what` was done is told to people. */
-export async function printKey(what: string, issued: Issued | null, { out, err }: Terminal): Promise<void> {
-  if (issued === null) throw new CommandError("The account could not be made; try again");
+export async function printKey(what: string, issued: Issued, { out, err }: Terminal): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
   err("This is the only time that the key is shown:");
   try {
@@ -72,4 +102,8 @@ export async function printKey(what: string, issued: Issued | null, { out, err }
     err(`It was not read: ${REPLACE}`);
     throw error;
   }
+}
+
+function isIssued(result: unknown): result is Issued {
+  return typeof result === "object" && result !== null && "apiKey" in result;
 }

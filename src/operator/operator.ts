@@ -1,8 +1,8 @@
-import { IssueInDoubt } from "../accounts/account.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import { ACCOUNTS } from "./accounts.ts";
 import { EXIT_CODES, type Group, parseArguments } from "./arguments.ts";
+import { IssueInDoubt } from "./issuing.ts";
 import { MESSAGES } from "./messages.ts";
 import { PETS } from "./pets.ts";
 import { type Command, CommandError, type Terminal, UsageError } from "./terminal.ts";

@@ -40,15 +40,15 @@ export const PETS: Group = {
     set(args, { out }) {
       const id = parseId(args, OPTIONS);
       const patch = parsePatch(args);
-      return async ({ pets }) => {
-        const pet = await pets.change(id, (owned) => ({ ...found(owned, id), ...patch }));
+      return async ({ pets, transact }) => {
+        const pet = await transact(pets.changing(id, (owned) => ({ ...found(owned, id), ...patch })));
         if (pet) await out(printableJson(stringifyJson(pet)));
       };
     },
     delete(args, { err }) {
       const id = parseId(args);
-      return async ({ pets }) => {
-        await pets.change(id, (owned) => (found(owned, id), null));
+      return async ({ pets, transact }) => {
+        await transact(pets.changing(id, (owned) => (found(owned, id), null)));
         err(`Deleted: animal ${id}.`);
       };
     },

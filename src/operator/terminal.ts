@@ -1,12 +1,15 @@
 import type { AccountStore } from "../accounts/account_store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 import type { PetStore } from "../pets/pet_store.ts";
+import type { Transaction } from "../store/transaction.ts";
 
 /** What commands work on. */
 export interface Stores {
   readonly accounts: AccountStore;
   readonly pets: PetStore;
   readonly messages: MessageStore;
+  /** Carries out a transaction. */
+  readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
 }
 
 /** What a command does, once it was understood. */

@@ -1,9 +1,9 @@
 import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
-import { integer, optional, type Schema } from "../api/schema.ts";
-import { VersionedCache } from "../caching/versioned_cache.ts";
-import type { Watched } from "../caching/watched.ts";
+import { integer, Invalid, optional, type Schema } from "../api/schema.ts";
+import { VersionedCache } from "../store/cache.ts";
+import type { VersionRow } from "../store/versions.ts";
 import { ApiError } from "../http/error.ts";
 import { quickEtagOf } from "../http/etag.ts";
 import { stringifyJson } from "../http/json.ts";
@@ -11,7 +11,6 @@ import { requirePreconditions } from "../http/preconditions.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
-import type { ReplyStore } from "../idempotency/reply_store.ts";
 import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved, SUNSET_DAY } from "./deprecation.ts";
 import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
 import { CURSOR, MAX_LIMIT, PetPages, PETS_PATH } from "./pet_pages.ts";
@@ -23,8 +22,7 @@ const MAX_PETS = 5_000;
 export interface PetOperationsOptions {
   readonly pets: PetStore;
   /** The row whose version changes with every animal. */
-  readonly catalogue: Watched;
-  readonly replies: ReplyStore;
+  readonly catalogue: VersionRow;
   /** What URLs begin with; undefined where they are relative. */
   readonly publicUrl: string | undefined;
 }
@@ -41,7 +39,7 @@ const PRECONDITIONS = {
 };
 
 /** What clients do with animals, and the document that announces the end of `getPet`. */
-export function petOperations({ pets, catalogue, replies, publicUrl }: PetOperationsOptions): Operation[] {
+export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptions): Operation[] {
   const pages = new PetPages(pets, catalogue);
   const representations = new VersionedCache<number, Representation | null>(catalogue, MAX_PETS);
   const deprecated = deprecationHeaders(publicUrl ?? "");
@@ -91,12 +89,11 @@ export function petOperations({ pets, catalogue, replies, publicUrl }: PetOperat
       },
     },
     errors: ["idempotency_key_reused", "idempotency_limit"],
-    checksInCommit: true,
   }, ({ headers, body, bytes }, call) =>
-    createOnce<Pet>(headers["Idempotency-Key"], call, replies, {
+    createOnce<Pet>(headers["Idempotency-Key"], call, {
       operation: "createPet",
       bytes,
-      create: (along) => pets.create(body, call.accountId, along),
+      creation: pets.adding(body, call.accountId),
       reply(pet) {
         const json = stringifyJson(pet);
         const location = `${call.base}${PETS_PATH}/${pet.id}`;
@@ -155,13 +152,12 @@ export function petOperations({ pets, catalogue, replies, publicUrl }: PetOperat
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: "The animal as it is now", body: PET, headers: ["ETag"] } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
-    checksInCommit: true,
   }, async ({ params, body }, call) => {
-    const pet = await pets.change(params.petId, (owned) => {
+    const pet = await call.transact(pets.changing(params.petId, (owned) => {
       const before = changeable(owned, call);
       const after = { ...before, ...body };
       return stringifyJson(after) === stringifyJson(before) ? before : after;
-    }, call.checks);
+    }));
     if (pet === null) throw petNotFound();
     const json = stringifyJson(pet);
     return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
@@ -180,12 +176,11 @@ export function petOperations({ pets, catalogue, replies, publicUrl }: PetOperat
     headers: PRECONDITIONS,
     answers: { 204: { description: "The animal is gone" } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
-    checksInCommit: true,
   }, async ({ params }, call) => {
-    await pets.change(params.petId, (owned) => {
+    await call.transact(pets.changing(params.petId, (owned) => {
       changeable(owned, call);
       return null;
-    }, call.checks);
+    }));
     return createResponse(null, { status: 204 });
   });
 

@@ -1,6 +1,6 @@
 import { Invalid, type Schema, text } from "../api/schema.ts";
-import { VersionedCache } from "../caching/versioned_cache.ts";
-import type { Watched } from "../caching/watched.ts";
+import { VersionedCache } from "../store/cache.ts";
+import type { VersionRow } from "../store/versions.ts";
 import { etagOf } from "../http/etag.ts";
 import { Representation } from "../http/response.ts";
 import { PET_STATUSES } from "./pet.ts";
@@ -41,7 +41,7 @@ export class PetPages {
   readonly #others: VersionedCache<string, RenderedPage>;
 
   /** What `get` finds is as true as the version of the catalogue: it has to have been looked at. */
-  constructor(pets: PetStore, catalogue: Watched) {
+  constructor(pets: PetStore, catalogue: VersionRow) {
     this.#pets = pets;
     // A bounded map is sure to keep half of what it has room for.
     this.#first = new VersionedCache(catalogue, 2 * FIRST_PAGES);

@@ -1,14 +1,14 @@
-import { batched, tell } from "../batching/batcher.ts";
-import { type Along, both, NO_CHANGE, type Row } from "../batching/change.ts";
-import { GroupCommit } from "../batching/group_commit.ts";
-import { Sequence } from "../batching/sequence.ts";
-import type { Watched } from "../caching/watched.ts";
 import { parseJson, stringifyJson } from "../http/json.ts";
-import type { Checks } from "../kv/commit.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
+import { batched, tell } from "../store/batch.ts";
+import { Ids } from "../store/ids.ts";
+import type { Queue, Transaction, Write } from "../store/transaction.ts";
+import type { Transactions } from "../store/transactions.ts";
+import type { VersionRow } from "../store/versions.ts";
 import { type NewPet, PET, type Pet, type PetStatus } from "./pet.ts";
+
+const CATALOGUE: Queue = { name: "catalogue", lanes: 3 };
 
 /** The row whose version changes whenever an animal does. */
 export const CATALOGUE_VERSION: Deno.KvKey = ["catalogue"];
@@ -36,19 +36,20 @@ export interface OwnedPet {
   readonly ownerId: string;
 }
 
-/** The catalogue. Every method throws StoreUnavailable when KV fails. */
+/** The catalogue. Every method that reads throws StoreUnavailable when KV fails. */
 export class PetStore {
-  readonly #store: Store;
-  readonly #ids: Sequence;
-  readonly #group: GroupCommit;
-  /** The animal with this id as JSON; null where there is none. Those who ask at the same time share a read. */
+  /** Those of animals. */
+  readonly ids: Ids;
+  /** The animal with this id as JSON; null where there is none. Requests at the same time share a read. */
   readonly find: (id: number) => Promise<string | null>;
+  readonly #store: Store;
+  readonly #version: VersionRow;
 
-  /** What it does to the catalogue shows in the version that is watched. */
-  constructor(store: Store, catalogue: Watched) {
+  /** Its transactions change the version row with every animal. */
+  constructor(store: Store, transactions: Transactions, version: VersionRow) {
     this.#store = store;
-    this.#ids = new Sequence(store, ["ids"]);
-    this.#group = new GroupCommit(store, catalogue);
+    this.#version = version;
+    this.ids = new Ids(transactions, ["ids"]);
     this.find = batched(async (round) => {
       const entries = await store.getMany(round.map(({ item }) => petKey(item)));
       round.forEach((call, index) => {
@@ -58,40 +59,42 @@ export class PetStore {
     });
   }
 
-  /** Adds an animal of an account, if another change can be made along with it; else null. */
-  async create(newPet: NewPet, ownerId: string, along: Along<Pet> = () => NO_CHANGE): Promise<Pet | null> {
-    const id = await this.#ids.draw((id, draw) => {
-      const pet = { id, ...newPet };
-      const added = { ...NO_CHANGE, sets: rowsOf({ pet, ownerId }) };
-      return this.#group.commit(both(both(draw, added), along(pet)));
-    });
-    return id === null ? null : { id, ...newPet };
+  /** Adds an animal of an account. */
+  adding(newPet: NewPet, ownerId: string): Transaction<Pet> {
+    return {
+      queue: CATALOGUE,
+      ids: this.ids,
+      decide: (_rows, write) => {
+        const pet = { id: write.id(), ...newPet };
+        this.#put({ pet, ownerId }, write);
+        return pet;
+      },
+    };
   }
 
   /**
-   * Changes an animal to what `decide` makes of it, or removes it where that is null. Resolves to the animal
-   * as it is then, or null; `decide` and `checks` are asked again when somebody else was faster. The commit makes
-   * these checks, too.
+   * Changes an animal to what `decide` makes of it, or removes it where that is null. It comes to the animal as it is
+   * then, or null.
    */
-  change(
-    id: number,
-    decide: (owned: OwnedPet | null) => Pet | null,
-    checks: Checks = () => [],
-  ): Promise<Pet | null> {
-    return retried(async () => {
-      const entry = await this.#store.get(petKey(id));
-      const owned = entry && ownedPetIn(entry);
-      const after = decide(owned);
-      if (entry === null || owned === null || after === owned.pet) return after;
-      const isMoved = after?.status !== owned.pet.status;
-      const { ok } = await this.#group.commit({
-        checks: [...checks(), entry],
-        sets: after ? rowsOf({ pet: after, ownerId: owned.ownerId }) : [],
-        deletes: [...(after ? [] : [entry.key]), ...(isMoved ? [statusKey(owned.pet)] : [])],
-        mayBegin: checks,
-      });
-      return ok ? after : AGAIN;
-    });
+  changing(id: number, decide: (owned: OwnedPet | null) => Pet | null): Transaction<Pet | null> {
+    const key = petKey(id);
+    return {
+      queue: CATALOGUE,
+      reads: [key],
+      decide: (rows, write) => {
+        const entry = rows.get(key);
+        const owned = entry && ownedPetIn(entry);
+        const after = decide(owned);
+        if (owned === null || after === owned.pet) return after;
+        if (after?.status !== owned.pet.status) write.delete(statusKey(owned.pet));
+        if (after) this.#put({ pet: after, ownerId: owned.ownerId }, write);
+        else {
+          write.delete(key);
+          write.bump(this.#version);
+        }
+        return after;
+      },
+    };
   }
 
   /** Every animal with its owner, ascending by id. */
@@ -109,6 +112,14 @@ export class PetStore {
       next: entries.length > limit ? Number(entries.at(-2)?.key.at(-1)) : undefined,
     };
   }
+
+  /** Both rows of an animal, by id and by status, hold the JSON it is answered with, and on a second line its owner. */
+  #put({ pet, ownerId }: OwnedPet, write: Write): void {
+    const value = encodeText(`${stringifyJson(pet)}\n${ownerId}`);
+    write.set(petKey(pet.id), value);
+    write.set(statusKey(pet), value);
+    write.bump(this.#version);
+  }
 }
 
 function petKey(id: number): Deno.KvKey {
@@ -117,12 +128,6 @@ function petKey(id: number): Deno.KvKey {
 
 function statusKey({ status, id }: Pet): Deno.KvKey {
   return ["pets_by_status", status, id];
-}
-
-/** Both rows of an animal, by id and by status, hold the JSON it is answered with, and on a second line its owner. */
-function rowsOf({ pet, ownerId }: OwnedPet): Row[] {
-  const value = encodeText(`${stringifyJson(pet)}\n${ownerId}`);
-  return [[petKey(pet.id), value], [statusKey(pet), value]];
 }
 
 function jsonIn(entry: Entry): string {

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Gate } from "../../src/access/gate.ts";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Versions } from "../../src/batching/versions.ts";
+import { Versions } from "../../src/store/versions.ts";
 import { Leases } from "../../src/leases/leases.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";

@@ -181,7 +181,9 @@ Deno.test("sweepSignUps() keeps a suspended account, though it never called", as
   const ids = made.map(({ id }) => id);
   await service.accounts.suspend(ids[0] ?? "", NOON);
 
-  await sweepSignUps(service.store, service.accounts, NOON + 31 * DAY);
+  const remove: Parameters<typeof sweepSignUps>[1] = (id, condition) =>
+    service.accounts.remove(id, condition);
+  await sweepSignUps(service.store, remove, NOON + 31 * DAY);
 
   const left = await Promise.all(ids.map((id) => service.accounts.find(id)));
   assertEquals(left.map((state) => state?.account.id), [ids[0], undefined]);

@@ -9,6 +9,11 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const ONE = "POST /v1/accounts";
 
+/** Removes accounts of a service. */
+function removerOf({ accounts }: Harness): Parameters<typeof sweepSignUps>[1] {
+  return (id, condition) => accounts.remove(id, condition);
+}
+
 /** Signs up; gives the response with its body. */
 async function signUp(
   service: Harness,
@@ -172,7 +177,7 @@ Deno.test("sweepSignUps() removes accounts that signed up more than 30 days ago 
   const { account: made } = await service.createAccount();
   service.now = NOON + 1;
   const late = (await signUp(service)).body;
-  const sweep = (now: number) => sweepSignUps(service.store, service.accounts, now);
+  const sweep = (now: number) => sweepSignUps(service.store, removerOf(service), now);
   const left = async () => (await Array.fromAsync(service.accounts.list())).map(({ account }) => account.id);
 
   assertEquals(await sweep(NOON + 30 * DAY), false);
@@ -189,7 +194,7 @@ Deno.test("sweepSignUps() leaves an account alone that an operator has moved to 
   const { id = "", apiKey } = (await signUp(service)).body;
   await service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro });
 
-  assertEquals(await sweepSignUps(service.store, service.accounts, NOON + 30 * DAY + 1), false);
+  assertEquals(await sweepSignUps(service.store, removerOf(service), NOON + 30 * DAY + 1), false);
 
   assertEquals((await call(service, apiKey)).status, 200);
   assertEquals(await countRows(service, "sign_ups"), 0);
@@ -204,13 +209,11 @@ Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls 
   }
   // Those of one time come in the order of ids.
   const last = made.toSorted((a, b) => (a.id ?? "") < (b.id ?? "") ? -1 : 1).at(-1);
-  const busy = Object.assign(Object.create(service.accounts), {
-    async remove(id: string, condition: (state: AccountState) => boolean) {
-      if (id === last?.id) await call(service, last.apiKey);
-      return await service.accounts.remove(id, condition);
-    },
-  });
-  const sweep = () => sweepSignUps(service.store, busy, NOON + 30 * DAY + 1);
+  const remove = async (id: string, condition: (state: AccountState) => boolean) => {
+    if (id === last?.id) await call(service, last.apiKey);
+    return await service.accounts.remove(id, condition);
+  };
+  const sweep = () => sweepSignUps(service.store, remove, NOON + 30 * DAY + 1);
 
   const steps: unknown[] = [];
   for (let step = 0; step < 3; step++) steps.push([await sweep(), await countRows(service, "accounts")]);

@@ -81,7 +81,7 @@ Deno.test("createMessage() stores nothing at all where the count of all messages
 
   const refused = await send({ message: "Hello" });
 
-  await assertError(refused, 503, "store_unavailable");
+  await assertError(refused, 500, "internal_error");
   assertEquals(await rowsOf(shop), []);
   assertEquals((await shop.kv.get(["messages_waiting", id])).value, null);
   await shop.kv.delete(["messages_waiting"]);

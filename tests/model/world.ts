@@ -17,7 +17,7 @@ import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 const MINUTE = 60_000;
 const STATUSES = ["available", "pending", "sold"];
 /** What may be logged: that KV failed. */
-const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|IssueInDoubt)/;
+const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
 const DECODER = new TextDecoder();
 const JSON_TYPE = { "content-type": "application/json" };
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals } from "@std/assert";
+import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import type { ErrorCode } from "../../src/http/error.ts";
 import { assertError } from "../http/assertions.ts";
 import { assertConsistent } from "./consistency.ts";
@@ -78,7 +78,7 @@ Deno.test("deletePet() removes the animal, and its id is not used again, whoever
   }
   assertEquals([await shop.ids(), await shop.ids("?status=sold")], [[1, 2], [2]]);
   await using later = shop.beside();
-  assertEquals(await later.add("sold"), [4]);
+  assertGreater((await later.add("sold"))[0] ?? 0, 3);
   await assertConsistent(shop.kv);
 });
 

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStrictEquals, assertThrows } from "@std/assert";
 import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
+import { Transactions } from "../../src/store/transactions.ts";
 import { Invalid } from "../../src/api/schema.ts";
 import { CURSOR, PetPages } from "../../src/pets/pet_pages.ts";
 import { upTo } from "../access/replies.ts";
@@ -115,7 +116,8 @@ Deno.test("PetPages keeps the responses of the hosts that come first, however ma
   await using shop = await Shop.open();
   await shop.add(...all(2, "sold"));
   const catalogue = { key: CATALOGUE_VERSION, version: "1" };
-  const page = await new PetPages(new PetStore(shop.store, catalogue), catalogue).get({ limit: 1 });
+  const pets = new PetStore(shop.store, new Transactions(shop.store, () => 0), catalogue);
+  const page = await new PetPages(pets, catalogue).get({ limit: 1 });
   const request = new Request("http://localhost/");
   const real = page.respondTo(request, "https://shop.example");
 

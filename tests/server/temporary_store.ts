@@ -1,8 +1,6 @@
 import { assert } from "@std/assert";
-import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { AccountStore } from "../../src/accounts/account_store.ts";
+import { AccountsElsewhere } from "../accounts/accounts_elsewhere.ts";
 import type { Usage } from "../../src/accounts/usage.ts";
-import { Versions } from "../../src/batching/versions.ts";
 import { openStore } from "../../src/kv/open.ts";
 import type { Outcome, ProcessOptions, Variables } from "../support/deno_process.ts";
 import { runCommand, ServerProcess } from "./server_process.ts";
@@ -82,9 +80,9 @@ export class TemporaryStore implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 
-  async #use<T>(use: (accounts: AccountStore) => Promise<T>): Promise<T> {
+  async #use<T>(use: (accounts: AccountsElsewhere) => Promise<T>): Promise<T> {
     const store = await openStore(this.kvPath, { clock: Date.now, create: true });
-    const result = await use(new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), "staging"));
+    const result = await use(new AccountsElsewhere(store));
     await store.close();
     return result;
   }

@@ -1,4 +1,5 @@
 import { MessageStore } from "../../src/messages/message_store.ts";
+import { Transactions } from "../../src/store/transactions.ts";
 import { sweepAll } from "../../src/sweeper.ts";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
 import { findFaults } from "../pets/consistency.ts";
@@ -104,7 +105,9 @@ async function signUp(service: Harness, address: string): Promise<number> {
 
 async function takeMessages({ store }: Harness): Promise<void> {
   const messages = new MessageStore(store);
-  await messages.remove((await Array.fromAsync(messages.list(1_000))).map(({ id }) => id));
+  const transactions = new Transactions(store, () => 0);
+  const waiting = await Array.fromAsync(messages.list(1_000));
+  await Promise.all(waiting.map((message) => transactions.run(messages.removing(message))));
 }
 
 /** How many rows there are of each kind. */

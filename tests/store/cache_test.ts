@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { VersionedCache } from "../../src/caching/versioned_cache.ts";
+import { VersionedCache } from "../../src/store/cache.ts";
 
 /** A cache whose values come when they are told to. */
 class Fixture {

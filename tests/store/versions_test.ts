@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
-import { Versions } from "../../src/batching/versions.ts";
-import { seeVersion, type Watched } from "../../src/caching/watched.ts";
+import { Versions } from "../../src/store/versions.ts";
+import { noteVersion, type VersionRow } from "../../src/store/versions.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
 import { openFileState } from "../../src/kv/file.ts";
@@ -16,8 +16,8 @@ class Fixture implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly versions: Versions;
-  readonly row: Watched;
-  readonly none: Watched;
+  readonly row: VersionRow;
+  readonly none: VersionRow;
   /** How long a read takes, in ms. */
   latency = 0;
   isBroken = false;
@@ -49,7 +49,7 @@ class Fixture implements Disposable {
 
   /** Looks, and lets so much time pass for it at most. */
   async look(ms: number): Promise<void> {
-    await this.time.until(Promise.resolve(this.versions.look()), ms);
+    await this.time.until(Promise.resolve(this.versions.check()), ms);
   }
 
   [Symbol.dispose](): void {
@@ -57,28 +57,28 @@ class Fixture implements Disposable {
   }
 }
 
-Deno.test("Versions.look() shows every watched row as it is then, by one read for all who ask at once", async () => {
+Deno.test("Versions.check() shows every watched row as it is then, by one read for all who ask at once", async () => {
   using fixture = new Fixture();
   const { versions, row, none } = fixture;
   for (let round = 1; round <= 3; round++) {
     const version = await fixture.change();
 
-    await fixture.time.until(Promise.all(Array.from({ length: 50 }, () => versions.look())), 10);
+    await fixture.time.until(Promise.all(Array.from({ length: 50 }, () => versions.check())), 10);
 
     assertEquals([row.version, none.version, fixture.reads], [version, "", round]);
   }
 });
 
-Deno.test("Versions.look() is not content with a read that started before", async () => {
+Deno.test("Versions.check() is not content with a read that started before", async () => {
   for (const latency of [0, 100]) {
     using fixture = new Fixture();
     fixture.latency = latency;
     for (let count = 0; count < 8; count++) await fixture.look(500);
     const reads = fixture.reads;
     fixture.latency = 100;
-    const early = fixture.versions.look();
+    const early = fixture.versions.check();
     await fixture.time.advance(50);
-    const late = [fixture.versions.look(), fixture.versions.look()];
+    const late = [fixture.versions.check(), fixture.versions.check()];
     await fixture.time.until(Promise.resolve(early), 100);
     const version = await fixture.change();
     await fixture.time.until(Promise.all(late), 200);
@@ -96,7 +96,7 @@ Deno.test.each([[1, 1], [100, 10]])(
     fixture.mostReading = 0;
 
     for (let count = 0; count < 100; count++) {
-      fixture.versions.look();
+      fixture.versions.check();
       await fixture.time.advance(latency / 20);
     }
 
@@ -105,21 +105,21 @@ Deno.test.each([[1, 1], [100, 10]])(
   },
 );
 
-Deno.test("Versions.look() lowers no version that is known, and seeVersion() neither", async () => {
+Deno.test("Versions.check() lowers no version that is known, and noteVersion() neither", async () => {
   using fixture = new Fixture();
   const version = await fixture.change();
-  seeVersion(fixture.row, `${version}1`);
+  noteVersion(fixture.row, `${version}1`);
 
   await fixture.look(10);
-  seeVersion(fixture.row, version);
+  noteVersion(fixture.row, version);
 
   assertEquals(fixture.row.version, `${version}1`);
 });
 
-Deno.test("Versions.look() fails for all who wait when the read does, and for nobody after", async () => {
+Deno.test("Versions.check() fails for all who wait when the read does, and for nobody after", async () => {
   using fixture = new Fixture();
   fixture.isBroken = true;
-  const looks = [fixture.versions.look(), fixture.versions.look()].map((look) =>
+  const looks = [fixture.versions.check(), fixture.versions.check()].map((look) =>
     assertRejects(() => Promise.resolve(look), StoreUnavailable)
   );
   await fixture.time.until(Promise.all(looks), 10);
@@ -131,7 +131,7 @@ Deno.test("Versions.look() fails for all who wait when the read does, and for no
   assertEquals(fixture.row.version, version);
 });
 
-Deno.test("Versions.look() waits for nothing while a look is young enough, and takes another in the background", async () => {
+Deno.test("Versions.check() waits for nothing while a look is young enough, and takes another in the background", async () => {
   using fixture = new Fixture(1_000);
   const { versions, row, time } = fixture;
   fixture.latency = 200;
@@ -139,26 +139,26 @@ Deno.test("Versions.look() waits for nothing while a look is young enough, and t
   const version = await fixture.change();
 
   await time.advance(300);
-  assertEquals([versions.look(), fixture.reads, row.version], [undefined, 1, ""]);
+  assertEquals([versions.check(), fixture.reads, row.version], [undefined, 1, ""]);
   await time.advance(1);
-  assertEquals([versions.look(), versions.look()], [undefined, undefined]);
+  assertEquals([versions.check(), versions.check()], [undefined, undefined]);
   await time.advance(201);
   assertEquals([fixture.reads, row.version], [2, version]);
   await time.advance(799);
-  assertEquals(versions.look() === undefined, true);
+  assertEquals(versions.check() === undefined, true);
   await time.advance(1_500);
-  assertEquals(versions.look() instanceof Promise, true);
+  assertEquals(versions.check() instanceof Promise, true);
   await time.advance(300);
 });
 
-Deno.test("Versions.look() takes one look at a time in the background, however many ask meanwhile", async () => {
+Deno.test("Versions.check() takes one look at a time in the background, however many ask meanwhile", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
   fixture.latency = 200;
   await fixture.look(300);
 
   for (let ms = 0; ms < 5_000; ms += 10) {
-    assertEquals(versions.look(), undefined);
+    assertEquals(versions.check(), undefined);
     await time.advance(10);
   }
 
@@ -167,7 +167,7 @@ Deno.test("Versions.look() takes one look at a time in the background, however m
   await time.advance(500);
 });
 
-Deno.test("Versions.look() fails only once no look is young enough, when reads fail in the background", async () => {
+Deno.test("Versions.check() fails only once no look is young enough, when reads fail in the background", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
   await fixture.look(10);
@@ -175,7 +175,7 @@ Deno.test("Versions.look() fails only once no look is young enough, when reads f
 
   await time.advance(600);
   for (let count = 0; count < 3; count++) {
-    assertEquals(versions.look(), undefined);
+    assertEquals(versions.check(), undefined);
     await time.advance(100);
   }
   assertEquals(fixture.reads, 4);
@@ -183,7 +183,7 @@ Deno.test("Versions.look() fails only once no look is young enough, when reads f
   await assertRejects(() => fixture.look(10), StoreUnavailable);
 });
 
-Deno.test("Versions.look() reads the rows of a file only when somebody has committed something", async () => {
+Deno.test("Versions.check() reads the rows of a file only when somebody has committed something", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/animals.kv`;
   const kv = await Deno.openKv(path);
@@ -198,20 +198,20 @@ Deno.test("Versions.look() reads the rows of a file only when somebody has commi
   const row = versions.watch(["row"]);
   const changed = async (handle: Deno.Kv, key: string) => (await handle.set([key], 1)).versionstamp;
 
-  await versions.look();
-  await versions.look();
+  await versions.check();
+  await versions.check();
   assertEquals([row.version, reads], ["", 1]);
   for (const handle of [other, kv]) {
     const version = await changed(handle, "row");
-    await versions.look();
-    await versions.look();
+    await versions.check();
+    await versions.check();
     assertEquals(row.version, version);
   }
   await changed(other, "elsewhere");
-  await versions.look();
+  await versions.check();
   assertEquals(reads, 4);
   const late = versions.watch(["elsewhere"]);
-  await versions.look();
+  await versions.check();
   assertEquals([late.version > row.version, reads], [true, 5]);
 
   await store.close();

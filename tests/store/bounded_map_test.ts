@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { BoundedMap } from "../../src/caching/bounded_map.ts";
+import { BoundedMap } from "../../src/store/cache.ts";
 import { seededRandom } from "../seeded_random.ts";
 
 /** A map of four entries at most, of which one has grown old. */

@@ -60,7 +60,7 @@ export function batched<Item, Result>(
       for (const { reject } of round) reject(error);
     }
     running--;
-    // Whoever had to wait has had company enough.
+    // What had to wait for a round has company enough.
     if (waiting.length > 0 && !isGathering) drain(true);
   }
 

@@ -1,0 +1,100 @@
+import type { VersionRow } from "./versions.ts";
+
+/**
+ * A map that holds at most `capacity` entries and forgets those that were not used for longest.
+ * It keeps two generations, each up to half the capacity: what is used moves to the young one, and when
+ * that is full, the old one is forgotten and the young one grows old.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const map = new BoundedMap<string, number>(2);
+ * map.set("a", 1).set("b", 2);
+ * map.get("a");
+ * map.set("c", 3);
+ * assertEquals([map.get("a"), map.get("b"), map.get("c")], [1, undefined, 3]);
+ * ```
+ */
+export class BoundedMap<Key, Value> {
+  readonly #halfCapacity: number;
+  #young: Map<Key, Value> = new Map();
+  #old: Map<Key, Value> = new Map();
+
+  /** The capacity is at least 2. */
+  constructor(capacity: number) {
+    this.#halfCapacity = Math.floor(capacity / 2);
+  }
+
+  /** The value, which counts as a use. */
+  get(key: Key): Value | undefined {
+    const value = this.#young.get(key);
+    if (value !== undefined) return value;
+    const old = this.#old.get(key);
+    if (old !== undefined) this.set(key, old);
+    return old;
+  }
+
+  /** Stores the value. */
+  set(key: Key, value: Value): this {
+    if (this.#young.size === this.#halfCapacity && !this.#young.has(key)) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(key, value);
+    return this;
+  }
+
+  /** Forgets the entry. */
+  delete(key: Key): void {
+    this.#young.delete(key);
+    this.#old.delete(key);
+  }
+}
+
+/** Something, or the promise of it, and the version that was known before it was made. */
+interface Kept<Value> {
+  readonly version: string;
+  readonly value: Value | Promise<Value>;
+}
+
+/**
+ * Keeps what is made from rows for as long as their version stays what it was.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const catalogue = { key: ["catalogue"], version: "1" };
+ * const pages = new VersionedCache<string, number>(catalogue, 100);
+ * let reads = 0;
+ * const read = () => Promise.resolve(++reads);
+ * assertEquals([await pages.get("a", read), await pages.get("a", read)], [1, 1]);
+ * catalogue.version = "2";
+ * assertEquals(await pages.get("a", read), 2);
+ * ```
+ */
+export class VersionedCache<Key, Value> {
+  readonly #row: VersionRow;
+  readonly #kept: BoundedMap<Key, Kept<Value>>;
+
+  /** What `get` finds is as true as the version of the row: which has to be checked before. */
+  constructor(row: VersionRow, capacity: number) {
+    this.#row = row;
+    this.#kept = new BoundedMap(capacity);
+  }
+
+  /** What `make` makes for the key. Simultaneous calls share it. What it throws is not kept. */
+  get(key: Key, make: () => Promise<Value>): Value | Promise<Value> {
+    const version = this.#row.version;
+    const kept = this.#kept.get(key);
+    if (kept?.version === version) return kept.value;
+    const value = make().then((made) => {
+      this.#kept.set(key, { version, value: made });
+      return made;
+    });
+    value.catch(() => this.#kept.delete(key));
+    this.#kept.set(key, { version, value });
+    return value;
+  }
+}

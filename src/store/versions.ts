@@ -1,0 +1,165 @@
+import { encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
+import type { Store } from "../kv/store.ts";
+import { batched } from "./batch.ts";
+
+/** A row whose version stands for many: a change of any of them changes it, too. One read shows if memory of them is true. */
+export interface VersionRow {
+  readonly key: Deno.KvKey;
+  /** Its version, as far as it is known; "" where there is no row. Versions compare as strings. */
+  version: string;
+}
+
+/** What a version row holds: nothing, for only its version matters. */
+const CHANGED = encodeJson({});
+
+/** Has a commit change the version of a row. */
+export function bump(operation: Deno.AtomicOperation, { key }: VersionRow): void {
+  operation.set(key, CHANGED);
+}
+
+/** Takes note of a version that was seen. */
+export function noteVersion(row: VersionRow, versionstamp: string): void {
+  if (versionstamp > row.version) row.version = versionstamp;
+}
+
+const MAX_READS = 10;
+/** Requests that are worth a read of their own: with many more at a time they wait longer than they save. */
+const ENOUGH = 24;
+
+/**
+ * The version rows that a process remembers things under. One shared read tells all requests that wait for it whether
+ * what is remembered is still true. Versions only rise: a read that took long cannot undo what a later one, or a commit
+ * of this process, has shown.
+ *
+ * @example
+ * ```ts
+ * import { assert } from "@std/assert";
+ * import { openStore } from "../kv/open.ts";
+ *
+ * const store = await openStore(":memory:", { clock: Date.now, create: true });
+ * const versions = new Versions(store);
+ * const catalogue = versions.watch(["catalogue"]);
+ * await versions.check();
+ * const before = catalogue.version;
+ * await store.commit((operation) => operation.set(["catalogue"], new Uint8Array()));
+ * await versions.check();
+ * assert(catalogue.version > before);
+ * await store.close();
+ * ```
+ */
+export class Versions {
+  readonly #store: Store;
+  readonly #maxStaleness: number;
+  readonly #rows: VersionRow[] = [];
+  /** The check that starts next. */
+  #next: Promise<void> | undefined;
+  readonly #startNext: (check: void) => Promise<void>;
+  /** How many checks are on their way. */
+  #checking = 0;
+  /** When the newest check that ended had started, by `performance.now()`. */
+  #checkedAt = -Infinity;
+  /** The store's data version before the rows were read last. */
+  #dataVersion: number | undefined;
+  /** How often it was asked for. */
+  #asked = 0;
+
+  /** A check may be `maxStaleness` ms old; unless told otherwise, it starts after it is asked for. */
+  constructor(store: Store, maxStaleness: number = 0) {
+    this.#store = store;
+    this.#maxStaleness = maxStaleness;
+    this.#startNext = batched<void, void>(async (round) => {
+      this.#next = undefined;
+      store.metrics.roundSize.observe(this.#asked, "look");
+      this.#asked = 0;
+      this.#checking++;
+      await this.#read().finally(() => this.#checking--);
+      for (const { resolve } of round) resolve();
+    }, {
+      gather: () => store.reads.gather(() => this.#asked, ENOUGH),
+      lanes: () => store.reads.isFar ? MAX_READS : 1,
+    });
+  }
+
+  /** The version row with this key, which is read in every check from now on. */
+  watch(key: Deno.KvKey): VersionRow {
+    const row = { key, version: "" };
+    this.#rows.push(row);
+    this.#dataVersion = undefined;
+    return row;
+  }
+
+  /**
+   * Resolves when what is known is not older than this call, or than it may be; undefined where that is so
+   * already.
+   *
+   * @throws {StoreUnavailable}
+   */
+  check(): Promise<void> | undefined {
+    this.#asked++;
+    if (this.#maxStaleness === 0) return this.#next ??= this.#startNext();
+    const age = performance.now() - this.#checkedAt;
+    if (age > this.#maxStaleness) return this.#next ??= this.#startNext();
+    // One at a time: from far away, every request that came during it would begin another.
+    if (age > this.#maxStaleness / 2 && this.#checking === 0) this.#next ??= this.#startNext();
+    this.#next?.catch(() => {}); // Nobody waits for it.
+    return undefined;
+  }
+
+  /** Reads the rows, unless it is certain that nothing has changed since they were read. */
+  async #read(): Promise<void> {
+    const started = performance.now();
+    const { dataVersion } = this.#store;
+    if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
+      const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
+      this.#rows.forEach((row, index) => noteVersion(row, entries[index]?.versionstamp ?? ""));
+      this.#dataVersion = dataVersion;
+    }
+    this.#checkedAt = Math.max(this.#checkedAt, started);
+  }
+}
+
+/** A version row has another version than a transaction assumed; nothing was changed. */
+export class Outdated extends Error {
+  override readonly name = "Outdated";
+}
+
+/**
+ * That a version row still has the version that was known last. A transaction that assumes it finds out, so that nobody
+ * has to read the row beforehand.
+ */
+export class VersionCheck implements Deno.AtomicCheck {
+  readonly key: Deno.KvKey;
+  /** Null where there is no row. */
+  readonly versionstamp: string | null;
+  readonly row: VersionRow;
+  readonly #version: string;
+  /** By `performance.now()`. */
+  #heldAt = -Infinity;
+
+  constructor(row: VersionRow) {
+    this.row = row;
+    this.#version = row.version;
+    this.key = row.key;
+    this.versionstamp = row.version || null;
+  }
+
+  /** Whether it holds, as far as is known. */
+  get holds(): boolean {
+    return this.row.version === this.#version;
+  }
+
+  /** Whether it was found to hold by a commit or a read that started at this time, by `performance.now()`, or later. */
+  heldSince(time: number): boolean {
+    return this.#heldAt >= time;
+  }
+
+  /** Takes note that it held at some time after `started`, by `performance.now()`. */
+  noteHeld(started: number): void {
+    this.#heldAt = Math.max(this.#heldAt, started);
+  }
+
+  /** Takes note of the row as it was read. */
+  noteRow(entry: Entry | null): void {
+    noteVersion(this.row, versionstampOf(entry) ?? "");
+  }
+}
