@@ -96,14 +96,16 @@ export function createApp(options: AppOptions): App {
   ): Promise<Response> {
     try {
       const response = await provisional.confirmed(() => responseTo(arrival, budget), arrival.started);
+      provisional.place.keep();
       countAdmission(admission, metrics);
       return response;
     } catch (error) {
       if (!(error instanceof Outdated) || budget.isOver) {
+        provisional.place.keep();
         countAdmission(admission, metrics);
         throw error;
       }
-      provisional.takeBack();
+      provisional.place.takeBack();
       const pending = enter(arrival, false);
       await pending?.ready;
       return await answer(arrival, pending, budget);

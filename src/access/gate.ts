@@ -134,9 +134,8 @@ export class Gate {
     if (admitted === undefined) return undefined;
     // Those who are admitted under the same version share a check, so that they can share a commit.
     if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
-    const { decision, takeBack } = admitted;
-    const provisional = new Provisional(this.#unchanged, this.#versions, takeBack);
-    return { account: quota.account, decision, provisional };
+    const provisional = new Provisional(this.#unchanged, this.#versions, admitted);
+    return { account: quota.account, decision: admitted.decision, provisional };
   }
 
   /**

@@ -1,17 +1,18 @@
 import { Outdated, type VersionCheck, type Versions } from "../store/versions.ts";
 import { ApiError } from "../http/error.ts";
+import type { ProvisionalDecision } from "../leases/leases.ts";
 
 /** An admission by what is in memory, without a look: a commit or a look has to confirm it. */
 export class Provisional {
   /** For the commits that are made for the request. */
   readonly check: VersionCheck;
-  /** Takes the admission back. */
-  readonly takeBack: () => void;
+  /** What was decided: kept or taken back, once. */
+  readonly place: ProvisionalDecision;
   readonly #versions: Versions;
 
-  constructor(check: VersionCheck, versions: Versions, takeBack: () => void) {
+  constructor(check: VersionCheck, versions: Versions, place: ProvisionalDecision) {
     this.check = check;
-    this.takeBack = takeBack;
+    this.place = place;
     this.#versions = versions;
   }
 

@@ -33,6 +33,9 @@ export function leaseTimes(roundTrip: number, isShared: boolean): LeaseTimes {
 
 /** A lease in the hands of the process that took it. */
 export interface HeldLease extends Lease {
+  size: number;
+  /** How many places were handed out to requests that may still give them back; they count as leased until then. */
+  provisional: number;
   /** Limits that it was taken under. */
   readonly limits: Limits;
   /** When that was, by `performance.now()`. */
@@ -98,12 +101,21 @@ export class HeldLeases {
     if (taken) this.#current.push(taken);
   }
 
-  /**
-   * Gives back a place that was handed out: as a lease that has one left, but counts as none leased, for its own may
-   * have been settled meanwhile.
-   */
+  /** Gives back a place that was handed out provisionally. */
   giveBack(lease: HeldLease): void {
-    this.#ending = [...this.#ending, { ...lease, size: 0, left: 1 }];
+    if (this.#current.includes(lease)) lease.left++;
+    else {
+      lease.size--;
+      this.#ending = [...this.#ending, { ...lease, size: 1, left: 1 }];
+    }
+    this.keep(lease);
+  }
+
+  /** Keeps a place for good that was handed out provisionally, or has just been given back. */
+  keep(lease: HeldLease): void {
+    lease.provisional--;
+    if (lease.provisional > 0 || lease.size === 0 || this.#current.includes(lease)) return;
+    this.#ending = [...this.#ending, lease];
   }
 
   /** The usage as it will be when the leases are given back that hand out nothing any more. */
@@ -116,9 +128,18 @@ export class HeldLeases {
     return [...this.#current, ...this.#ending].reduce(settle, usage);
   }
 
+  /** Ends leases, but for the places that requests may still give back: those end when the last of these is certain. */
   #end(isToEnd: (lease: HeldLease) => boolean): void {
-    this.#ending = [...this.#ending, ...this.#current.filter(isToEnd)];
-    this.#current = this.#current.filter((lease) => !this.#ending.includes(lease));
+    const ended = this.#current.filter(isToEnd);
+    this.#current = this.#current.filter((lease) => !ended.includes(lease));
+    this.#ending = [
+      ...this.#ending,
+      ...ended.map((lease) => ({ ...lease, size: lease.size - lease.provisional })),
+    ];
+    for (const lease of ended) {
+      lease.size = lease.provisional;
+      lease.left = 0;
+    }
   }
 }
 

@@ -14,6 +14,13 @@ const FAR_COMMIT = 2;
 /** What a commit checks of each of its quotas: the rows of the account and of its usage. */
 const CHECKS = 2;
 
+/** Admits a request that may still be taken back: one of the functions is called, once. */
+export interface ProvisionalDecision {
+  readonly decision: Decision;
+  readonly keep: () => void;
+  readonly takeBack: () => void;
+}
+
 /**
  * Admits requests, exactly: places are counted in an account's row before they are used. A process takes some
  * more than wait for one, as the account's rate of late suggests, hands those out without a commit, and gives
@@ -64,18 +71,20 @@ export class Leases {
     return quota.needsCommit(this.#clock()) ? this.#decideInCommit(quota) : undefined;
   }
 
-  /** Admits a request from a lease, if one has a place for it; that can be taken back. */
-  admitAtOnce(quota: Quota): { decision: Decision; takeBack: () => void } | undefined {
+  /** Admits a request from a lease, if one has a place for it: provisionally, until it is kept or taken back. */
+  admitAtOnce(quota: Quota): ProvisionalDecision | undefined {
     const now = this.#clock();
     const lease = quota.leaseAt(now);
     if (lease === undefined) return undefined;
     const decision = quota.take(lease, now);
+    lease.provisional++;
     this.#renew(quota);
-    const takeBack = () => {
-      quota.held.giveBack(lease);
-      this.#keepActive(quota);
+    const end = (isKept: boolean) => {
+      if (isKept) quota.held.keep(lease);
+      else quota.held.giveBack(lease);
+      if (quota.isActive) this.#keepActive(quota);
     };
-    return { decision, takeBack };
+    return { decision, keep: () => end(true), takeBack: () => end(false) };
   }
 
   /** Whether a commit for a quota is on its way, or about to be. */

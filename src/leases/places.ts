@@ -5,7 +5,7 @@ import { dayOf, type FullWindow, type Refusal, roll, type Usage, windowEnd } fro
 export interface Lease {
   readonly epoch: number;
   readonly minute: number;
-  /** How many there were. */
+  /** How many count as leased. */
   readonly size: number;
   /** How many are left. */
   left: number;

@@ -124,7 +124,9 @@ export class Quota {
     }
     const { epoch, minute } = usage;
     const takenAt = performance.now();
-    const lease = ahead > 0 ? { epoch, minute, limits, size: ahead, left: ahead, takenAt } : undefined;
+    const lease = ahead > 0
+      ? { epoch, minute, limits, size: ahead, left: ahead, provisional: 0, takenAt }
+      : undefined;
     this.held.replace(settled, lease);
     const until = this.#pace.within(renewal);
     this.#low = lease ? until + 1.5 * Math.sqrt(until) : 0;

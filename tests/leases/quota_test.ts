@@ -54,8 +54,58 @@ Deno.test("Quota.admit() refuses from memory for the day, but not while a place 
   const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON, used: 2, usedToday: 2 }));
 
   assertEquals(quota.admit(NOON)?.refusal, "day");
-  quota.held.giveBack({ epoch: 0, minute: NOON, size: 3, left: 0, limits, takenAt: 0 });
+  quota.held.giveBack({ epoch: 0, minute: NOON, size: 1, left: 0, limits, takenAt: 0, provisional: 1 });
   assertEquals(quota.admit(NOON), undefined);
+});
+
+/** A lease of two places, both handed out provisionally, that other limits have ended, as its row tells of it. */
+function provisionalPlaces(account: Account) {
+  const { limits } = account;
+  const usage = { ...UNUSED, minute: NOON, used: 2, usedToday: 2, leased: 2, leasedToday: 2 };
+  const quota = new Quota(stateOf(account, usage));
+  const lease = { epoch: 0, minute: NOON, limits, size: 2, left: 0, provisional: 2, takenAt: Infinity };
+  quota.held.replace([], lease);
+  quota.see(stateOf({ ...account, limits: { minute: 2, day: 2 } }, usage, "2"));
+  const settle = (version: string) => {
+    const proposal = quota.propose(NOON, leaseTimes(0, false));
+    quota.apply(proposal, version, NOON, leaseTimes(0, false));
+    const { used, usedToday, leased, leasedToday } = proposal.usage;
+    return { used, usedToday, leased, leasedToday };
+  };
+  return { held: quota.held, lease, settle };
+}
+
+Deno.test("Quota.propose() counts places as leased until no request can give them back", async () => {
+  await using service = await Harness.open();
+  const { held, lease, settle } = provisionalPlaces((await service.createAccount()).account);
+
+  assertEquals(settle("3"), { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
+  held.giveBack(lease);
+  assertEquals(settle("4"), { used: 1, usedToday: 1, leased: 1, leasedToday: 1 });
+  held.keep(lease);
+  assertEquals(settle("5"), { used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
+  assertEquals(held.isEmpty, true);
+});
+
+Deno.test("HeldLeases.giveBack() hands out a place again while its lease stands", async () => {
+  await using service = await Harness.open();
+  const { account } = await service.createAccount();
+  const usage = { ...UNUSED, minute: NOON, used: 1, usedToday: 1, leased: 1, leasedToday: 1 };
+  const { held } = new Quota(stateOf(account, usage));
+  const lease = {
+    epoch: 0,
+    minute: NOON,
+    limits: account.limits,
+    size: 1,
+    left: 0,
+    provisional: 1,
+    takenAt: Infinity,
+  };
+  held.replace([], lease);
+
+  held.giveBack(lease);
+
+  assertEquals(held.withPlace(usage, account.limits, NOON), lease);
 });
 
 Deno.test("Quota.apply() leaves strikes alone that came after an account had changed", async () => {
@@ -102,7 +152,15 @@ Deno.test("Quota.propose() leases what the pace asks for", async () => {
   const times = leaseTimes(0, false);
   const quota = new Quota(stateOf(account, { ...UNUSED, minute: NOON }));
   quota.apply(quota.propose(NOON, times), undefined, NOON, times);
-  const lease = { ...UNUSED, limits: account.limits, minute: NOON, size: 500, left: 500, takenAt: Infinity };
+  const lease = {
+    ...UNUSED,
+    limits: account.limits,
+    minute: NOON,
+    size: 500,
+    left: 500,
+    provisional: 0,
+    takenAt: Infinity,
+  };
   for (let count = 0; count < 100; count++) quota.take(lease, NOON);
 
   assertGreater(quota.propose(NOON, times).ahead, 0);
