@@ -202,7 +202,8 @@ export class Customer {
   ): void {
     const inForce = this.#limitsIn(span);
     // By a view as old as it may be, it may count before the reset.
-    if (arrived > this.#resetAt && span.from <= this.#resetAt) this.slack++;
+    const isStale = span.from < arrived;
+    if (isStale && span.from <= this.#resetAt && this.#resetAt <= arrived) this.slack++;
     for (const unit of ["minute", "day"] as const) {
       const length = unit === "minute" ? MINUTE : DAY;
       const isFull = told === `429 rate_limit_${unit}`;
