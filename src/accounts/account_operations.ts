@@ -165,10 +165,10 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     description:
       `What has been used stays counted. The key that you send stays valid for \`graceSeconds\`, ${GRACE_SECONDS} ` +
       "unless you send another number, so that a lost answer does not lock you out: ask again with the same key. " +
-      "Then only the newest key works, and the grace of the old one starts again. If a key has leaked, send " +
-      "`graceSeconds` 0, and every earlier key ends at once: `previousKeyExpiresAt` is null. At most " +
+      "The key of the lost answer ends then, and the grace of the one that you sent starts again. If a key has " +
+      "leaked, send `graceSeconds` 0, and every earlier key ends at once: `previousKeyExpiresAt` is null. At most " +
       `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused, because ` +
-      "keys are not kept.",
+      "API keys are not stored and cannot be shown again.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,

@@ -66,7 +66,7 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
       `address, and ${
         DAILY.count.toLocaleString("en")
       } a day in all: the limit headers describe the hour, or the ` +
-      "limit that refused. An Idempotency-Key is refused: keys are not kept.",
+      "limit that refused. An Idempotency-Key is refused, because API keys are not stored and cannot be shown again.",
     isExtension: true,
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,

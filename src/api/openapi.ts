@@ -22,11 +22,11 @@ export const BASE_PATH = "/v1";
 
 const DESCRIPTION =
   `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
-that either limit or a ban refuses do not. Every response tells the limits in its headers. A key that is
-refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
+that either limit or a ban refuses do not. Every response tells the limits in its headers. An account
+that is refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
 each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
 not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
-const BEYOND = "\n\nThis operation was added after version 1.0.0 of the interface.";
+const BEYOND = "\n\nThis operation is an addition to version 1.0.0 of the interface.";
 
 /** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });

@@ -55,7 +55,7 @@ const CATALOGUE = {
   not_your_pet: {
     status: 403,
     means: "Another account added the animal.",
-    todo: "Only the account that added an animal may change it.",
+    todo: "Leave the animal, or ask its account.",
   },
   pet_not_found: { status: 404, means: "No animal has this id.", todo: "List the animals." },
   not_found: {
@@ -94,7 +94,7 @@ const CATALOGUE = {
   rate_limit_day: { status: 429, means: "The day's requests are used up (UTC).", todo: WAIT },
   key_banned: {
     status: 429,
-    means: "Requests went on after 429: the key is banned for a while.",
+    means: "Requests went on after 429: the account is banned for a while.",
     todo: "Stop until Retry-After has passed; further bans are longer.",
   },
   sign_up_limit: { status: 429, means: "Too many accounts were made.", todo: WAIT },

@@ -14,9 +14,7 @@ const OPTIONS = Object.keys(PET_FIELDS).map(optionOf);
 const HELP = `Usage: deno task pets COMMAND
 
   list [--json]      every animal: id, ${Object.keys(PET_FIELDS).join(", ")}, the account that added it
-  set ID ${
-  Object.entries(PET_FIELDS).map(([name, schema]) => `[--${optionOf(name)} ${wordFor(schema)}]`).join(" ")
-}
+  set ID ${Object.entries(PET_FIELDS).map(([name, schema]) => usageOf(name, schema)).join(" ")}
                      change an animal, whoever added it; write --category-id=-5 where N is negative
   delete ID          remove an animal, whoever added it`;
 
@@ -78,9 +76,15 @@ function cellOf(field: string): (owned: { readonly pet: JsonObject }) => unknown
 }
 
 /** What stands for a value in the help: its choices, or a word. */
+/** The option for a field as help has it; that of a list is given once for each value. */
+function usageOf(name: string, schema: Schema): string {
+  const { items } = resolved(schema);
+  const option = `[--${optionOf(name)} ${wordFor(items ? { ...schema, json: items } : schema)}]`;
+  return items ? `${option}...` : option;
+}
+
 function wordFor(schema: Schema): string {
-  const { enum: choices, type, items } = resolved(schema);
-  if (items) return `${wordFor({ ...schema, json: items })} ...`;
+  const { enum: choices, type } = resolved(schema);
   return choices?.join("|") ?? (type === "integer" ? "N" : "TEXT");
 }
 

@@ -16,9 +16,10 @@ export function startTable<Thing>(
   if (!asJson) err(Object.keys(columns).join("\t"));
   return (thing) => {
     const cells = Object.entries(columns).map(([name, tell]) => [name, tell(thing)] as const);
+    const members = cells.filter(([, cell]) => cell !== undefined);
     return out(
       asJson
-        ? printableJson(`{${cells.map(([name, cell]) => `"${name}":${stringifyJson(cell)}`).join()}}`)
+        ? printableJson(`{${members.map(([name, cell]) => `"${name}":${stringifyJson(cell)}`).join()}}`)
         : cells.map(([, cell]) => printable(`${cell ?? "-"}`)).join("\t"),
     );
   };

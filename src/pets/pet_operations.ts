@@ -196,7 +196,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
 function changeable(owned: OwnedPet | null, { request, accountId }: Call): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
-    throw new ApiError("not_your_pet", "Only the account that added an animal may change it.");
+    throw new ApiError("not_your_pet", "Only the account that added an animal may change or remove it.");
   }
   requirePreconditions(request, quickEtagOf(stringifyJson(owned.pet)));
   return owned.pet;
