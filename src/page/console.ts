@@ -31,13 +31,16 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
         <div id="prints" role="img" aria-label="A paw print for each request of the minute, none of them used">
           ${Array.from({ length: PLAN_LIMITS.free.minute }, () => PRINT)}
         </div>
-        <p class="row">
-          <span><b id="minute">${PLAN_LIMITS.free
-            .minute} requests a minute</b> <span id="minute-end"></span></span>
-          <span id="day">a paw print for each</span>
-          <button type="button" id="race" class="link" hidden>Race the limit</button>
-        </p>
-        <p id="per" class="small"></p>
+        <div class="row">
+          <div>
+            <p><b id="minute">${PLAN_LIMITS.free
+              .minute} requests a minute</b> <span id="minute-end"></span></p>
+            <p id="day" class="legend">A paw print for each: <b class="ok">answered</b> <b class="bad">failed</b> <b
+                class="refused">refused</b></p>
+            <p id="per"></p>
+          </div>
+          <button type="button" id="race" hidden>Race the limit</button>
+        </div>
       </div>
       <form id="call" autocomplete="off">
         <div class="row">
@@ -81,46 +84,40 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
 
 /** The visitor has one of three things: a name to make a key for, a key to paste, or a key. */
 function keyForm({ environment, signUpIsOpen }: PageOptions): Html {
-  const input = { type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+  const input = (own: Readonly<Record<string, string>>) =>
+    html`<input${
+      attributes({ ...own, type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false" })
+    }>`;
   return html`
     <form id="key-form" autocomplete="off">
       <div data-when="make">
         <div class="row">
-          <label for="name">Your name</label>
-          <input${attributes({ ...input, id: "name", value: "me", maxlength: "100" })}>
-            <button class="filled">Make a key and call</button>
-            </div>
-            <p class="row small"><span>The key stays in this page.</span>
+          <label for="name">Your name</label> ${input({ id: "name", value: "me", maxlength: "100" })}
+          <button class="filled">Make a key and call</button>
+        </div>
+        <p class="row small"><span>The key stays in this page.</span>
           <button type="button" class="link" data-show="paste">I have a key</button></p>
-            </div>
-            <div data-when="paste">
-              <div class="row">
-                <label for="key-input">API key</label>
-                <input${attributes({
-                  ...input,
-                  id: "key-input",
-                  placeholder: `${KEY_PREFIXES[environment]}...`,
-                })}>
-                  <button class="filled">Call with it</button>
-                  </div>
-                  <p class="row small"><span id="key-hint">${signUpIsOpen
-                    ? "It stays in this page."
-                    : ""}</span>
-          <button type="button" id="make-one" class="link" data-show="make"${attributes({
-            hidden: !signUpIsOpen,
-          })}>
-            Make a key</button></p>
-                  <p id="no-sign-up" class="small" ${attributes({ hidden: signUpIsOpen })}>
+      </div>
+      <div data-when="paste">
+        <div class="row">
+          <label for="key-input">API key</label>
+          ${input({ id: "key-input", placeholder: `${KEY_PREFIXES[environment]}...` })}
+          <button class="filled">Call with it</button>
+        </div>
+        <p id="may-sign-up" class="row small" ${attributes({ hidden: !signUpIsOpen })}>
+          <span>The key stays in this page.</span>
+          <button type="button" id="make-one" class="link" data-show="make">Make a key</button></p>
+        <p id="no-sign-up" class="small" ${attributes({ hidden: signUpIsOpen })}>
           No key can be made here now. The operator of the service makes one with
           <code>deno task accounts create</code>.</p>
-                  </div>
-                  <div data-when="held">
-                    <div class="row"><code id="key"></code>
-          <button type="button" id="copy-key" class="link" aria-label="Copy the key">Copy</button></div>
-                    <p class="row small"><span id="key-note"></span>
+      </div>
+      <div data-when="held">
+        <div class="row"><code id="key"></code>
+          <button type="button" id="copy-key" aria-label="Copy the key">Copy</button></div>
+        <p class="row small"><span id="key-note"></span>
           <button type="button" class="link" data-show="paste">Use another</button></p>
-                  </div>
-                  </form>
+      </div>
+    </form>
   `;
 }
 

@@ -405,7 +405,7 @@ function startKey(region) {
     shown.textContent = isNew ? key : maskKey(key);
     copy.hidden = !isNew;
     part("key-note").textContent = isNew
-      ? "Your key, shown this once: copy it before you leave."
+      ? "Your key, shown this once. Copy it now."
       : "Your key, in the memory of this page.";
     show("held");
   }
@@ -731,7 +731,7 @@ function startConsole() {
       showAnswer({ ...answer, message }, "POST /v1/accounts");
       if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
       part("no-sign-up").hidden = false;
-      part("make-one").hidden = answer.code === "sign_up_closed";
+      part("may-sign-up").hidden = true;
       key.show("paste");
       byId("key-input", HTMLInputElement).focus({ preventScroll: true });
     });
@@ -796,7 +796,7 @@ function startConsole() {
 
   /** Shows the operation that is read, until a field was touched. */
   function follow() {
-    if (isTouched || !matchMedia("(min-width: 64rem)").matches) return;
+    if (isTouched || !matchMedia("(min-width: 70rem)").matches) return;
     const read = [...document.querySelectorAll("#reference article")].findLast((article) =>
       article.getBoundingClientRect().top < innerHeight / 3
     );

@@ -50,7 +50,7 @@ export function renderPage(base: string, options: PageOptions): string {
         <main id="content" tabindex="-1">
           <div class="hero words">
             <h1>Animal Store</h1>
-            <p class="lead">Animals over HTTP and JSON. Sixty requests a minute, and never one over.</p>
+            <p class="lead"><span>Animals over HTTP and JSON.</span> <span>Sixty requests a minute, and never one over.</span></p>
           </div>
           ${consoleSection(catalogue, options)}
           <div class="words">
@@ -102,24 +102,24 @@ function steps(
   return html`
     <ol class="steps">
       <li class="scripted">
-        <b>${signUpIsOpen ? "Make a key." : "Paste your key."}</b> ${signUpIsOpen
-          ? "One press, no e-mail. The first call goes out with it."
-          : "Sign-up is closed here: ask the operator for one."}
+        ${signUpIsOpen
+          ? html`<b>Make a key.</b> One press, no e-mail. The first call goes out with it.`
+          : html`<b>Paste your key.</b> The operator makes it with <code>deno task accounts create</code>.`}
       </li>
-      <li class="scripted"><b>Change the request.</b> What is underlined is yours to edit; Enter sends it.</li>
+      <li class="scripted">
+        <b>Change the request.</b> Edit what is underlined; dim parts are not sent.
+      </li>
       <li>
-        <span class="scripted"><b>Take it with you</b>, as curl, JavaScript or Python.</span> All of it from a shell:
-        ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : html`
-          <p>Sign-up is closed here. The operator makes keys with <code>deno task accounts create</code>.</p>
-        `}
+        <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell it is this:
+        ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : ""}
         ${copyable("first-curl", "the first call", command("listPets"))}
       </li>
     </ol>
     <p class="small">
-      Keys of this service, which is ${environment}, begin with <code>${KEY_PREFIXES[
+      This service is ${environment}: its keys begin with <code>${KEY_PREFIXES[
         environment
-      ]}</code>. Programs
-      read <a href="${base}/v1/openapi.json">openapi.json</a>.
+      ]}</code>. For tools there is
+      <a href="${base}/v1/openapi.json">openapi.json</a>.
     </p>
   `;
 }

@@ -37,11 +37,11 @@ export function referenceSection({ operations, errors, shared }: Catalogue, base
     <section id="reference">
       <h2>Reference</h2>
       <p>
-        The same for programs: <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document. Beside
-        its own errors, every operation with a key may answer with these:
+        The same for tools: <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document. Every operation
+        that takes a key can also answer with these errors:
       </p>
       <p class="codes">${links(shared.byAll)}</p>
-      <p>And every one with a body with these:</p>
+      <p>Every operation that takes a body, also with these:</p>
       <p class="codes">${links(shared.withBody)}</p>
       ${operations.map((operation) => article(operation, links(operation.errors)))}
     </section>
