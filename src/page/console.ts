@@ -1,6 +1,8 @@
 import { KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PLAN_LIMITS } from "../accounts/plans.ts";
-import type { Catalogue, Operation, PageOptions } from "./catalogue.ts";
+import { type InputMember, inputsOf } from "../api/openapi.ts";
+import type { Operation } from "../api/operation.ts";
+import { bodyTypeOf, byTag, type Catalogue, exampleOf, type PageOptions } from "./catalogue.ts";
 import { attributes, Html, html } from "./html.ts";
 
 const LANGUAGES = [
@@ -45,7 +47,7 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
       <form id="call" autocomplete="off">
         <div class="row">
           <select id="operation" aria-label="Operation">
-            ${[...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, own]) =>
+            ${byTag(operations).map(([tag, own]) =>
               html`<optgroup label="${tag}">${
                 own.map(({ id, summary }) => html`<option value="${id}">${summary}</option>`)
               }</optgroup>`
@@ -72,6 +74,7 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
       </form>
       <section id="answer" aria-label="Answer" tabindex="-1">
         <div class="row"><p id="answer-head"></p>
+          <button type="button" id="first-animal" class="link" data-try="createPet" hidden>Add an animal</button>
           <button type="button" id="next-page" class="link" hidden>Next page</button></div>
         <p id="answer-message"></p>
         <p id="answer-advice"></p>
@@ -123,8 +126,11 @@ function keyForm({ environment, signUpIsOpen }: PageOptions): Html {
 
 /** The request of an operation, in which what may be changed is a field. The first one is shown first. */
 function requestFields(operation: Operation, index: number): Html {
-  const { id, method, path, access, summary, inputs, bodyType, bodyExample, answers: [answer] } = operation;
-  const at = (place: string) => inputs.filter((input) => input.place === place);
+  const { id, method, path, access, summary } = operation;
+  const [[status = "", answer] = []] = Object.entries(operation.answers);
+  const bodyType = bodyTypeOf(operation);
+  const body = exampleOf(operation.body, 2);
+  const at = (place: string) => inputsOf(operation).filter((input) => input.place === place);
   const [before = "", after = ""] = path.split(/\{\w+\}/);
   const fieldset = attributes({
     "id": `request-${id}`,
@@ -132,11 +138,10 @@ function requestFields(operation: Operation, index: number): Html {
     "data-path": path,
     "data-access": access,
     "data-body-type": bodyType,
-    "data-status": `${answer?.status}`,
-    "data-example": answer?.example === undefined ? "" : JSON.stringify(answer.example),
+    "data-status": status,
+    "data-example": exampleOf(answer?.body),
     "hidden": index > 0,
   });
-  const body = bodyExample === undefined ? "" : JSON.stringify(bodyExample, null, 2);
   const optional = at("body").filter(({ name }) => !body.includes(`"${name}"`));
   return html`
     <fieldset${fieldset}>
@@ -162,7 +167,7 @@ function requestFields(operation: Operation, index: number): Html {
   `;
 }
 
-function field({ name, place, schema, example }: Operation["inputs"][number]): Html {
+function field({ name, place, schema, example }: InputMember): Html {
   const control = { "name": name, "aria-label": name, "data-place": place };
   if (schema.enum) {
     return html`<select${attributes(control)}><option value="">any</option>${

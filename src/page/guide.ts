@@ -1,4 +1,5 @@
 import { PLAN_LIMITS } from "../accounts/plans.ts";
+import { ERRORS } from "../http/error.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type Html, html, prose } from "./html.ts";
 
@@ -75,11 +76,11 @@ export function errorsSection({ errors }: Catalogue): Html {
         <code>status</code>. The message names the field or parameter and what was expected of it.
       </p>
       <dl class="rows errors">
-        ${errors.map(({ code, status, means, todo }) =>
+        ${errors.map((code) =>
           html`
             <div id="error-${code}">
-              <dt><b>${status}</b> <code>${code}</code></dt>
-              <dd>${means} <span data-todo>${todo}</span></dd>
+              <dt><b>${ERRORS[code].status}</b> <code>${code}</code></dt>
+              <dd>${ERRORS[code].means} <span data-todo>${ERRORS[code].todo}</span></dd>
             </div>
           `
         )}

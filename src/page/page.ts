@@ -1,5 +1,5 @@
 import { KEY_PREFIXES } from "../accounts/api_key.ts";
-import { type Catalogue, catalogueOf, type PageOptions } from "./catalogue.ts";
+import { bodyTypeOf, type Catalogue, catalogueOf, exampleOf, type PageOptions } from "./catalogue.ts";
 import { consoleSection } from "./console.ts";
 import {
   copyable,
@@ -92,25 +92,24 @@ function steps(
   { operations }: Catalogue,
   { environment, signUpIsOpen }: PageOptions,
 ): Html {
-  const command = (id: string): string => {
-    const { method = "GET", path = "", bodyType = "", bodyExample, access } =
-      operations.find((operation) => operation.id === id) ?? {};
+  const command = (wanted: string): string => {
+    const operation = operations.find(({ id }) => id === wanted);
+    if (operation === undefined) return "";
+    const { method, path, access, body } = operation;
     const key = access === "key" ? KEY_PLACEHOLDER : "";
-    const body = bodyExample === undefined ? "" : JSON.stringify(bodyExample);
-    return sample("curl", buildRequest({ base, method, path, bodyType, key }, [], body));
+    const target = { base, method, path, bodyType: bodyTypeOf(operation), key };
+    return sample("curl", buildRequest(target, [], exampleOf(body)));
   };
   return html`
     <ol class="steps">
-      <li class="scripted">
-        ${signUpIsOpen
-          ? html`<b>Make a key.</b> One press, no e-mail. The first call goes out with it.`
-          : html`<b>Paste your key.</b> The operator makes it with <code>deno task accounts create</code>.`}
-      </li>
+      ${signUpIsOpen
+        ? html`<li class="scripted"><b>Make a key.</b> One press, no e-mail. The first call goes out with it.</li>`
+        : html`<li><b>Bring a key.</b> The operator makes it with <code>deno task accounts create</code>.</li>`}
       <li class="scripted">
         <b>Change the request.</b> Edit what is underlined; dim parts are not sent.
       </li>
       <li>
-        <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell it is this:
+        <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell:
         ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : ""}
         ${copyable("first-curl", "the first call", command("listPets"))}
       </li>
