@@ -543,7 +543,7 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
 }
 
 /** @param {Answer} answer @param {Call} call What it answers. */
-function showAnswer({ status, text, headers, body, ms, code, message, newKey }, { method, url }) {
+function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, { method, url }) {
   const { pathname, search } = new URL(url);
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
   const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
@@ -551,7 +551,8 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey }, 
     status === 0 ? [["status", text], ["", facts]] : [["status", `${status}`], ["", text], ["", facts]]
   );
   const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
-  const advice = body === "[]" ? "The list is empty." : adviceOn(code);
+  const todo = body === "[]" ? "The list is empty." : adviceOn(code);
+  const advice = wait > 0 ? todo.replace("Retry-After", `Retry-After (${duration(wait)})`) : todo;
   const shown = status === 204 || status === 304 ? "No body." : body;
   showOutcome({ head, message: told, advice, kind }, { body: shown, headers });
 }
@@ -764,7 +765,7 @@ function startConsole() {
     hasCalled = true;
     request.draw();
     const shown = ["head", "message", "advice"].map((name) => part(`answer-${name}`).textContent.trim());
-    say([news, ...shown].filter(Boolean).join(". "));
+    say([news, ...shown].filter(Boolean).join(". ").replaceAll("..", "."));
   }
 
   /** Sends a request, and takes over what the answer tells of keys and limits. @param {Call} call */
@@ -848,6 +849,8 @@ function startConsole() {
       racedIn = Math.max(...finishes.map(({ reset }) => reset));
       showRace(finishes, before, Math.round(performance.now() - begun));
     });
+    // The button that began it is gone.
+    if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
     for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
   }
 
