@@ -41,7 +41,8 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
                 class="refused">refused</b></p>
             <p id="per"></p>
           </div>
-          <button type="button" id="race" hidden>Race the limit</button>
+          <button type="button" id="race" aria-describedby="race-note" hidden>Race the limit</button>
+          <p id="race-note">The race sends what is left at once, and a few more.</p>
         </div>
       </div>
       <form id="call" autocomplete="off">

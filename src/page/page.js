@@ -297,7 +297,7 @@ export async function exchange({ method, url, headers, body }) {
       ms: performance.now() - begun,
       code: "",
       message: isUnsendable
-        ? "It was not sent: a header, such as that of the key, has a character that none may have."
+        ? "It was not sent: a header, such as that of the key, has a character that headers cannot carry."
         : `No answer came. See whether you are online and the service runs, ${again}`,
       newKey: "",
       wait: 0,
@@ -406,7 +406,7 @@ function startKey(region) {
     copy.hidden = !isNew;
     part("key-note").textContent = isNew
       ? "Your key, shown this once. Copy it now."
-      : "Your key, in the memory of this page.";
+      : "Your key. It stays in this page.";
     show("held");
   }
 

@@ -103,7 +103,7 @@ function steps(
   return html`
     <ol class="steps">
       ${signUpIsOpen
-        ? html`<li class="scripted"><b>Make a key.</b> One press, no e-mail. The first call goes out with it.</li>`
+        ? html`<li class="scripted"><b>Make a key.</b> One press, no email. The first call goes out with it.</li>`
         : html`<li><b>Bring a key.</b> The operator makes it with <code>deno task accounts create</code>.</li>`}
       <li class="scripted">
         <b>Change the request.</b> Edit what is underlined; dim parts are not sent.

@@ -358,6 +358,8 @@ for (
     assert(await isInView(page, "#key"));
     for (const operation of ["listPets", "createPet", "updatePet"]) {
       await choose(page, operation);
+      await page.locator(`#request-${operation}`).locator("input, textarea").last().focus();
+      assert(await isInView(page, "#send"), operation);
       await call(page);
       assert(await isInView(page, "#answer-head"), operation);
     }
