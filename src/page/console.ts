@@ -58,16 +58,10 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
         </div>
         <fieldset class="tabs">
           <legend class="quiet">Show the request as</legend>
-          ${LANGUAGES.map(([value, label], index) =>
-            html`
-              <label><input${attributes({
-                type: "radio",
-                name: "language",
-                value,
-                checked: index === 0,
-              })}><span>${label}</span></label>
-            `
-          )}
+          ${LANGUAGES.map(([value, label], index) => {
+            const radio = attributes({ type: "radio", name: "language", value, checked: index === 0 });
+            return html`<label><input${radio}><span>${label}</span></label>`;
+          })}
           <button type="button" id="copy-request" class="link" aria-label="Copy the request">Copy</button>
         </fieldset>
         <div id="requests">${operations.map(requestFields)}</div>
@@ -143,6 +137,11 @@ function requestFields(operation: Operation, index: number): Html {
     "data-example": exampleOf(answer?.body),
     "hidden": index > 0,
   });
+  const area = attributes({
+    "aria-label": "Body",
+    "rows": `${body.split("\n").length}`,
+    "spellcheck": "false",
+  });
   const optional = at("body").filter(({ name }) => !body.includes(`"${name}"`));
   return html`
     <fieldset${fieldset}>
@@ -153,14 +152,7 @@ function requestFields(operation: Operation, index: number): Html {
       ${access === "key" ? html`<p class="credentials">Authorization: <span></span></p>` : ""}
       ${bodyType === "" ? "" : html`<p>Content-Type: ${bodyType}</p>`}
       ${at("header").map((input) => html`<p><label>${input.name}: ${field(input)}</label></p>`)}
-      ${bodyType === "" ? "" : html`
-        <textarea${attributes({
-          "aria-label": "Body",
-          "rows": `${body.split("\n").length}`,
-          "spellcheck": "false",
-        })}>
-        ${body}</textarea>
-      `}
+      ${bodyType === "" ? "" : html`<textarea${area}>${body}</textarea>`}
       ${optional.map(({ name, schema }) =>
         html`<p class="left-out">"${name}": ${schema.enum?.join(" | ") ?? String(schema.type)}, left out</p>`
       )}
@@ -175,17 +167,14 @@ function field({ name, place, schema, example }: InputMember): Html {
       schema.enum.map((value) => html`<option>${value}</option>`)
     }</select>`;
   }
-  const hint = schema.default === undefined ? "none" : String(schema.default);
-  return html`<input${
-    attributes({
-      ...control,
-      type: "text",
-      value: example,
-      placeholder: hint,
-      size: `${Math.max(example.length, hint.length)}`,
-      autocapitalize: "off",
-      spellcheck: "false",
-      inputmode: schema.type === "integer" && "numeric",
-    })
-  }>`;
+  const input = attributes({
+    ...control,
+    type: "text",
+    value: example,
+    placeholder: String(schema.default ?? "none"),
+    autocapitalize: "off",
+    spellcheck: "false",
+    inputmode: schema.type === "integer" && "numeric",
+  });
+  return html`<input${input}>`;
 }

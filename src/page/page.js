@@ -289,19 +289,11 @@ export async function exchange({ method, url, headers, body }) {
     const again = method === "GET"
       ? "then send it again."
       : "and whether it has happened all the same, before you send it again.";
-    return {
-      status: 0,
-      text: "No answer",
-      headers: new Headers(),
-      body: "",
-      ms: performance.now() - begun,
-      code: "",
-      message: isUnsendable
-        ? "It was not sent: a header, such as that of the key, has a character that headers cannot carry."
-        : `No answer came. See whether you are online and the service runs, ${again}`,
-      newKey: "",
-      wait: 0,
-    };
+    const message = isUnsendable
+      ? "It was not sent: a header, such as that of the key, has a character that headers cannot carry."
+      : `No answer came. See whether you are online and the service runs, ${again}`;
+    const nothing = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0 };
+    return { ...nothing, status: 0, text: "No answer", ms: performance.now() - begun, message };
   }
 }
 
@@ -516,12 +508,13 @@ function startMeter() {
 
 /**
  * Shows what came of a request.
- * @param {{ head: [className: string, text: string][], message: string, advice: string, kind: string }} outcome
+ * @param {{ head: string[][], message: string, advice: string, kind: string }} outcome Texts of the head follow
+ *   their class names.
  * @param {{ body?: string, headers?: Headers }} [answer]
  */
 function showOutcome({ head, message, advice, kind }, { body = "", headers = new Headers() } = {}) {
   part("answer").dataset.kind = kind;
-  const pieces = head.map(([className, text]) => element(className === "" ? "span" : "b", className, text));
+  const pieces = head.map(([name = "", text = ""]) => element(name === "" ? "span" : "b", name, text));
   part("answer-head").replaceChildren(...pieces.flatMap((piece) => [piece, " "]));
   part("answer-message").textContent = message;
   part("answer-advice").textContent = advice;
@@ -547,19 +540,17 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey, wa
   const { pathname, search } = new URL(url);
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
   const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
-  const head = /** @type {[string, string][]} */ (
-    status === 0 ? [["status", text], ["", facts]] : [["status", `${status}`], ["", text], ["", facts]]
-  );
+  const head = status === 0 ? [["status", text]] : [["status", `${status}`], ["", text]];
   const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
   const todo = body === "[]" ? "The list is empty." : adviceOn(code);
   const advice = wait > 0 ? todo.replace("Retry-After", `Retry-After (${duration(wait)})`) : todo;
   const shown = status === 204 || status === 304 ? "No body." : body;
-  showOutcome({ head, message: told, advice, kind }, { body: shown, headers });
+  showOutcome({ head: [...head, ["", facts]], message: told, advice, kind }, { body: shown, headers });
 }
 
 /** What an operation answers with, before the first call. @param {DOMStringMap} operation */
 function showExample({ status = "", example = "" }) {
-  const head = /** @type {[string, string][]} */ ([["status", status], ["", "an example, until you call"]]);
+  const head = [["status", status], ["", "an example, until you call"]];
   const headers = new Headers({ "content-type": "application/json" });
   showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
 }
