@@ -590,7 +590,7 @@ function adviceOn(code) {
 /** Brings the status into view, with some of what follows it. */
 function reveal() {
   const { top, bottom } = part("answer-head").getBoundingClientRect();
-  if (top < 0 || bottom > innerHeight * 0.7) part("answer").scrollIntoView({ block: "nearest" });
+  if (top < 0 || bottom > innerHeight * 0.75) part("answer").scrollIntoView({ block: "nearest" });
 }
 
 /**
