@@ -8,8 +8,8 @@ export interface ErrorKind {
   readonly todo: string;
 }
 
-const MEND = "Mend the request; the message names what was expected.";
-const WAIT = "Try again after Retry-After, and wait longer each time.";
+const MEND = "Fix the request; the message names what was expected.";
+const WAIT = "Try again after Retry-After.";
 
 const CATALOGUE = {
   invalid_request: {
@@ -121,7 +121,7 @@ const CATALOGUE = {
   overloaded: {
     status: 503,
     means: "The service answers as many requests, or reads as many bodies, as it can.",
-    todo: WAIT,
+    todo: "Try again after Retry-After, and wait longer each time.",
   },
   store_unavailable: {
     status: 503,

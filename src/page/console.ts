@@ -1,6 +1,8 @@
 import { KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PLAN_LIMITS } from "../accounts/plans.ts";
-import type { Catalogue, Operation, PageOptions } from "./catalogue.ts";
+import { type InputMember, inputsOf } from "../api/openapi.ts";
+import type { Operation } from "../api/operation.ts";
+import { bodyTypeOf, byTag, type Catalogue, exampleOf, type PageOptions } from "./catalogue.ts";
 import { attributes, Html, html } from "./html.ts";
 
 const LANGUAGES = [
@@ -31,18 +33,22 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
         <div id="prints" role="img" aria-label="A paw print for each request of the minute, none of them used">
           ${Array.from({ length: PLAN_LIMITS.free.minute }, () => PRINT)}
         </div>
-        <p class="row">
-          <span><b id="minute">${PLAN_LIMITS.free
-            .minute} requests a minute</b> <span id="minute-end"></span></span>
-          <span id="day">a paw print for each</span>
-          <button type="button" id="race" class="link" hidden>Race the limit</button>
-        </p>
-        <p id="per" class="small"></p>
+        <div class="row">
+          <div>
+            <p><b id="minute">${PLAN_LIMITS.free
+              .minute} requests a minute</b> <span id="minute-end"></span></p>
+            <p id="day" class="legend">A paw print for each: <b class="ok">answered</b> <b class="bad">failed</b> <b
+                class="refused">refused</b></p>
+            <p id="per"></p>
+          </div>
+          <button type="button" id="race" aria-describedby="race-note" hidden>Race the limit</button>
+          <p id="race-note">The race sends what is left at once, and a few more.</p>
+        </div>
       </div>
       <form id="call" autocomplete="off">
         <div class="row">
           <select id="operation" aria-label="Operation">
-            ${[...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, own]) =>
+            ${byTag(operations).map(([tag, own]) =>
               html`<optgroup label="${tag}">${
                 own.map(({ id, summary }) => html`<option value="${id}">${summary}</option>`)
               }</optgroup>`
@@ -52,16 +58,10 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
         </div>
         <fieldset class="tabs">
           <legend class="quiet">Show the request as</legend>
-          ${LANGUAGES.map(([value, label], index) =>
-            html`
-              <label><input${attributes({
-                type: "radio",
-                name: "language",
-                value,
-                checked: index === 0,
-              })}><span>${label}</span></label>
-            `
-          )}
+          ${LANGUAGES.map(([value, label], index) => {
+            const radio = attributes({ type: "radio", name: "language", value, checked: index === 0 });
+            return html`<label><input${radio}><span>${label}</span></label>`;
+          })}
           <button type="button" id="copy-request" class="link" aria-label="Copy the request">Copy</button>
         </fieldset>
         <div id="requests">${operations.map(requestFields)}</div>
@@ -69,6 +69,7 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
       </form>
       <section id="answer" aria-label="Answer" tabindex="-1">
         <div class="row"><p id="answer-head"></p>
+          <button type="button" id="first-animal" class="link" data-try="createPet" hidden>Add an animal</button>
           <button type="button" id="next-page" class="link" hidden>Next page</button></div>
         <p id="answer-message"></p>
         <p id="answer-advice"></p>
@@ -81,53 +82,50 @@ export function consoleSection({ operations }: Catalogue, options: PageOptions):
 
 /** The visitor has one of three things: a name to make a key for, a key to paste, or a key. */
 function keyForm({ environment, signUpIsOpen }: PageOptions): Html {
-  const input = { type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+  const input = (own: Readonly<Record<string, string>>) =>
+    html`<input${
+      attributes({ ...own, type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false" })
+    }>`;
   return html`
     <form id="key-form" autocomplete="off">
       <div data-when="make">
         <div class="row">
-          <label for="name">Your name</label>
-          <input${attributes({ ...input, id: "name", value: "me", maxlength: "100" })}>
-            <button class="filled">Make a key and call</button>
-            </div>
-            <p class="row small"><span>The key stays in this page.</span>
+          <label for="name">Your name</label> ${input({ id: "name", value: "me", maxlength: "100" })}
+          <button class="filled">Make a key and call</button>
+        </div>
+        <p class="row small"><span>The key stays in this page.</span>
           <button type="button" class="link" data-show="paste">I have a key</button></p>
-            </div>
-            <div data-when="paste">
-              <div class="row">
-                <label for="key-input">API key</label>
-                <input${attributes({
-                  ...input,
-                  id: "key-input",
-                  placeholder: `${KEY_PREFIXES[environment]}...`,
-                })}>
-                  <button class="filled">Call with it</button>
-                  </div>
-                  <p class="row small"><span id="key-hint">${signUpIsOpen
-                    ? "It stays in this page."
-                    : ""}</span>
-          <button type="button" id="make-one" class="link" data-show="make"${attributes({
-            hidden: !signUpIsOpen,
-          })}>
-            Make a key</button></p>
-                  <p id="no-sign-up" class="small" ${attributes({ hidden: signUpIsOpen })}>
+      </div>
+      <div data-when="paste">
+        <div class="row">
+          <label for="key-input">API key</label>
+          ${input({ id: "key-input", placeholder: `${KEY_PREFIXES[environment]}...` })}
+          <button class="filled">Call with it</button>
+        </div>
+        <p id="may-sign-up" class="row small" ${attributes({ hidden: !signUpIsOpen })}>
+          <span>The key stays in this page.</span>
+          <button type="button" id="make-one" class="link" data-show="make">Make a key</button></p>
+        <p id="no-sign-up" class="small" ${attributes({ hidden: signUpIsOpen })}>
           No key can be made here now. The operator of the service makes one with
           <code>deno task accounts create</code>.</p>
-                  </div>
-                  <div data-when="held">
-                    <div class="row"><code id="key"></code>
-          <button type="button" id="copy-key" class="link" aria-label="Copy the key">Copy</button></div>
-                    <p class="row small"><span id="key-note"></span>
+      </div>
+      <div data-when="held">
+        <div class="row"><code id="key"></code>
+          <button type="button" id="copy-key" aria-label="Copy the key">Copy</button></div>
+        <p class="row small"><span id="key-note"></span>
           <button type="button" class="link" data-show="paste">Use another</button></p>
-                  </div>
-                  </form>
+      </div>
+    </form>
   `;
 }
 
 /** The request of an operation, in which what may be changed is a field. The first one is shown first. */
 function requestFields(operation: Operation, index: number): Html {
-  const { id, method, path, access, summary, inputs, bodyType, bodyExample, answers: [answer] } = operation;
-  const at = (place: string) => inputs.filter((input) => input.place === place);
+  const { id, method, path, access, summary } = operation;
+  const [[status = "", answer] = []] = Object.entries(operation.answers);
+  const bodyType = bodyTypeOf(operation);
+  const body = exampleOf(operation.body, 2);
+  const at = (place: string) => inputsOf(operation).filter((input) => input.place === place);
   const [before = "", after = ""] = path.split(/\{\w+\}/);
   const fieldset = attributes({
     "id": `request-${id}`,
@@ -135,11 +133,15 @@ function requestFields(operation: Operation, index: number): Html {
     "data-path": path,
     "data-access": access,
     "data-body-type": bodyType,
-    "data-status": `${answer?.status}`,
-    "data-example": answer?.example === undefined ? "" : JSON.stringify(answer.example),
+    "data-status": status,
+    "data-example": exampleOf(answer?.body),
     "hidden": index > 0,
   });
-  const body = bodyExample === undefined ? "" : JSON.stringify(bodyExample, null, 2);
+  const area = attributes({
+    "aria-label": "Body",
+    "rows": `${body.split("\n").length}`,
+    "spellcheck": "false",
+  });
   const optional = at("body").filter(({ name }) => !body.includes(`"${name}"`));
   return html`
     <fieldset${fieldset}>
@@ -150,14 +152,7 @@ function requestFields(operation: Operation, index: number): Html {
       ${access === "key" ? html`<p class="credentials">Authorization: <span></span></p>` : ""}
       ${bodyType === "" ? "" : html`<p>Content-Type: ${bodyType}</p>`}
       ${at("header").map((input) => html`<p><label>${input.name}: ${field(input)}</label></p>`)}
-      ${bodyType === "" ? "" : html`
-        <textarea${attributes({
-          "aria-label": "Body",
-          "rows": `${body.split("\n").length}`,
-          "spellcheck": "false",
-        })}>
-        ${body}</textarea>
-      `}
+      ${bodyType === "" ? "" : html`<textarea${area}>${body}</textarea>`}
       ${optional.map(({ name, schema }) =>
         html`<p class="left-out">"${name}": ${schema.enum?.join(" | ") ?? String(schema.type)}, left out</p>`
       )}
@@ -165,24 +160,21 @@ function requestFields(operation: Operation, index: number): Html {
   `;
 }
 
-function field({ name, place, schema, example }: Operation["inputs"][number]): Html {
+function field({ name, place, schema, example }: InputMember): Html {
   const control = { "name": name, "aria-label": name, "data-place": place };
   if (schema.enum) {
     return html`<select${attributes(control)}><option value="">any</option>${
       schema.enum.map((value) => html`<option>${value}</option>`)
     }</select>`;
   }
-  const hint = schema.default === undefined ? "none" : String(schema.default);
-  return html`<input${
-    attributes({
-      ...control,
-      type: "text",
-      value: example,
-      placeholder: hint,
-      size: `${Math.max(example.length, hint.length)}`,
-      autocapitalize: "off",
-      spellcheck: "false",
-      inputmode: schema.type === "integer" && "numeric",
-    })
-  }>`;
+  const input = attributes({
+    ...control,
+    type: "text",
+    value: example,
+    placeholder: String(schema.default ?? "none"),
+    autocapitalize: "off",
+    spellcheck: "false",
+    inputmode: schema.type === "integer" && "numeric",
+  });
+  return html`<input${input}>`;
 }

@@ -1,13 +1,14 @@
 import { PLAN_LIMITS } from "../accounts/plans.ts";
+import { ERRORS } from "../http/error.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type Html, html, prose } from "./html.ts";
 
 const HEADERS = [
   ["X-RateLimit-Limit", "The limit of the window, minute or day, that has fewer requests left."],
-  ["X-RateLimit-Remaining", "How many requests it has left."],
-  ["X-RateLimit-Reset", "When it begins anew, in Unix seconds."],
+  ["X-RateLimit-Remaining", "How many requests that window has left."],
+  ["X-RateLimit-Reset", "When that window resets, in Unix seconds."],
   ["RateLimit-Policy", "Both windows: `q` requests in `w` seconds."],
-  ["RateLimit", "Both windows: `r` requests left, new in `t` seconds."],
+  ["RateLimit", "Both windows: `r` requests left, reset in `t` seconds."],
   ["Retry-After", "On 429 and 503: how many seconds to wait."],
 ] as const;
 
@@ -21,7 +22,7 @@ export function limitsSection(): Html {
         <thead>
           <tr>
             <th>Plan</th>
-            <th class="number">requests a minute</th>
+            <th class="number">Requests a minute</th>
             <th class="number">a day</th>
           </tr>
         </thead>
@@ -35,17 +36,17 @@ export function limitsSection(): Html {
               </tr>
             `
           )}
-          <tr><th scope="row">enterprise</th><td class="number">as agreed</td><td class="number">as agreed</td></tr>
+          <tr><th scope="row">enterprise</th><td class="number" colspan="2">as agreed</td></tr>
         </tbody>
       </table>
       <p>
-        Minutes and days are those of the UTC clock. A request counts in both, whatever its answer; one that
-        either limit or a ban refuses counts in neither. A higher plan comes from the operator of the service.
+        Minutes and days are those of the UTC clock. Every answered request counts in both, errors too; one that is
+        refused with 429 counts in neither. A higher plan comes from the operator of the service.
       </p>
       <p>
-        A client that goes on after 429, more often within a minute than the minute allows, is banned: for 5
+        A client that keeps calling after 429 is banned once a minute refuses it more often than its limit: for 5
         minutes, then twice as long for each further ban within a day, at most 24 hours. Requests during a ban do
-        not extend it. Stop at the first 429, wait out <code>Retry-After</code>, and no ban ever comes.
+        not extend it. Stop at the first 429, wait <code>Retry-After</code> seconds, and you are never banned.
       </p>
       <p>
         A list has 20 animals, or up to 100 with <code>limit</code>. A body is at most 64 KiB. Without a valid key,
@@ -75,11 +76,11 @@ export function errorsSection({ errors }: Catalogue): Html {
         <code>status</code>. The message names the field or parameter and what was expected of it.
       </p>
       <dl class="rows errors">
-        ${errors.map(({ code, status, means, todo }) =>
+        ${errors.map((code) =>
           html`
             <div id="error-${code}">
-              <dt><b>${status}</b> <code>${code}</code></dt>
-              <dd>${means} <span data-todo>${todo}</span></dd>
+              <dt><b>${ERRORS[code].status}</b> <code>${code}</code></dt>
+              <dd>${ERRORS[code].means} <span data-todo>${ERRORS[code].todo}</span></dd>
             </div>
           `
         )}
@@ -89,15 +90,16 @@ export function errorsSection({ errors }: Catalogue): Html {
 }
 
 const RETRY = `async function send(url, init) {
-  for (let attempt = 1;; attempt++) {
+  for (let attempt = 0;; attempt++) {
     const response = await fetch(url, init);
     const { headers, status } = response;
     const isRefused = status === 429 || status === 503;
-    if (!isRefused || attempt === 5) return response;
-    const seconds = Number(headers.get("Retry-After")) || 1;
-    const chance = 1 + Math.random() / 4;
-    const wait = seconds * 2 ** (attempt - 1) * chance;
-    await new Promise((go) => setTimeout(go, wait * 1_000));
+    if (!isRefused || attempt === 4) return response;
+    let seconds = Number(headers.get("Retry-After")) || 1;
+    if (status === 503) {
+      seconds *= 2 ** attempt * (1 + Math.random() / 4);
+    }
+    await new Promise((go) => setTimeout(go, seconds * 1_000));
   }
 }`;
 
@@ -107,9 +109,9 @@ export function retriesSection(): Html {
     <section id="retries">
       <h2>Retries</h2>
       <p>
-        On 429 and 503, wait for <code>Retry-After</code> seconds, then longer each time, with a little chance so
-        that clients do not come back all at once. Other 4xx answers stay the same however often you ask: mend the
-        request first.
+        On 429, wait <code>Retry-After</code> seconds, then send again: the value is exact, and hours long when the
+        day is used up. On 503 it is a guess: wait longer each time, with some jitter so that clients do not all come back at once.
+        Any other 4xx stays the same until you fix the request.
       </p>
       ${copyable("retry-code", "the retry function", RETRY)}
       <p>
@@ -153,8 +155,8 @@ export function healthSection(base: string): Html {
       <p>
         <code>/health</code> says whether the process is alive, <code>/ready</code> whether it can serve: 503 while
         its store does not work. Neither takes a key, and neither is charged.
-        <a href="${base}/docs/deprecations">/docs/deprecations</a> tells what goes away, and when. When you report a
-        problem, name the <code>X-Request-Id</code> of the response.
+        <a href="${base}/docs/deprecations">/docs/deprecations</a> lists what will be removed, and when. When you report
+        a problem, include the <code>X-Request-Id</code> of the response.
       </p>
       ${copyable("health-curl", "the command", `curl -i '${base}/ready'`)}
     </section>
@@ -165,9 +167,9 @@ export function healthSection(base: string): Html {
 export function copyable(id: string, name: string, text: string): Html {
   return html`
     <div class="copyable">
-      <pre id="${id}">${text}</pre>
       <button type="button" class="link scripted" data-copy="${id}"
         aria-label="Copy ${name}">Copy</button>
+      <pre id="${id}">${text}</pre>
     </div>
   `;
 }

@@ -289,19 +289,11 @@ export async function exchange({ method, url, headers, body }) {
     const again = method === "GET"
       ? "then send it again."
       : "and whether it has happened all the same, before you send it again.";
-    return {
-      status: 0,
-      text: "No answer",
-      headers: new Headers(),
-      body: "",
-      ms: performance.now() - begun,
-      code: "",
-      message: isUnsendable
-        ? "It was not sent: a header, such as that of the key, has a character that none may have."
-        : `No answer came. See whether you are online and the service runs, ${again}`,
-      newKey: "",
-      wait: 0,
-    };
+    const message = isUnsendable
+      ? "It was not sent: a header, such as that of the key, has a character that headers cannot carry."
+      : `No answer came. See whether you are online and the service runs, ${again}`;
+    const nothing = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0 };
+    return { ...nothing, status: 0, text: "No answer", ms: performance.now() - begun, message };
   }
 }
 
@@ -405,8 +397,8 @@ function startKey(region) {
     shown.textContent = isNew ? key : maskKey(key);
     copy.hidden = !isNew;
     part("key-note").textContent = isNew
-      ? "Your key, shown this once: copy it before you leave."
-      : "Your key, in the memory of this page.";
+      ? "Your key, shown this once. Copy it now."
+      : "Your key. It stays in this page.";
     show("held");
   }
 
@@ -515,13 +507,14 @@ function startMeter() {
 }
 
 /**
- * Shows what came of a request, and says the same.
- * @param {{ head: [className: string, text: string][], message: string, advice: string, kind: string }} outcome
+ * Shows what came of a request.
+ * @param {{ head: string[][], message: string, advice: string, kind: string }} outcome Texts of the head follow
+ *   their class names.
  * @param {{ body?: string, headers?: Headers }} [answer]
  */
 function showOutcome({ head, message, advice, kind }, { body = "", headers = new Headers() } = {}) {
   part("answer").dataset.kind = kind;
-  const pieces = head.map(([className, text]) => element(className === "" ? "span" : "b", className, text));
+  const pieces = head.map(([name = "", text = ""]) => element(name === "" ? "span" : "b", name, text));
   part("answer-head").replaceChildren(...pieces.flatMap((piece) => [piece, " "]));
   part("answer-message").textContent = message;
   part("answer-advice").textContent = advice;
@@ -532,9 +525,61 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
   );
   const details = byId("answer-headers", HTMLDetailsElement);
   const rows = [...headers].flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]);
-  details.hidden = rows.length === 0;
+  details.hidden = rows.length === 0 || kind === "example";
   details.querySelector("summary")?.replaceChildren(`${rows.length / 2} headers`);
   details.querySelector("dl")?.replaceChildren(...rows);
+  part("first-animal").hidden = body !== "[]";
+  const next = byId("next-page", HTMLButtonElement);
+  next.value = nextCursor(headers.get("link"));
+  if (next.value === "" && document.activeElement === next) part("answer").focus();
+  next.hidden = next.value === "";
+}
+
+/** @param {Answer} answer @param {Call} call What it answers. */
+function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, { method, url }) {
+  const { pathname, search } = new URL(url);
+  const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
+  const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
+  const head = status === 0 ? [["status", text]] : [["status", `${status}`], ["", text]];
+  const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
+  const todo = body === "[]" ? "The list is empty." : adviceOn(code);
+  const advice = wait > 0 ? todo.replace("Retry-After", `Retry-After (${duration(wait)})`) : todo;
+  const shown = status === 204 || status === 304 ? "No body." : body;
+  showOutcome({ head: [...head, ["", facts]], message: told, advice, kind }, { body: shown, headers });
+}
+
+/** What an operation answers with, before the first call. @param {DOMStringMap} operation */
+function showExample({ status = "", example = "" }) {
+  const head = [["status", status], ["", "an example, until you call"]];
+  const headers = new Headers({ "content-type": "application/json" });
+  showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
+}
+
+/** @param {readonly Finish[]} finishes @param {Minute} before The minute in which it began. @param {number} ms */
+function showRace(finishes, before, ms) {
+  const left = before.limit - before.used;
+  const outcome = tally(finishes, (reset) => reset === before.reset ? left : before.limit);
+  const message = [
+    `${finishes.length} requests came at once; the minute had ${left} left.`,
+    ...(outcome.otherMinute ? [`${outcome.otherMinute} more came in another minute.`] : []),
+    ...(outcome.lost ? [`${outcome.lost} had no answer.`] : []),
+  ].join(" ");
+  showOutcome({
+    head: [
+      ["ok", `${outcome.answered}`],
+      ["", "answered,"],
+      ["refused", `${outcome.refused}`],
+      ["", "refused,"],
+      ["over", outcome.over ? `${outcome.over}` : "none"],
+      ["", "over,"],
+      ["", `in ${ms} ms`],
+    ],
+    message,
+    advice:
+      "However many come at once, from however many processes, the minute answers what it has left and " +
+      "no more. Clients that go on after a 429 are banned, for five minutes at first. This page waits.",
+    kind: "race",
+  });
 }
 
 /** The sentence that the table of errors has on what to do. @param {string} code */
@@ -542,60 +587,58 @@ function adviceOn(code) {
   return document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
 }
 
-/** Lets the visitor make a key, compose a request, send it and read the answer. */
-function startConsole() {
+/** Brings the status into view, with some of what follows it. */
+function reveal() {
+  const { top, bottom } = part("answer-head").getBoundingClientRect();
+  if (top < 0 || bottom > innerHeight * 0.75) part("answer").scrollIntoView({ block: "nearest" });
+}
+
+/**
+ * The request that the visitor composes.
+ * @param {string} base
+ * @param {() => string} currentKey
+ * @param {(operation: DOMStringMap) => void} onDrawn
+ */
+function startRequest(base, currentKey, onDrawn) {
   const region = part("console");
   const form = byId("call", HTMLFormElement);
   const select = byId("operation", HTMLSelectElement);
-  const send = byId("send", HTMLButtonElement);
-  const race = byId("race", HTMLButtonElement);
-  const next = byId("next-page", HTMLButtonElement);
-  const answerRegion = part("answer");
-  const base = region.dataset.base || location.origin;
-  const key = startKey(region);
-  const meter = startMeter();
-  /** How long to wait, by who is charged. @type {Map<string, { begun: number, until: number }>} */
-  const waits = new Map();
-  let racedIn = 0;
   let isTouched = false;
-  let hasCalled = false;
 
-  const requestOf = (operation = select.value) => byId(`request-${operation}`, HTMLFieldSetElement);
+  const fieldsetOf = (operation = select.value) => byId(`request-${operation}`, HTMLFieldSetElement);
   const language = () => new FormData(form).get("language")?.toString() ?? "";
-  const isBusy = () => region.ariaBusy === "true";
 
   /** Who is charged: a key, `address`, or nobody if it is `public`. */
   function payer() {
-    const { access = "" } = requestOf().dataset;
-    return access === "key" ? key.current() || "keyless" : access;
+    const { access = "" } = fieldsetOf().dataset;
+    return access === "key" ? currentKey() || "keyless" : access;
   }
 
-  /** The request that is shown, with this key. @param {string} bearer */
-  function compose(bearer) {
-    const { method = "", path = "", access, bodyType = "" } = requestOf().dataset;
+  /** The request that is shown, with this key. */
+  function compose(key = currentKey()) {
+    const { method = "", path = "", access, bodyType = "" } = fieldsetOf().dataset;
     /** @type {NodeListOf<HTMLInputElement | HTMLSelectElement>} */
-    const inputs = requestOf().querySelectorAll("[data-place]");
+    const inputs = fieldsetOf().querySelectorAll("[data-place]");
     const fields = [...inputs].map(({ name, value, dataset: { place = "" } }) => ({ name, place, value }));
-    const body = requestOf().querySelector("textarea")?.value.trim() ?? "";
-    return buildRequest({ base, method, path, bodyType, key: access === "key" ? bearer : "" }, fields, body);
+    const body = fieldsetOf().querySelector("textarea")?.value.trim() ?? "";
+    return buildRequest({ base, method, path, bodyType, key: access === "key" ? key : "" }, fields, body);
   }
 
   function draw() {
     for (const { value } of select.options) {
-      const fieldset = requestOf(value);
+      const fieldset = fieldsetOf(value);
       fieldset.hidden = fieldset.disabled = value !== select.value;
     }
-    drawRequest(requestOf());
+    drawFields(fieldsetOf());
     const isSample = language() !== "http";
     part("requests").hidden = isSample;
     part("sample").hidden = !isSample;
     part("sample").textContent = sample(language(), compose(KEY_PLACEHOLDER));
-    if (!hasCalled) showExample(requestOf().dataset);
-    tick();
+    onDrawn(fieldsetOf().dataset);
   }
 
   /** @param {HTMLFieldSetElement} fieldset */
-  function drawRequest(fieldset) {
+  function drawFields(fieldset) {
     // The first parameter that is sent follows a question mark.
     let isFirst = true;
     for (const [index, mark] of fieldset.querySelectorAll("label > i").entries()) {
@@ -611,19 +654,73 @@ function startConsole() {
     const area = fieldset.querySelector("textarea");
     if (area) area.rows = area.value.split("\n").length;
     const credentials = fieldset.querySelector(".credentials");
-    credentials?.classList.toggle("left-out", key.current() === "");
+    credentials?.classList.toggle("left-out", currentKey() === "");
     credentials?.lastElementChild?.replaceChildren(
-      key.current() === "" ? "none yet" : `Bearer ${maskKey(key.current())}`,
+      currentKey() === "" ? "none yet" : `Bearer ${maskKey(currentKey())}`,
     );
   }
 
-  /** @param {DOMStringMap} request */
-  function showExample({ status = "", example = "" }) {
-    const head = /** @type {[string, string][]} */ ([["status", status], ["", "an example, until you call"]]);
-    const headers = new Headers({ "content-type": "application/json" });
-    showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
-    part("answer-headers").hidden = true;
+  function choose(operation = FIRST_CALL) {
+    select.value = operation;
+    draw();
   }
+
+  /** Shows the operation that is read, until a field was touched. */
+  function follow() {
+    if (isTouched || region.ariaBusy || !matchMedia("(min-width: 70rem)").matches) return;
+    const read = [...document.querySelectorAll("#reference article")].findLast((article) =>
+      article.getBoundingClientRect().top < innerHeight / 3
+    );
+    if ((read?.id ?? FIRST_CALL) !== select.value) choose(read?.id);
+  }
+
+  form.addEventListener("input", ({ target }) => {
+    isTouched ||= !(target instanceof HTMLInputElement && target.type === "radio");
+    draw();
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+  byId("next-page", HTMLButtonElement).addEventListener("click", ({ currentTarget }) => {
+    isTouched = true;
+    choose();
+    const cursor = fieldsetOf().querySelector("[name=cursor]");
+    if (!(cursor instanceof HTMLInputElement && currentTarget instanceof HTMLButtonElement)) return;
+    cursor.value = currentTarget.value;
+    draw();
+    form.requestSubmit();
+  });
+  document.addEventListener("click", ({ target }) => {
+    const button = target instanceof Element ? target.closest("[data-try]") : null;
+    if (!(button instanceof HTMLElement)) return;
+    isTouched = true;
+    choose(button.dataset.try);
+    region.scrollIntoView({ block: "nearest" });
+    select.focus();
+  });
+  startCopy(part("copy-request"), () => sample(language(), compose(currentKey() || KEY_PLACEHOLDER)));
+  addEventListener("scroll", follow, { passive: true });
+  return { form, payer, compose, draw, choose, operation: () => select.value };
+}
+
+/** Lets the visitor make a key, compose a request, send it and read the answer. */
+function startConsole() {
+  const region = part("console");
+  const send = byId("send", HTMLButtonElement);
+  const race = byId("race", HTMLButtonElement);
+  const base = region.dataset.base || location.origin;
+  const key = startKey(region);
+  const meter = startMeter();
+  /** How long to wait, by who is charged. @type {Map<string, { begun: number, until: number }>} */
+  const waits = new Map();
+  let racedIn = 0;
+  let hasCalled = false;
+  const request = startRequest(base, key.current, (operation) => {
+    if (!hasCalled) showExample(operation);
+    tick();
+  });
+
+  const isBusy = () => region.ariaBusy === "true";
 
   /** What changes with the time alone. */
   function tick() {
@@ -632,7 +729,7 @@ function startConsole() {
     const isRefused = (waits.get(key.current())?.until ?? 0) > Date.now();
     race.hidden = isRefused || raceSize(meter.limits()) === 0 || minute?.refused !== 0 ||
       racedIn === minute.reset;
-    const wait = waits.get(payer());
+    const wait = waits.get(request.payer());
     const left = (wait?.until ?? 0) - Date.now();
     if (wait && left > 0) {
       // A disabled button would lose the focus.
@@ -646,22 +743,24 @@ function startConsole() {
     }
   }
 
-  /** Sends one request, or several, while nothing else may be sent. @param {() => Promise<void>} act */
-  async function busily(act) {
+  /**
+   * Sends one request, or several, while nothing else may be sent; says what the answer shows.
+   * @param {() => Promise<void>} act
+   * @param {string} [news] What to say first.
+   */
+  async function busily(act, news = "") {
     if (isBusy()) return;
     region.ariaBusy = "true";
     say("Sending");
     await act().finally(() => (region.ariaBusy = null));
     hasCalled = true;
-    draw();
-    say(
-      ["head", "message", "advice"]
-        .map((name) => part(`answer-${name}`).textContent.trim()).filter(Boolean).join(". "),
-    );
+    request.draw();
+    const shown = ["head", "message", "advice"].map((name) => part(`answer-${name}`).textContent.trim());
+    say([news, ...shown].filter(Boolean).join(". ").replaceAll("..", "."));
   }
 
   /** Sends a request, and takes over what the answer tells of keys and limits. @param {Call} call */
-  async function run(call, paidBy = payer()) {
+  async function run(call, paidBy = request.payer()) {
     const isOfKey = paidBy === key.current();
     if (isOfKey) meter.expect(1);
     const answer = await exchange(call);
@@ -677,46 +776,21 @@ function startConsole() {
     return answer;
   }
 
-  /** @param {Answer} answer @param {string} operation Its method and path. */
-  function showAnswer({ status, text, headers, body, ms, code, message, newKey }, operation) {
-    const facts = `${Math.max(1, Math.round(ms))} ms · ${operation}`;
-    const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
-    const head = /** @type {[string, string][]} */ (
-      status === 0 ? [["status", text], ["", facts]] : [["status", `${status}`], ["", text], ["", facts]]
-    );
-    const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
-    const advice = body === "[]" ? "The list is empty: add an animal, then list again." : adviceOn(code);
-    const shown = status === 204 || status === 304 ? "No body." : body;
-    showOutcome({ head, message: told, advice, kind }, { body: shown, headers });
-    next.value = nextCursor(headers.get("link"));
-    if (next.value === "" && document.activeElement === next) answerRegion.focus();
-    next.hidden = next.value === "";
-  }
-
-  /** Brings the status into view, with some of what follows it. */
-  function reveal() {
-    const { top, bottom } = part("answer-head").getBoundingClientRect();
-    if (top < 0 || bottom > innerHeight * 0.7) answerRegion.scrollIntoView({ block: "nearest" });
-  }
-
-  async function call() {
+  async function call(news = "") {
     if (send.ariaDisabled) return say(`${send.textContent} before sending again.`);
-    const { value } = select;
-    if (value === "createAccount" && !key.mayGo()) return;
-    if (value === "closeAccount" && !confirm("This closes your account for good. Go on?")) return;
-    await busily(async () => {
-      const { method, path } = requestOf().dataset;
-      showAnswer(await run(compose(key.current())), `${method} ${path}`);
-    });
+    const operation = request.operation();
+    if (operation === "createAccount" && !key.mayGo()) return;
+    if (operation === "closeAccount" && !confirm("This closes your account for good. Go on?")) return;
+    const composed = request.compose();
+    await busily(async () => showAnswer(await run(composed), composed), news);
     reveal();
   }
 
   /** The first call with another key. */
-  async function callFirst() {
+  async function callFirst(news = "") {
     meter.forget();
-    select.value = FIRST_CALL;
-    draw();
-    await call();
+    request.choose();
+    await call(news);
     send.focus({ preventScroll: true });
   }
 
@@ -724,23 +798,21 @@ function startConsole() {
     if (!key.mayGo()) return;
     const name = byId("name", HTMLInputElement).value;
     const target = { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" };
+    const signUp = buildRequest(target, [], JSON.stringify({ name }));
     await busily(async () => {
-      const answer = await run(buildRequest(target, [], JSON.stringify({ name })), "address");
+      const answer = await run(signUp, "address");
       if (answer.newKey !== "") return;
-      const message = answer.message || "No key came: try again later.";
-      showAnswer({ ...answer, message }, "POST /v1/accounts");
+      showAnswer({ ...answer, message: answer.message || "No key came: try again later." }, signUp);
       if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
       part("no-sign-up").hidden = false;
-      part("make-one").hidden = answer.code === "sign_up_closed";
+      part("may-sign-up").hidden = true;
       key.show("paste");
       byId("key-input", HTMLInputElement).focus({ preventScroll: true });
     });
     if (key.current() === "") return reveal();
-    await callFirst();
+    await callFirst(part("key-note").textContent);
     // The key is shown this once, so it goes before the rest of the answer.
-    if (part("key").getBoundingClientRect().top < 0) {
-      part("key-form").scrollIntoView();
-    }
+    if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
   }
 
   async function useKey() {
@@ -759,90 +831,28 @@ function startConsole() {
     if (isBusy() || before === undefined) return;
     const [paidBy, begun] = [key.current(), performance.now()];
     const list = { base, method: "GET", path: "/v1/pets", bodyType: "", key: paidBy };
-    const request = buildRequest(list, [{ name: "limit", place: "query", value: "1" }]);
-    const left = before.limit - before.used;
+    const short = buildRequest(list, [{ name: "limit", place: "query", value: "1" }]);
     await busily(async () => {
       const finishes = await Promise.all(Array.from({ length: size }, async () => {
-        const { status, headers } = await run(request, paidBy);
+        const { status, headers } = await run(short, paidBy);
         return { status, reset: minuteReset(headers) };
       }));
-      const ms = Math.round(performance.now() - begun);
       racedIn = Math.max(...finishes.map(({ reset }) => reset));
-      const outcome = tally(finishes, (reset) => reset === before.reset ? left : before.limit);
-      const rest = [
-        ...(outcome.otherMinute ? [`${outcome.otherMinute} more came in another minute.`] : []),
-        ...(outcome.lost ? [`${outcome.lost} had no answer.`] : []),
-      ];
-      showOutcome({
-        head: [
-          ["ok", `${outcome.answered}`],
-          ["", "answered,"],
-          ["refused", `${outcome.refused}`],
-          ["", "refused,"],
-          ["over", outcome.over ? `${outcome.over}` : "none"],
-          ["", "over,"],
-          ["", `in ${ms} ms`],
-        ],
-        message: [`${size} requests came at once; the minute had ${left} left.`, ...rest].join(" "),
-        advice:
-          "However many come at once, from however many processes, the minute answers what it has left and " +
-          "no more. Clients that go on after a 429 are banned, for five minutes at first. This page waits.",
-        kind: "race",
-      });
-      next.hidden = true;
+      showRace(finishes, before, Math.round(performance.now() - begun));
     });
+    // The button that began it is gone.
+    if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
     for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
   }
 
-  /** Shows the operation that is read, until a field was touched. */
-  function follow() {
-    if (isTouched || !matchMedia("(min-width: 64rem)").matches) return;
-    const read = [...document.querySelectorAll("#reference article")].findLast((article) =>
-      article.getBoundingClientRect().top < innerHeight / 3
-    );
-    const operation = read?.id ?? FIRST_CALL;
-    if (isBusy() || operation === select.value) return;
-    select.value = operation;
-    draw();
-  }
-
-  form.addEventListener("input", ({ target }) => {
-    isTouched ||= !(target instanceof HTMLInputElement && target.type === "radio");
-    draw();
-  });
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
-  form.addEventListener("submit", (event) => (event.preventDefault(), void call()));
+  request.form.addEventListener("submit", (event) => (event.preventDefault(), void call()));
   byId("key-form", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
     void (region.dataset.key === "make" ? makeKey() : useKey());
   });
   race.addEventListener("click", () => void runRace());
-  next.addEventListener("click", () => {
-    isTouched = true;
-    select.value = FIRST_CALL;
-    const cursor = requestOf().querySelector("[name=cursor]");
-    if (cursor instanceof HTMLInputElement) cursor.value = next.value;
-    draw();
-    form.requestSubmit();
-  });
-  document.addEventListener("click", ({ target }) => {
-    const button = target instanceof Element ? target.closest("[data-try]") : null;
-    if (!(button instanceof HTMLElement)) return;
-    isTouched = true;
-    select.value = button.dataset.try ?? "";
-    draw();
-    region.scrollIntoView({ block: "nearest" });
-    select.focus();
-  });
-  startCopy(
-    part("copy-request"),
-    () => sample(language(), compose(key.current() || KEY_PLACEHOLDER)),
-  );
-  addEventListener("scroll", follow, { passive: true });
   setInterval(tick, 250);
-  draw();
+  request.draw();
 }
 
 /** Marks in the table of contents where the reader is. */

@@ -1,5 +1,5 @@
 import { KEY_PREFIXES } from "../accounts/api_key.ts";
-import { type Catalogue, catalogueOf, type PageOptions } from "./catalogue.ts";
+import { bodyTypeOf, type Catalogue, catalogueOf, exampleOf, type PageOptions } from "./catalogue.ts";
 import { consoleSection } from "./console.ts";
 import {
   copyable,
@@ -50,7 +50,7 @@ export function renderPage(base: string, options: PageOptions): string {
         <main id="content" tabindex="-1">
           <div class="hero words">
             <h1>Animal Store</h1>
-            <p class="lead">Animals over HTTP and JSON. Sixty requests a minute, and never one over.</p>
+            <p class="lead"><span>Animals over HTTP and JSON.</span> <span>Sixty requests a minute, and never one over.</span></p>
           </div>
           ${consoleSection(catalogue, options)}
           <div class="words">
@@ -92,34 +92,33 @@ function steps(
   { operations }: Catalogue,
   { environment, signUpIsOpen }: PageOptions,
 ): Html {
-  const command = (id: string): string => {
-    const { method = "GET", path = "", bodyType = "", bodyExample, access } =
-      operations.find((operation) => operation.id === id) ?? {};
+  const command = (wanted: string): string => {
+    const operation = operations.find(({ id }) => id === wanted);
+    if (operation === undefined) return "";
+    const { method, path, access, body } = operation;
     const key = access === "key" ? KEY_PLACEHOLDER : "";
-    const body = bodyExample === undefined ? "" : JSON.stringify(bodyExample);
-    return sample("curl", buildRequest({ base, method, path, bodyType, key }, [], body));
+    const target = { base, method, path, bodyType: bodyTypeOf(operation), key };
+    return sample("curl", buildRequest(target, [], exampleOf(body)));
   };
   return html`
     <ol class="steps">
+      ${signUpIsOpen
+        ? html`<li class="scripted"><b>Make a key.</b> One press, no email. The first call goes out with it.</li>`
+        : html`<li><b>Bring a key.</b> The operator makes it with <code>deno task accounts create</code>.</li>`}
       <li class="scripted">
-        <b>${signUpIsOpen ? "Make a key." : "Paste your key."}</b> ${signUpIsOpen
-          ? "One press, no e-mail. The first call goes out with it."
-          : "Sign-up is closed here: ask the operator for one."}
+        <b>Change the request.</b> Edit what is underlined; dim parts are not sent.
       </li>
-      <li class="scripted"><b>Change the request.</b> What is underlined is yours to edit; Enter sends it.</li>
       <li>
-        <span class="scripted"><b>Take it with you</b>, as curl, JavaScript or Python.</span> All of it from a shell:
-        ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : html`
-          <p>Sign-up is closed here. The operator makes keys with <code>deno task accounts create</code>.</p>
-        `}
+        <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell:
+        ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : ""}
         ${copyable("first-curl", "the first call", command("listPets"))}
       </li>
     </ol>
     <p class="small">
-      Keys of this service, which is ${environment}, begin with <code>${KEY_PREFIXES[
+      This service is ${environment}: its keys begin with <code>${KEY_PREFIXES[
         environment
-      ]}</code>. Programs
-      read <a href="${base}/v1/openapi.json">openapi.json</a>.
+      ]}</code>. For tools there is
+      <a href="${base}/v1/openapi.json">openapi.json</a>.
     </p>
   `;
 }

@@ -1,14 +1,15 @@
-import type { Catalogue, Operation } from "./catalogue.ts";
+import { errorsOf, type InputMember, inputsOf } from "../api/openapi.ts";
+import type { Operation } from "../api/operation.ts";
+import { type ErrorCode, ERRORS } from "../http/error.ts";
+import { byTag, type Catalogue } from "./catalogue.ts";
 import { type Html, html, prose } from "./html.ts";
-
-type Input = Operation["inputs"][number];
 
 /** Every operation in a line, by what it is about. */
 export function operationsSection({ operations }: Catalogue): Html {
   return html`
     <section id="operations">
       <h2>Operations</h2>
-      ${[...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, own]) =>
+      ${byTag(operations).map(([tag, own]) =>
         html`
           <h3>${tag}</h3>
           <ul class="operations">
@@ -27,23 +28,25 @@ export function operationsSection({ operations }: Catalogue): Html {
 
 /** Every operation with all that it takes and answers. */
 export function referenceSection({ operations, errors, shared }: Catalogue, base: string): Html {
-  const links = (codes: readonly string[]) =>
-    errors.filter(({ code }) => codes.includes(code)).map(({ code, status }) =>
+  const links = (codes: readonly ErrorCode[]) =>
+    errors.filter((code) => codes.includes(code)).map((code) =>
       html`
-        <a href="#error-${code}"><code>${status} ${code}</code></a>
+        <a href="#error-${code}"><code>${ERRORS[code].status} ${code}</code></a>
       `
     );
+  const ownErrors = (operation: Operation) =>
+    errorsOf(operation).filter((code) => !shared.byAll.includes(code) && !shared.withBody.includes(code));
   return html`
     <section id="reference">
       <h2>Reference</h2>
       <p>
-        The same for programs: <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document. Beside
-        its own errors, every operation with a key may answer with these:
+        The same for tools: <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document. Every operation
+        that takes a key can also answer with these errors:
       </p>
       <p class="codes">${links(shared.byAll)}</p>
-      <p>And every one with a body with these:</p>
+      <p>Every operation that takes a body, also with these:</p>
       <p class="codes">${links(shared.withBody)}</p>
-      ${operations.map((operation) => article(operation, links(operation.errors)))}
+      ${operations.map((operation) => article(operation, links(ownErrors(operation))))}
     </section>
   `;
 }
@@ -51,7 +54,7 @@ export function referenceSection({ operations, errors, shared }: Catalogue, base
 const DEPRECATED = html`<em>deprecated</em>`;
 
 function article(operation: Operation, errors: readonly Html[]): Html {
-  const { id, method, path, summary, description, deprecated, isExtension, inputs, answers } = operation;
+  const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
     <article id="${id}">
       <h3>${summary} ${deprecated ? DEPRECATED : ""}</h3>
@@ -64,8 +67,8 @@ function article(operation: Operation, errors: readonly Html[]): Html {
         <code>Link</code>: have your client log them.</p>`
         : ""}
       <dl class="rows">
-        ${inputs.map(row)}
-        <div><dt>answers</dt><dd>${answers.map(({ status, description }) =>
+        ${inputsOf(operation).map(row)}
+        <div><dt>answers</dt><dd>${Object.entries(answers).map(([status, { description }]) =>
           html`<p><code class="ok">${status}</code> ${prose(description)}</p>`
         )}</dd></div>
         ${errors.length === 0 ? "" : html`
@@ -80,7 +83,7 @@ function article(operation: Operation, errors: readonly Html[]): Html {
 }
 
 /** Of the description, the first sentence: the guide has the rest. */
-function row({ name, place, isRequired, schema }: Input): Html {
+function row({ name, place, isRequired, schema }: InputMember): Html {
   const [sentence = ""] = /^.*?\.(?= [A-Z])|^.*/.exec(schema.description ?? "") ?? [];
   const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
   return html`
@@ -93,7 +96,7 @@ function row({ name, place, isRequired, schema }: Input): Html {
 
 /** Type and bounds of a value in words. */
 function typeOf(
-  { type, format, enum: values, minimum, maximum, minLength, maxLength, ...rest }: Input["schema"],
+  { type, format, enum: values, minimum, maximum, minLength, maxLength, ...rest }: InputMember["schema"],
 ): string {
   const [low, high, unit] = type === "string"
     ? [minLength, maxLength, " characters"]

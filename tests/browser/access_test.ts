@@ -24,7 +24,7 @@ Deno.test("page can be used with the keyboard alone up to a first call", async (
   await tabTo("#name");
   await page.keyboard.type("Zoë");
   await page.keyboard.press("Enter");
-  await page.getByText("Your key, shown this once").waitFor();
+  await page.locator("#key-note", { hasText: "Your key, shown this once" }).waitFor();
   await settle(page);
   assertEquals(await page.locator(":focus").getAttribute("id"), "send");
   await tabTo("#request-listPets [name=limit]");
@@ -94,6 +94,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await choose(page, "getPet");
       await page.locator("#request-getPet [name=petId]").fill("999");
       assertEquals(await call(page), "404");
+      assert((await page.locator("#answer-head").textContent())?.includes("GET /v1/pets/999"));
       await page.getByRole("radio", { name: "JavaScript" }).check();
       await check(page, "404, JavaScript");
       await race(page);

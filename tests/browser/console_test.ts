@@ -9,7 +9,12 @@ Deno.test("page makes a key and the first call in one press, and adds an animal,
   assertMatch(await signUp(page), /^as_test_\w{38}$/);
   assertEquals([await status(page), await page.locator("#answer-body").textContent()], ["200", "[]"]);
   assertEquals(await page.locator(":focus").getAttribute("id"), "send");
-  await choose(page, "createPet");
+  assertMatch(
+    await page.locator("#announcement").textContent() ?? "",
+    /^Your key, shown this once\. Copy it now\. 200 OK .* The list is empty\.$/,
+  );
+  await page.getByRole("button", { name: "Add an animal", exact: true }).click();
+  assertEquals(await page.locator("#operation").inputValue(), "createPet");
   await page.locator("#request-createPet textarea").fill('{"name":"Rex","categoryId":9223372036854775807}');
 
   assertEquals(await call(page), "201");
@@ -101,6 +106,8 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
     "429",
     problem.message,
   ]);
+  assertEquals(await page.locator("#answer-advice").textContent(), "Try again after Retry-After (60 s).");
+  assertEquals(await page.locator("#make-one").isVisible(), false);
   assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
   assertEquals(await page.locator("#send").textContent(), "Send");
   await choose(page, "createAccount");
@@ -351,6 +358,8 @@ for (
     assert(await isInView(page, "#key"));
     for (const operation of ["listPets", "createPet", "updatePet"]) {
       await choose(page, operation);
+      await page.locator(`#request-${operation}`).locator("input, textarea").last().focus();
+      assert(await isInView(page, "#send"), operation);
       await call(page);
       assert(await isInView(page, "#answer-head"), operation);
     }

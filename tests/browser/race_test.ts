@@ -38,6 +38,7 @@ Deno.test("page races the limit of a free plan: nothing over, no ban, once a win
   assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
   assertEquals(await page.locator("#race").isVisible(), false);
   assert(await isInView(page, "#answer-head"));
+  assertEquals(await page.locator(":focus").getAttribute("id"), "answer");
   const said = await page.locator("#announcement").textContent() ?? "";
   assert(said.startsWith(head) && said.includes("are banned"), said);
   assertMatch(
