@@ -9,7 +9,7 @@ export interface ErrorKind {
 }
 
 const MEND = "Fix the request; the message names what was expected.";
-const WAIT = "Try again after Retry-After.";
+const WAIT = "Try again after Retry-After, and wait longer each time.";
 
 const CATALOGUE = {
   invalid_request: {
@@ -82,7 +82,7 @@ const CATALOGUE = {
   precondition_failed: {
     status: 412,
     means: "If-Match or If-None-Match does not hold for the animal as it is now.",
-    todo: "Read it again and decide anew; ETag has its current tag.",
+    todo: "Read the animal again, such as with PATCH and {}, and decide anew; ETag has its current tag.",
   },
   payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: MEND },
   idempotency_key_reused: {
@@ -121,7 +121,7 @@ const CATALOGUE = {
   overloaded: {
     status: 503,
     means: "The service answers as many requests, or reads as many bodies, as it can.",
-    todo: "Try again after Retry-After, and wait longer each time.",
+    todo: WAIT,
   },
   store_unavailable: {
     status: 503,

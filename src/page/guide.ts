@@ -95,11 +95,10 @@ const RETRY = `async function send(url, init) {
     const { headers, status } = response;
     const isRefused = status === 429 || status === 503;
     if (!isRefused || attempt === 4) return response;
-    let seconds = Number(headers.get("Retry-After")) || 1;
-    if (status === 503) {
-      seconds *= 2 ** attempt * (1 + Math.random() / 4);
-    }
-    await new Promise((go) => setTimeout(go, seconds * 1_000));
+    const seconds = Number(headers.get("Retry-After")) || 1;
+    const jitter = 1 + Math.random() / 4;
+    const ms = seconds * 2 ** attempt * jitter * 1_000;
+    await new Promise((go) => setTimeout(go, ms));
   }
 }`;
 
@@ -109,9 +108,9 @@ export function retriesSection(): Html {
     <section id="retries">
       <h2>Retries</h2>
       <p>
-        On 429, wait <code>Retry-After</code> seconds, then send again: the value is exact, and hours long when the
-        day is used up. On 503 it is a guess: wait longer each time, with some jitter so that clients do not all come back at once.
-        Any other 4xx stays the same until you fix the request.
+        On 429 and 503, wait <code>Retry-After</code> seconds, then send again. After 429 the value is exact, and hours
+        long when the day is used up. If the request is refused again, wait longer each time. Some jitter keeps
+        clients from all coming back at once. Any other 4xx stays the same until you fix the request.
       </p>
       ${copyable("retry-code", "the retry function", RETRY)}
       <p>
@@ -120,6 +119,21 @@ export function retriesSection(): Html {
         one when you try again. Within 24 hours the first reply comes again, with
         <code>Idempotency-Replayed: true</code>, and nothing is made twice. The same key with another body is 422.
         <code>GET</code> is always safe to repeat.
+      </p>
+    </section>
+  `;
+}
+
+/** How a client changes an animal only as long as nobody else has. */
+export function conditionsSection(): Html {
+  return html`
+    <section id="conditions">
+      <h2>Conditional requests</h2>
+      <p>
+        <code>POST</code> and <code>PATCH</code> answer with the <code>ETag</code> of the animal; a <code>PATCH</code>
+        of <code>{}</code> changes nothing and answers with it, too. Send it as <code>If-Match</code> with
+        <code>PATCH</code> or <code>DELETE</code>: 412 means that somebody changed the animal meanwhile. Send the
+        <code>ETag</code> of a list as <code>If-None-Match</code>: 304 means that it is as it was.
       </p>
     </section>
   `;

@@ -2,6 +2,7 @@ import { KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, type Catalogue, catalogueOf, exampleOf, type PageOptions } from "./catalogue.ts";
 import { consoleSection } from "./console.ts";
 import {
+  conditionsSection,
   copyable,
   errorsSection,
   healthSection,
@@ -59,6 +60,7 @@ export function renderPage(base: string, options: PageOptions): string {
             ${limitsSection()}
             ${errorsSection(catalogue)}
             ${retriesSection()}
+            ${conditionsSection()}
             ${integersSection()}
             ${referenceSection(catalogue, base)}
             ${healthSection(base)}
