@@ -1,7 +1,7 @@
 import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
-import { integer, type Invalid, optional, type Schema } from "../api/schema.ts";
+import { integer, optional, type Schema } from "../api/schema.ts";
 import { VersionedCache } from "../store/cache.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { ApiError } from "../http/error.ts";
