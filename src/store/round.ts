@@ -28,7 +28,7 @@ export interface Job {
   isRead: boolean;
   /** Whether its rows belong to it. */
   isReserved: boolean;
-  /** Refused commits that it was in. */
+  /** Refused commits that it was in and, if it has no rows, commits that had no room for it. */
   refusals: number;
   /** Commits that KV did not carry out, of those that it was in. */
   failures: number;
@@ -221,8 +221,8 @@ export class Round implements Rows, Write {
   }
 
   id(): number {
-    if (this.#job === undefined) throw new TypeError("No transaction decides");
-    const id = this.#job.id ??= this.#job.ids?.draw();
+    if (this.#job?.ids === undefined) throw new TypeError("A transaction has not told where to draw ids");
+    const id = this.#job.id ??= this.#job.ids.draw();
     if (id === undefined) throw NO_ID;
     return id;
   }
