@@ -52,7 +52,8 @@ import { Outdated } from "./versions.ts";
  * Why no one waits for ever:
  *
  * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process. Others
- *   get them in the order in which they came, so no commit of this process refuses another, and none is overtaken for ever.
+ *   get them in the order in which they came, so none is overtaken for ever, and no commit of this process refuses another,
+ *   unless it adds to rows that it only peeked at.
  * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went from
  *   commit to commit on its own results would shut out all others.
  * - A transaction that was in two refused commits no longer shares one with transactions of other rows. A row that others

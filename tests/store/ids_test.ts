@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { decodeJson } from "../../src/kv/row.ts";
+import { CorruptRow, decodeJson, encodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
 import { Ids } from "../../src/store/ids.ts";
 import { type Queue, type Transaction, Unresolved } from "../../src/store/transaction.ts";
@@ -149,4 +149,13 @@ Deno.test("settle() leaves the row alone where another process has drawn since",
 
   const row = kv.rows.get(JSON.stringify(KEY));
   assertEquals(row && decodeJson<{ next: number }>(row).next, 33);
+});
+
+Deno.test("Ids gives none where the row does not tell which is next", async () => {
+  const kv = new FakeKv();
+  await kv.connect(calmNetwork()).atomic().set(KEY, encodeJson({ last: 7 })).commit();
+
+  await assertRejects(() => new Process(kv).draw(), CorruptRow);
+
+  assertEquals(kv.value(...KEY), encodeJson({ last: 7 }));
 });
