@@ -397,6 +397,19 @@ Deno.test("run() carries out what decides on no rows, also while others leave no
   assertLess(finished, 400);
 });
 
+Deno.test("run() has a transaction decide only for a commit that may check its rows", async () => {
+  const process = Process.on(new FakeKv(), { maxChecks: 10 });
+  let decisions = 0;
+  const counted = (number: number): Transaction<number> => {
+    const { decide, ...rest } = counting("a", number);
+    return { ...rest, decide: (...given) => (decisions++, decide(...given)) };
+  };
+
+  await Promise.all(upTo(300).map((number) => process.run(counted(number))));
+
+  assertEquals(decisions, 300);
+});
+
 Deno.test("run() refuses a transaction that draws an id from nowhere", async () => {
   const process = Process.on(new FakeKv());
 
