@@ -1,5 +1,5 @@
 import { StoreUnavailable } from "../kv/deadline.ts";
-import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
+import { CorruptRow, decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { IdSource, Queue, Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -117,5 +117,8 @@ export class Ids implements IdSource {
 }
 
 function nextIn(entry: Entry | null): number {
-  return entry ? decodeJson<{ next: number }>(entry).next : 1;
+  if (entry === null) return 1;
+  const { next } = decodeJson<{ next?: unknown }>(entry);
+  if (typeof next === "number") return next;
+  throw new CorruptRow("A row of ids holds no next id");
 }

@@ -28,7 +28,7 @@ export interface Job {
   isRead: boolean;
   /** Whether its rows belong to it. */
   isReserved: boolean;
-  /** Refused commits that it was in. */
+  /** Refused commits that it was in and, if it has no rows, commits that had no room for it. */
   refusals: number;
   /** Commits that KV did not carry out, of those that it was in. */
   failures: number;
@@ -107,6 +107,8 @@ export class Round implements Rows, Write {
     }
     if (assumes && this.#bumps.includes(assumes.row)) return "full";
     if (this.#hasOtherRowsThan(job)) return "unread";
+    // Asked before it decides: of many that wait, each would do so in vain for every commit before its own.
+    if (this.joined.length > 0 && !this.#hasChecksFor(job)) return "full";
     const undo = this.#begin(job);
     let outcome: Outcome;
     try {
@@ -221,8 +223,8 @@ export class Round implements Rows, Write {
   }
 
   id(): number {
-    if (this.#job === undefined) throw new TypeError("No transaction decides");
-    const id = this.#job.id ??= this.#job.ids?.draw();
+    if (this.#job?.ids === undefined) throw new TypeError("A transaction has not told where to draw ids");
+    const id = this.#job.id ??= this.#job.ids.draw();
     if (id === undefined) throw NO_ID;
     return id;
   }
@@ -279,12 +281,15 @@ export class Round implements Rows, Write {
     });
   }
 
-  #hasRoomFor({ names, caller }: Job): boolean {
+  #hasChecksFor({ names, caller }: Job): boolean {
     const assumed = caller?.assumes && !this.#assumed.has(caller.assumes.row) ? 1 : 0;
     const own = names.filter((name) => !this.#base.has(name)).length;
-    return this.#base.size + this.#assumed.size + own + assumed <= this.#maxChecks &&
-      this.#keyBytes <= MAX_KEY_BYTES && this.#valueBytes <= MAX_VALUE_BYTES &&
-      this.#changes.length <= MAX_MUTATIONS;
+    return this.#base.size + this.#assumed.size + own + assumed <= this.#maxChecks;
+  }
+
+  #hasRoomFor(job: Job): boolean {
+    return this.#hasChecksFor(job) && this.#changes.length <= MAX_MUTATIONS &&
+      this.#keyBytes <= MAX_KEY_BYTES && this.#valueBytes <= MAX_VALUE_BYTES;
   }
 
   #rowsAsRead({ keys, names, snapshot }: Job): readonly KnownRow[] {

@@ -37,7 +37,10 @@ export interface Rows {
   get(key: Deno.KvKey): Entry | null;
 }
 
-/** What a transaction changes. A row that others of its queue decide on is only changed by one that decides on it, too. */
+/**
+ * What a transaction changes. A row that others of its queue decide on is only changed by one that decides on it, too, or
+ * that peeks at it and adds to it.
+ */
 export interface Write {
   set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
   delete(key: Deno.KvKey): void;

@@ -52,11 +52,13 @@ import { Outdated } from "./versions.ts";
  * Why no one waits for ever:
  *
  * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process. Others
- *   get them in the order in which they came, so no commit of this process refuses another, and none is overtaken for ever.
+ *   get them in the order in which they came, so none is overtaken for ever, and no commit of this process refuses another,
+ *   unless it adds to rows that it only peeked at.
  * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went from
  *   commit to commit on its own results would shut out all others.
  * - A transaction that was in two refused commits no longer shares one with transactions of other rows. A row that others
- *   change all the time holds up no one but those who want it.
+ *   change all the time holds up no one but those who want it. The same goes for one without rows, which comes last in a
+ *   commit, if two had no room for it.
  */
 
 /** Carries out transactions. */
@@ -227,9 +229,9 @@ class Line {
   }
 
   /**
-   * The jobs for a commit, the first that waits among them; those with rows come first. A job that was in two refused
-   * commits shares the next with none but those that want a row of its own, or have none like itself: then a row that
-   * others often change holds up nobody else.
+   * The jobs for a commit, the first that waits among them; those with rows come first. A job that was refused twice
+   * shares the next with none but those that want a row of its own, or have none like itself: then a row that others
+   * often change holds up nobody else.
    */
   #nextToCommit(): readonly Job[] {
     const [ready, blind] = [this.#ready[0], this.#blind[0]];
@@ -292,8 +294,10 @@ class Line {
       else if (verdict === "unread" || (verdict === "full" && round.decidedOn(job))) unread.push(job);
       else if (verdict === "full") full.push(job);
     }
+    const blind = full.filter((job) => !hasRows(job));
+    for (const job of blind) job.refusals++; // Else those with rows might leave it no room for ever.
     this.#ready.unshift(...full.filter(hasRows));
-    this.#blind.unshift(...full.filter((job) => !hasRows(job)));
+    this.#blind.unshift(...blind);
     this.#readAgain(unread);
     return round;
   }
@@ -371,7 +375,9 @@ class Line {
     try {
       await job.ids?.refilled();
     } catch (error) {
-      this.#fail([job], error);
+      // What became of the ids may be unknown; the job was not carried out.
+      const isInDoubt = error instanceof Unresolved;
+      this.#fail([job], isInDoubt ? new StoreUnavailable("No ids could be taken", { cause: error }) : error);
       return;
     }
     job.snapshot = undefined;

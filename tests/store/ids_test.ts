@@ -1,13 +1,14 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { decodeJson } from "../../src/kv/row.ts";
+import { CorruptRow, decodeJson, encodeJson } from "../../src/kv/row.ts";
 import { Store } from "../../src/kv/store.ts";
 import { Ids } from "../../src/store/ids.ts";
-import type { Queue, Transaction } from "../../src/store/transaction.ts";
+import { type Queue, type Transaction, Unresolved } from "../../src/store/transaction.ts";
 import { Transactions } from "../../src/store/transactions.ts";
-import { type Disturbance, disturbed, fail } from "../kv/disturbed_kv.ts";
+import { type Disturbance, disturbed, fail, hang } from "../kv/disturbed_kv.ts";
 import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
+import { VirtualTime } from "../virtual_time.ts";
 
 const QUEUE: Queue = { name: "test", lanes: 3 };
 const KEY = ["ids"];
@@ -113,6 +114,22 @@ Deno.test("Ids goes on after a range could not be taken", async () => {
   assert(await process.draw() > 0);
 });
 
+Deno.test("Ids leaves no doubt that what waited for them in vain was not carried out", async () => {
+  using time = new VirtualTime();
+  const process = new Process(new FakeKv());
+  let isLost = false;
+  process.disturbance = {
+    commit: ({ keys, apply }) => {
+      isLost ||= keys.some(([table]) => table === "ids");
+      return isLost ? hang() : apply();
+    },
+  };
+
+  const error = await time.until(assertRejects(() => process.draw(), StoreUnavailable), 60_000);
+
+  assert(!(error instanceof Unresolved), `${error}`);
+});
+
 Deno.test("Ids draws one id for all runs of a transaction", async () => {
   const process = new Process(new FakeKv());
   let runs = 0;
@@ -132,4 +149,13 @@ Deno.test("settle() leaves the row alone where another process has drawn since",
 
   const row = kv.rows.get(JSON.stringify(KEY));
   assertEquals(row && decodeJson<{ next: number }>(row).next, 33);
+});
+
+Deno.test("Ids gives none where the row does not tell which is next", async () => {
+  const kv = new FakeKv();
+  await kv.connect(calmNetwork()).atomic().set(KEY, encodeJson({ last: 7 })).commit();
+
+  await assertRejects(() => new Process(kv).draw(), CorruptRow);
+
+  assertEquals(kv.value(...KEY), encodeJson({ last: 7 }));
 });

@@ -377,3 +377,41 @@ async function apply50<Result>(apply: () => Result): Promise<Result> {
   await pause(50);
   return result;
 }
+
+Deno.test("run() carries out what decides on no rows, also while others leave no room beside themselves", async () => {
+  using time = new VirtualTime();
+  const process = Process.on(new FakeKv(), { maxChecks: 10 });
+  process.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };
+  const crowd = upTo(60).map(async (number) => {
+    while (time.now < 1_000) await process.run(counting("a", number));
+  });
+  await time.advance(100);
+
+  const assumes = new VersionCheck({ key: ["version"], version: "" });
+  const { finished } = await time.until(
+    process.run(setting("b"), { assumes }).then(() => ({ finished: time.now })),
+    5_000,
+  );
+  await time.until(Promise.all(crowd), 5_000);
+
+  assertLess(finished, 400);
+});
+
+Deno.test("run() has a transaction decide only for a commit that may check its rows", async () => {
+  const process = Process.on(new FakeKv(), { maxChecks: 10 });
+  let decisions = 0;
+  const counted = (number: number): Transaction<number> => {
+    const { decide, ...rest } = counting("a", number);
+    return { ...rest, decide: (...given) => (decisions++, decide(...given)) };
+  };
+
+  await Promise.all(upTo(300).map((number) => process.run(counted(number))));
+
+  assertEquals(decisions, 300);
+});
+
+Deno.test("run() refuses a transaction that draws an id from nowhere", async () => {
+  const process = Process.on(new FakeKv());
+
+  await assertRejects(() => process.run({ queue: QUEUE, decide: (_, write) => write.id() }), TypeError);
+});
