@@ -106,7 +106,10 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
     "429",
     problem.message,
   ]);
-  assertEquals(await page.locator("#answer-advice").textContent(), "Try again after Retry-After (60 s).");
+  assertEquals(
+    await page.locator("#answer-advice").textContent(),
+    "Try again after Retry-After (60 s), and wait longer each time.",
+  );
   assertEquals(await page.locator("#make-one").isVisible(), false);
   assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
   assertEquals(await page.locator("#send").textContent(), "Send");
