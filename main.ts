@@ -43,7 +43,7 @@ function isForOperator(error: unknown): error is Error {
   return [ConfigError, OpenError, StoreUnavailable].some((kind) => error instanceof kind);
 }
 
-/** The service is told what it needs by variables: explains that and exits. */
+/** Explains the variables that the service is set up by, and exits. */
 async function answerArguments(args: readonly string[]): Promise<never> {
   if (args.includes("--help") || args.includes("-h")) {
     await printOutput(START_HELP);

@@ -152,7 +152,7 @@ export function createApp(options: AppOptions): App {
     return response;
   }
 
-  /** What a client is told of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
+  /** What a client sees of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
   function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
     if (error instanceof ApiError) return error;
     if (error instanceof OutOfTime || error instanceof Outdated) {

@@ -1,4 +1,4 @@
-/** The exit code where whoever reads the output has had enough of it: that of programs that SIGPIPE ends. */
+/** The exit code if the reader of the output has closed it: that of programs that SIGPIPE ends. */
 export const BROKEN_PIPE = 141;
 
 const ENCODER = new TextEncoder();

@@ -5,7 +5,7 @@ import { pause } from "./kv/retried.ts";
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;
-/** The timer comes a little later, lest the clock tell that it is not due yet. */
+/** The timer comes a little later, so that it is due by the clock, too. */
 const TICK = INTERVAL + 1_000;
 const MAX_STEPS = 1_000;
 /** How long KV is left to requests after a step: as a multiple of that, and in ms at most. */

@@ -23,7 +23,7 @@ export const SUSPENDED: Response = shared(errorResponse(
 
 /**
  * Makes the 401s of an environment, each with its challenge (RFC 6750 section 3); shared. They say what anybody can
- * see of a key, and nothing of what is stored: mistyped, unknown, replaced and closed keys are told the same.
+ * see of a key, and nothing of what is stored: mistyped, unknown, replaced and closed keys get the same answer.
  */
 export function unauthorizedIn(environment: Environment): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";

@@ -60,7 +60,7 @@ function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
   return ["rate_limit_minute", `More than ${limit} requests in a minute came without a valid API key.`];
 }
 
-/** Refusals by what they say: whoever is refused goes on within the second, more often than not. */
+/** Refusals by what they say: a refused client mostly goes on within the second. */
 const REFUSED: BoundedMap<string, Response> = new BoundedMap(1_000);
 
 /** The 429 of a request that was refused, with `Retry-After` in seconds and the limit headers; shared. */

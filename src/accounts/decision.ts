@@ -20,7 +20,7 @@ export interface Decision {
   readonly now: number;
 }
 
-/** The decision on a request of an account, of whose places so many are left that were taken ahead. */
+/** The decision on a request of an account, of whose leased places `left` are left. */
 export function decide(
   usage: Usage,
   limits: Limits,

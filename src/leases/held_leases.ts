@@ -4,7 +4,7 @@ import { type Lease, settle } from "./places.ts";
 
 /** How leases are sized and kept, in ms. */
 export interface LeaseTimes {
-  /** How long a lease should last at the rate of late. */
+  /** How long a lease should last at the recent rate. */
   readonly span: number;
   /** How long it takes to take one. */
   readonly renewal: number;

@@ -23,7 +23,7 @@ export interface ProvisionalDecision {
 
 /**
  * Admits requests, exactly: places are counted in an account's row before they are used. A process takes some
- * more than wait for one, as the account's rate of late suggests, hands those out without a commit, and gives
+ * more than wait for one, as the account's recent rate suggests, hands those out without a commit, and gives
  * back before long what is left. One commit takes places for several accounts, on condition that neither they nor
  * what they have used have changed.
  */

@@ -29,7 +29,7 @@ export class OtherProcesses {
     if (isTheirs) this.#sharedUntil = this.#seenAt + SHARED;
   }
 
-  /** Whether they have written the row of late. */
+  /** Whether they have written the row recently. */
   get areActive(): boolean {
     return performance.now() < this.#sharedUntil;
   }

@@ -21,13 +21,13 @@ export class Pace {
     this.#most = MOST * this.#served;
   }
 
-  /** Starts anew, with so many served at once. */
+  /** Starts anew, with `served` at once. */
   restart(served: number): void {
     this.#served = served;
     this.#since = performance.now();
   }
 
-  /** How many come within so many ms, at the rate that was measured last. */
+  /** How many come within `ms`, at the rate that was measured last. */
   within(ms: number): number {
     return Math.min(this.#rate * ms, this.#most);
   }

@@ -52,7 +52,7 @@ export function propose(usage: Usage, limits: Limits, wish: Wish, now: number): 
     settled,
     usage: after,
     limits,
-    // That time has passed is no change: whoever reads the row knows it too.
+    // That time has passed is no change: all who read the row know it, too.
     isChange: !isSame(after, roll(usage, now)) || !isSame(before, usage),
     granted: taken.granted,
     refusals,

@@ -47,7 +47,7 @@ export class Quota {
     return this.waiting.count > 0 || !this.held.isEmpty || this.#strikes.count > 0;
   }
 
-  /** Whether more should be leased, lest the places run out before that can be done. */
+  /** Whether more should be leased, because the places may run out before that can be done. */
   get isLow(): boolean {
     return this.held.left < this.#low;
   }
@@ -197,7 +197,7 @@ export class Quota {
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    // What is on its way back is not used; but whoever is refused did not get any of it.
+    // What is on its way back is not used; but a refused request did not get any of it.
     return decide(refusal ? usage : this.held.usageOnceSettled(usage), limits, left, refusal, now);
   }
 }

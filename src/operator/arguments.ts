@@ -49,7 +49,7 @@ const MAX_GROUP = 100;
 const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
- * Takes a command line apart; so many of its words name the command.
+ * Takes a command line apart; its first `names` words name the command.
  *
  * @throws {UsageError} for an unknown option, or one without its value.
  */

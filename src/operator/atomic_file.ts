@@ -14,7 +14,7 @@ export async function exists(path: string): Promise<boolean> {
 
 /**
  * Makes a file, for its owner alone, which appears under its path once it is written and on the disk, and never
- * in the place of another. `write` is told where to write it. If it fails, nothing is left.
+ * in the place of another. `write` gets the path to write to. If it fails, nothing is left.
  *
  * @throws {CommandError} when there is such a path already, or nothing can be made in its folder.
  */

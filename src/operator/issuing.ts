@@ -92,7 +92,7 @@ export async function createMany(
   }
 }
 
-/** Prints an account's new key; `what` was done is told to people. */
+/** Prints an account's new key; `what` was done is printed for people. */
 export async function printKey(what: string, issued: Issued, { out, err }: Terminal): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
   err("This is the only time that the key is shown:");

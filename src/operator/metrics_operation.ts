@@ -19,7 +19,7 @@ export interface MetricsOptions {
 }
 
 const STARTED = performance.timeOrigin / 1_000;
-/** How long the queue of messages is waited for, in ms: less than the request has, so that the rest is told in any case. */
+/** How long the queue of messages is waited for, in ms: less than the request has, so that the other metrics are sent in any case. */
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -37,7 +37,7 @@ interface Order {
   readonly input: string;
 }
 
-/** Whoever sent the command has gone, which ends it. */
+/** The client that sent the command has gone, which ends it. */
 class HungUp extends Error {
   override readonly name = "HungUp";
 }

@@ -15,8 +15,8 @@ const HELP = `Usage: deno task pets COMMAND
 
   list [--json]      every animal: id, ${Object.keys(PET_FIELDS).join(", ")}, the account that added it
   set ID ${Object.entries(PET_FIELDS).map(([name, schema]) => usageOf(name, schema)).join(" ")}
-                     change an animal, whoever added it; write --category-id=-5 where N is negative
-  delete ID          remove an animal, whoever added it`;
+                     change any account's animal; write --category-id=-5 where N is negative
+  delete ID          remove any account's animal`;
 
 const COLUMNS: Columns<OwnedPet> = {
   ...Object.fromEntries(["id", ...Object.keys(PET_FIELDS)].map((name) => [name, cellOf(name)])),

@@ -28,7 +28,7 @@ const STEP = 25_000;
 const LOCK_TIMEOUT = 5_000;
 
 /**
- * Copies a store as it is at one moment, whoever writes to it meanwhile, and makes sure that the copy is sound.
+ * Copies a store as it is at one moment, even while others write to it, and makes sure that the copy is sound.
  * The copy is one file and complete without a write-ahead log. Waits inside SQLite, for as long as it takes.
  *
  * @throws {CommandError} when the store is damaged, or not one that this version of the service reads.

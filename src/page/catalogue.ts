@@ -49,7 +49,7 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: Operation): 
   return body ? bodyType : "";
 }
 
-/** The schema's example as JSON text, indented by so many spaces; empty if there is none. */
+/** The schema's example as JSON text, indented by `indent` spaces; empty if there is none. */
 export function exampleOf(schema: Schema | undefined, indent = 0): string {
   const [example] = (schema && resolved(schema).examples) ?? [];
   return example === undefined ? "" : JSON.stringify(example, null, indent);

@@ -92,7 +92,7 @@ export class Round implements Rows, Write {
   /** Whether what it writes can stand beside what others have written: sums come before everything else. */
   #fits = true;
 
-  /** With so many checks at most; `now` is in ms since the epoch. */
+  /** With `maxChecks` at most; `now` is in ms since the epoch. */
   constructor(maxChecks: number, now: number) {
     this.#maxChecks = maxChecks;
     this.#now = now;

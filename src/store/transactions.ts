@@ -29,17 +29,17 @@ import { Outdated } from "./versions.ts";
  *
  * And what its commit may come to:
  *
- *     applied   Each caller is told the result of its transaction.
+ *     applied   Each caller gets the result of its transaction.
  *     refused   A read shows which rows changed. The transactions that decided on those read and decide again; the others
  *               decide again at once, together.
  *     in doubt  Nothing runs again before it is known whether the commit applied. KV's markers tell (`kv/commit.ts`). If
- *               they cannot be reached, callers are told `Unresolved`.
+ *               they cannot be reached, callers get `Unresolved`.
  *
  * Why the results are exact:
  *
  * - `decide` is a function of its rows. An id, which must not be drawn twice, is drawn once for all runs; random values
  *   are drawn before.
- * - A decision on what a neighbour in the same commit wrote is told after that commit applied. If it is refused, the
+ * - A decision on what a neighbour in the same commit wrote is returned after that commit applied. If it is refused, the
  *   neighbour's row never existed.
  * - A result without any write needs no commit if its rows were read in one snapshot that began after the call: it was true
  *   at that moment. Rows that the caller brought along may be older, so they do not suffice.
@@ -385,7 +385,7 @@ class Line {
     this.#enqueue(job);
   }
 
-  /** Whether a job may still begin; else its caller is told. */
+  /** Whether a job may still begin; else its caller gets the error. */
   #mayBegin(job: Job): boolean {
     try {
       job.caller?.mayBegin();
