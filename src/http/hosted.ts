@@ -40,7 +40,9 @@ export class HostedContent {
     // Another encoding is another content, with an ETag of its own (RFC 9110 section 8.8.3.3).
     const etag = etagOf(this.#etag + base).replace(/"$/, isCompressed ? '-gzip"' : '"');
     const common = { ...this.#headers, etag };
-    if (isNotModified(request, etag)) return createResponse(null, { status: 304, headers: common });
+    if (isNotModified(request.headers.get("if-none-match") ?? undefined, etag)) {
+      return createResponse(null, { status: 304, headers: common });
+    }
     const headers = { ...common, "content-type": this.#type };
     const text = this.#pieces.join(base);
     if (!isCompressed) return createResponse(text, { headers });

@@ -1,6 +1,12 @@
 import { ApiError } from "./error.ts";
 import { isMismatch, isNotModified } from "./etag.ts";
 
+/** The headers of a conditional request. */
+export interface Preconditions {
+  readonly "If-Match"?: string | undefined;
+  readonly "If-None-Match"?: string | undefined;
+}
+
 /** The first or a later tag of a list is weak. A strong tag may hold `W/`, too. */
 const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
@@ -9,15 +15,16 @@ const WEAK_TAG = /(?:^|,)[ \t]*W\//;
  *
  * @throws {ApiError} `precondition_failed`, naming the header, with the entity tag as `ETag`.
  */
-export function requirePreconditions(request: Request, etag: string): void {
-  if (isMismatch(request, etag)) {
-    const isWeak = WEAK_TAG.test(request.headers.get("if-match") ?? "");
+export function requirePreconditions(headers: Preconditions, etag: string): void {
+  const wanted = headers["If-Match"];
+  if (isMismatch(wanted, etag)) {
+    const isWeak = WEAK_TAG.test(wanted ?? "");
     const reason = isWeak ? "a weak tag (W/) never matches" : "read it again";
     throw new ApiError("precondition_failed", `If-Match does not have the current ETag: ${reason}.`, {
       etag,
     });
   }
-  if (isNotModified(request, etag)) {
+  if (isNotModified(headers["If-None-Match"], etag)) {
     throw new ApiError("precondition_failed", "If-None-Match has the current ETag, or is *.", { etag });
   }
 }

@@ -90,9 +90,9 @@ export class Representation {
     this.#common = { etag, "cache-control": "private, no-cache", ...headers };
   }
 
-  /** The content, or 304 when the client has it already (RFC 9110 section 13.1.2); a shared response. */
-  respondTo(request: Request): Response {
-    if (isNotModified(request, this.#etag)) {
+  /** The content, or 304 when the client has it already, as its If-None-Match tells; a shared response. */
+  respondTo(known: string | undefined): Response {
+    if (isNotModified(known, this.#etag)) {
       return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
     }
     const headers = { "content-type": this.#type, ...this.#common };

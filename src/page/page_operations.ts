@@ -35,7 +35,7 @@ export function pageOperations(options: PageOptions): Operation[] {
     ...[["getIcon", "/favicon.svg"], ["getFavicon", "/favicon.ico"]].map(([id = "", path = ""]) =>
       operation(
         { ...common, id, path, summary: "Get the icon" },
-        (_input, { request }) => icon.respondTo(request),
+        (_input, { request }) => icon.respondTo(request.headers.get("if-none-match") ?? undefined),
       )
     ),
   ];

@@ -1,13 +1,13 @@
 import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { DEPRECATION_HEADERS } from "../api/openapi.ts";
-import { type Call, type Operation, operation } from "../api/operation.ts";
+import { type Operation, operation } from "../api/operation.ts";
 import { integer, optional, type Schema } from "../api/schema.ts";
 import { VersionedCache } from "../store/cache.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { ApiError } from "../http/error.ts";
 import { quickEtagOf } from "../http/etag.ts";
 import { stringifyJson } from "../http/json.ts";
-import { requirePreconditions } from "../http/preconditions.ts";
+import { type Preconditions, requirePreconditions } from "../http/preconditions.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { createOnce } from "../idempotency/create_once.ts";
@@ -44,33 +44,37 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
   const representations = new VersionedCache<number, Representation | null>(catalogue, MAX_PETS);
   const deprecated = deprecationHeaders(publicUrl ?? "");
 
-  const listPets = operation({
-    id: "listPets",
-    method: "GET",
-    path: PETS_PATH,
-    access: "key",
-    tag: "Animals",
-    summary: "List animals",
-    description:
-      'Animals in the order of their ids. `Link` with `rel="next"` leads to the next page, if there is one.',
-    query: {
-      limit: optional(integer(1, MAX_LIMIT, { description: "Maximum number of animals returned" }), 20),
-      status: optional({
-        ...PET_STATUS,
-        json: { ...PET_STATUS.json, description: "Filter by availability status" },
-      }),
-      cursor: optional(CURSOR),
-    },
-    headers: { "If-None-Match": IF_NONE_MATCH },
-    answers: {
-      200: {
-        description: "A paginated list of animals",
-        body: PETS,
-        headers: ["ETag", "Cache-Control", "Link"],
+  const listPets = operation(
+    {
+      id: "listPets",
+      method: "GET",
+      path: PETS_PATH,
+      access: "key",
+      tag: "Animals",
+      summary: "List animals",
+      description:
+        'Animals in the order of their ids. `Link` with `rel="next"` leads to the next page, if there is one.',
+      query: {
+        limit: optional(integer(1, MAX_LIMIT, { description: "Maximum number of animals returned" }), 20),
+        status: optional({
+          ...PET_STATUS,
+          json: { ...PET_STATUS.json, description: "Filter by availability status" },
+        }),
+        cursor: optional(CURSOR),
       },
-      304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", "Link"] },
+      headers: { "If-None-Match": IF_NONE_MATCH },
+      answers: {
+        200: {
+          description: "A paginated list of animals",
+          body: PETS,
+          headers: ["ETag", "Cache-Control", "Link"],
+        },
+        304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", "Link"] },
+      },
     },
-  }, ({ query }, { request, base }) => whenReady(pages.get(query), (page) => page.respondTo(request, base)));
+    ({ query, headers }, { base }) =>
+      whenReady(pages.get(query), (page) => page.respondTo(headers["If-None-Match"], base)),
+  );
 
   const createPet = operation({
     id: "createPet",
@@ -130,10 +134,10 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
         throw new ApiError("gone", message, deprecated);
       },
     },
-    ({ params }, { request }) =>
+    ({ params, headers }) =>
       whenReady(representations.get(params.petId, () => render(params.petId)), (representation) => {
         if (representation === null) throw petNotFound(deprecated);
-        return representation.respondTo(request);
+        return representation.respondTo(headers["If-None-Match"]);
       }),
   );
 
@@ -152,9 +156,9 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: "The animal as it is now", body: PET, headers: ["ETag"] } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
-  }, async ({ params, body }, call) => {
-    const pet = await call.transact(pets.changing(params.petId, (owned) => {
-      const before = changeable(owned, call);
+  }, async ({ params, headers, body }, { transact, accountId }) => {
+    const pet = await transact(pets.changing(params.petId, (owned) => {
+      const before = changeable(owned, accountId, headers);
       const after = { ...before, ...body };
       return stringifyJson(after) === stringifyJson(before) ? before : after;
     }));
@@ -176,9 +180,9 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     headers: PRECONDITIONS,
     answers: { 204: { description: "The animal is gone" } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
-  }, async ({ params }, call) => {
-    await call.transact(pets.changing(params.petId, (owned) => {
-      changeable(owned, call);
+  }, async ({ params, headers }, { transact, accountId }) => {
+    await transact(pets.changing(params.petId, (owned) => {
+      changeable(owned, accountId, headers);
       return null;
     }));
     return createResponse(null, { status: 204 });
@@ -192,13 +196,13 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
   return [listPets, createPet, getPet, updatePet, deletePet, DEPRECATION_OPERATION];
 }
 
-/** The animal, if this request may change it as it is now (RFC 9110 section 13.2). */
-function changeable(owned: OwnedPet | null, { request, accountId }: Call): Pet {
+/** The animal, if the account may change it as it is now, under these conditions (RFC 9110 section 13.2). */
+function changeable(owned: OwnedPet | null, accountId: string, headers: Preconditions): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
     throw new ApiError("not_your_pet", "Only the account that added an animal may change or remove it.");
   }
-  requirePreconditions(request, quickEtagOf(stringifyJson(owned.pet)));
+  requirePreconditions(headers, quickEtagOf(stringifyJson(owned.pet)));
   return owned.pet;
 }
 

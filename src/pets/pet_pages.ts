@@ -86,9 +86,12 @@ export class RenderedPage {
     this.#etag = etagOf([content.query, content.next, content.json].join("\n"));
   }
 
-  /** The page, or 304 when the client has it already; a shared response. `base` is what its URLs begin with. */
-  respondTo(request: Request, base: string): Response {
-    return (this.#representations.get(base) ?? this.#represent(base)).respondTo(request);
+  /**
+   * The page, or 304 when the client has it already, as its If-None-Match tells; a shared response. `base` is what its
+   * URLs begin with.
+   */
+  respondTo(known: string | undefined, base: string): Response {
+    return (this.#representations.get(base) ?? this.#represent(base)).respondTo(known);
   }
 
   #represent(base: string): Representation {

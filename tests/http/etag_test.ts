@@ -3,10 +3,6 @@ import { etagOf, isMismatch, isNotModified, quickEtagOf } from "../../src/http/e
 
 const TAG = etagOf("[]");
 
-function asks(name: string, value: string): Request {
-  return new Request("http://localhost/", { headers: { [name]: value } });
-}
-
 Deno.test("etagOf() is strong, the same for the same content, and another for another", () => {
   assertMatch(TAG, /^"[\da-f]{32}"$/);
   assertEquals(etagOf("[]"), TAG);
@@ -32,10 +28,9 @@ Deno.test.each([" ", "\t", "\xa0"])(
   { timeout },
   (space) => {
     const run = space.repeat(60_000);
-    const known = asks("if-none-match", `"a"${run}x,${run}${TAG}`);
-    const wanted = asks("if-match", `"a"${run}x,${run}${TAG}`);
+    const tags = `"a"${run}x,${run}${TAG}`;
     for (let time = 0; time < MANY; time++) {
-      assertEquals([isNotModified(known, TAG), isMismatch(wanted, TAG)], [true, false]);
+      assertEquals([isNotModified(tags, TAG), isMismatch(tags, TAG)], [true, false]);
     }
   },
 );

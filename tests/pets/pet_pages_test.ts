@@ -118,16 +118,15 @@ Deno.test("PetPages keeps the responses of the hosts that come first, however ma
   const catalogue = { key: CATALOGUE_VERSION, version: "1" };
   const pets = new PetStore(shop.store, new Transactions(shop.store, () => 0), catalogue);
   const page = await new PetPages(pets, catalogue).get({ limit: 1 });
-  const request = new Request("http://localhost/");
-  const real = page.respondTo(request, "https://shop.example");
+  const real = page.respondTo(undefined, "https://shop.example");
 
   for (const number of upTo(1_000)) {
-    const madeUp = page.respondTo(request, `http://${number}.example`);
+    const madeUp = page.respondTo(undefined, `http://${number}.example`);
     assertMatch(nextTarget(madeUp) ?? "", /^GET \/v1\/pets\?limit=1&cursor=/);
     assert(madeUp !== real);
   }
 
-  assertStrictEquals(page.respondTo(request, "https://shop.example"), real);
-  const late = page.respondTo(request, "http://999.example");
-  assert(page.respondTo(request, "http://999.example") !== late);
+  assertStrictEquals(page.respondTo(undefined, "https://shop.example"), real);
+  const late = page.respondTo(undefined, "http://999.example");
+  assert(page.respondTo(undefined, "http://999.example") !== late);
 });
