@@ -70,6 +70,25 @@ class Fixture implements AsyncDisposable {
   }
 }
 
+for (const [animal, status] of [[REX, 201], [{}, 400]] as const) {
+  Deno.test(`createApp() counts the place of a request as leased until it is answered with ${status}`, async () => {
+    await using fixture = await Fixture.open();
+    const { service, time, id } = fixture;
+    const settledUsage = async () => {
+      await time.until(service.app.settle(), 1_000);
+      const { used, leased } = await service.desk.usage(id);
+      return { used, leased };
+    };
+
+    const { reply, sendBody } = fixture.startAdding(animal);
+    assertEquals(await settledUsage(), { used: 11, leased: 1 });
+    sendBody();
+
+    assertEquals((await time.until(reply, 1_000)).status, status);
+    assertEquals(await settledUsage(), { used: 11, leased: 0 });
+  });
+}
+
 type Change = (desk: Desk, id: string) => Promise<unknown>;
 
 const ENDED = "401 invalid_api_key";
