@@ -1,6 +1,6 @@
-import type { Admission, Gate, PendingAdmission } from "./access/gate.ts";
-import { withLimitHeaders } from "./access/limit_headers.ts";
-import type { Provisional } from "./access/provisional.ts";
+import type { Caller, Charged, Gate } from "./admission/gate.ts";
+import { withLimitHeaders } from "./admission/limit_headers.ts";
+import type { Permit } from "./admission/permits.ts";
 import { BASE_PATH } from "./api/openapi.ts";
 import type { Operation } from "./api/operation.ts";
 import {
@@ -20,16 +20,18 @@ import { errorRecord, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
 import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
+import { AGAIN } from "./kv/retried.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import { countAdmission, record } from "./record.ts";
 import { createResponder, type ResponderOptions } from "./respond.ts";
 import type { Transactions } from "./store/transactions.ts";
-import { Outdated } from "./store/versions.ts";
+import { Outdated, type VersionCheck, type Versions } from "./store/versions.ts";
 
 /** What is done with requests. */
 export interface AppOptions extends ArrivalsOptions, ResponderOptions {
   /** Admits requests. */
   readonly gate: Gate;
+  readonly versions: Versions;
   /** Carries out what handlers write. */
   readonly transactions: Transactions;
   /** Whether an Authorization value is the operator's. */
@@ -49,7 +51,7 @@ const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET
 
 /** The whole service as a function of a request: the request path, top to bottom. */
 export function createApp(options: AppOptions): App {
-  const { gate, transactions, isOperator, log, metrics, inFlight } = options;
+  const { gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const respond = createResponder(options);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
@@ -62,70 +64,85 @@ export function createApp(options: AppOptions): App {
     if (inFlight.isStopping) return done(errorResponse(STOPPING));
     if (inFlight.isFull) return done(errorResponse(OVERLOADED));
     try {
-      const pending = enter(arrival, true);
-      const work = (budget: Budget) => answer(arrival, pending, budget);
+      const caller = callerOf(arrival);
+      const early = caller && gate.admitAtOnce(caller);
+      // Every request finds out whether what memory holds is true, but for those whose commits do.
+      const isUnsure = caller && (early === undefined || (caller.isRead && early instanceof Promise));
+      const ready = isUnsure ? versions.check() : undefined;
+      if (early instanceof Promise) early.catch(() => {}); // It is not asked for if the check fails.
+      const work = (budget: Budget) => {
+        if (caller === undefined) return responseTo(arrival, budget);
+        return whenReady(early ?? gate.admit(caller), (charged) => answer(arrival, caller, charged, budget));
+      };
       const late = (error: unknown) => void asApiError(error, arrival); // For its line in the log.
-      const { started } = arrival;
-      return inFlight.answer({ started, ready: pending?.ready, work, finish: done, fail, late });
+      return inFlight.answer({ started: arrival.started, ready, work, finish: done, fail, late });
     } catch (error) {
       return fail(error);
     }
   };
 
-  function answer(
-    arrival: Arrival,
-    pending: PendingAdmission | undefined,
-    budget: Budget,
-  ): Response | Promise<Response> {
-    return whenReady(pending?.admit(), (admission) => {
-      arrival.admission = admission;
-      if (admission?.provisional) {
-        return answerProvisionally(arrival, admission, admission.provisional, budget);
-      }
-      if (admission) countAdmission(admission, metrics);
-      return responseTo(arrival, budget);
-    });
-  }
-
-  /** Answers a request that was admitted provisionally; anew, after a look, if an account has changed. */
-  async function answerProvisionally(
-    arrival: Arrival,
-    admission: Admission,
-    provisional: Provisional,
-    budget: Budget,
-  ): Promise<Response> {
-    try {
-      const response = await provisional.confirmed(() => responseTo(arrival, budget), arrival.started);
-      provisional.place.keep();
-      countAdmission(admission, metrics);
-      return response;
-    } catch (error) {
-      if (!(error instanceof Outdated) || budget.isOver) {
-        provisional.place.keep();
-        countAdmission(admission, metrics);
-        throw error;
-      }
-      provisional.place.takeBack();
-      const pending = enter(arrival, false);
-      await pending?.ready;
-      return await answer(arrival, pending, budget);
-    }
-  }
-
-  /** Begins to charge for a request; undefined where nobody is charged. */
-  function enter(arrival: Arrival, mayBeProvisional: boolean): PendingAdmission | undefined {
+  /** How a request is charged; undefined if nobody is. */
+  function callerOf(arrival: Arrival): Caller | undefined {
     const { request, matched, now, address } = arrival;
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
     if (access === "operator" && isOperator(authorization)) return undefined;
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
-    const key = access === "key" ? authorization : null;
-    return gate.enter(key, address, now, mayBeProvisional && method !== "GET");
+    return { authorization: access === "key" ? authorization : null, address, now, isRead: method === "GET" };
   }
 
-  function responseTo(arrival: Arrival, budget: Budget): Response | Promise<Response> {
-    let assumes = arrival.admission?.provisional?.check;
+  function answer(
+    arrival: Arrival,
+    caller: Caller,
+    charged: Charged,
+    budget: Budget,
+  ): Response | Promise<Response> {
+    if (charged === AGAIN) return answerAgain(arrival, caller, budget);
+    arrival.admission = charged;
+    if (charged.permit) return answerAssuming(charged.permit, arrival, caller, budget);
+    countAdmission(charged, metrics);
+    return responseTo(arrival, budget);
+  }
+
+  /** Answers a request whose account has changed since it arrived. */
+  async function answerAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
+    await versions.check();
+    budget.check();
+    return await answer(arrival, caller, await gate.admit(caller), budget);
+  }
+
+  /** Answers a request that was admitted by what memory knows; anew if an account has changed since. */
+  async function answerAssuming(
+    permit: Permit,
+    arrival: Arrival,
+    caller: Caller,
+    budget: Budget,
+  ): Promise<Response> {
+    const { admission, started } = arrival;
+    try {
+      const response = await refusable(() => responseTo(arrival, budget, permit.check));
+      await versions.confirm(permit.check, started);
+      permit.confirm();
+      if (admission) countAdmission(admission, metrics);
+      return response;
+    } catch (error) {
+      if (error instanceof Outdated && !budget.isOver) {
+        permit.withdraw();
+        return await answer(arrival, caller, await gate.admit(caller), budget);
+      }
+      permit.confirm(); // It is not known what the request has left behind.
+      if (admission) countAdmission(admission, metrics);
+      throw error;
+    }
+  }
+
+  function responseTo(
+    arrival: Arrival,
+    budget: Budget,
+    assumption?: VersionCheck,
+  ): Response | Promise<Response> {
+    let assumes = assumption;
     return respond(arrival, {
       async transact(transaction) {
         const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check() });
@@ -160,5 +177,15 @@ export function createApp(options: AppOptions): App {
     }
     log.error(errorRecord(error, now, matched.pattern, id));
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
+  }
+}
+
+/** What a handler answers, or refuses with. */
+async function refusable(handle: () => Response | Promise<Response>): Promise<Response> {
+  try {
+    return await handle();
+  } catch (error) {
+    if (error instanceof ApiError) return errorResponse(error);
+    throw error;
   }
 }

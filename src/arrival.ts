@@ -1,4 +1,4 @@
-import type { Admission } from "./access/gate.ts";
+import type { Admission } from "./admission/gate.ts";
 import { BASE_PATH } from "./api/openapi.ts";
 import type { Operation } from "./api/operation.ts";
 import type { JsonBody } from "./http/body.ts";

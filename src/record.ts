@@ -1,4 +1,4 @@
-import type { Admission } from "./access/gate.ts";
+import type { Admission } from "./admission/gate.ts";
 import type { Arrival } from "./arrival.ts";
 import type { Log } from "./http/log.ts";
 import type { Metrics } from "./metrics/metrics.ts";

@@ -1,5 +1,5 @@
-import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "./access/bearer.ts";
-import { refusedResponse } from "./access/limit_headers.ts";
+import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "./admission/bearer.ts";
+import { refusedResponse } from "./admission/limit_headers.ts";
 import type { Environment } from "./accounts/api_key.ts";
 import type { Call, Operation } from "./api/operation.ts";
 import type { Arrival } from "./arrival.ts";

@@ -1,16 +1,16 @@
-import { operatorTokenCheck } from "./access/bearer.ts";
-import { Gate } from "./access/gate.ts";
+import { operatorTokenCheck } from "./admission/bearer.ts";
+import { Gate } from "./admission/gate.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
 import { accountOperations } from "./accounts/account_operations.ts";
-import { sweepDayTotals } from "./accounts/day_totals.ts";
+import { sweepDayTotals } from "./accounts/usage_days.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "./accounts/sign_up.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import type { Operation } from "./api/operation.ts";
 import { healthOperations } from "./health.ts";
 import { sweepReplies } from "./idempotency/reply_store.ts";
 import type { Store } from "./kv/store.ts";
-import { Leases } from "./leases/leases.ts";
+import { Permits } from "./admission/permits.ts";
 import { messageOperations } from "./messages/message_operations.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { metricsOperation } from "./operator/metrics_operation.ts";
@@ -27,7 +27,7 @@ import { VERSION } from "./version.ts";
 
 /** What the service stands on. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "gate" | "transactions" | "isOperator" | "metrics"> {
+  extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "isOperator" | "metrics"> {
   readonly store: Store;
   /** How old what is known of accounts and the catalogue may be, in ms. */
   readonly maxStalenessMs: number;
@@ -58,9 +58,9 @@ export function createService(options: ServiceOptions): Service {
   const versions = new Versions(store, options.maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
-  const leases = new Leases(options);
-  const gate = new Gate({ ...options, versions, accounts: accountsRow, leases });
   const transactions = new Transactions(store, options.clock);
+  const permits = new Permits({ ...options, transactions });
+  const gate = new Gate({ ...options, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, transactions, catalogue);
   const messages = new MessageStore(store);
@@ -84,7 +84,7 @@ export function createService(options: ServiceOptions): Service {
         version: VERSION,
         metrics,
         requestsInFlight: () => options.inFlight.size,
-        leases: () => leases.count(),
+        leases: () => permits.count(),
         messages,
         fileSize: () => store.fileSize,
       }),
@@ -97,11 +97,12 @@ export function createService(options: ServiceOptions): Service {
       operations,
       gate,
       metrics,
+      versions,
       transactions,
       isOperator: operatorTokenCheck(operatorTokens),
     }),
     async settle() {
-      await Promise.all([leases.settle(), pets.ids.settle()]);
+      await Promise.all([permits.settle(), pets.ids.settle()]);
     },
     sweeps: [
       (now) => sweepReplies(store, now),

@@ -22,7 +22,7 @@ import { previousKeyExpiry } from "./account.ts";
 import type { AccountState } from "./account_state.ts";
 import type { AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
-import { DAYS_KEPT, readDayTotals } from "./day_totals.ts";
+import { DAYS_KEPT, readDayTotals } from "./usage_days.ts";
 import { PLAN_LIMITS, PLANS } from "./plans.ts";
 import { MAX_ROTATIONS } from "./rotations.ts";
 import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";

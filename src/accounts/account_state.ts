@@ -2,12 +2,12 @@ import type { Entry } from "../kv/row.ts";
 import { type Account, accountKey, decodeAccount } from "./account.ts";
 import { decodeUsage, type Usage, usageKey } from "./usage.ts";
 
-/** An account and what it has used, as its two rows tell, and the versions of these. */
+/** An account and what it has used, and the two rows that tell. */
 export interface AccountState {
   readonly account: Account;
-  readonly accountVersionstamp: string;
+  readonly accountRow: Entry;
   readonly usage: Usage;
-  readonly usageVersionstamp: string;
+  readonly usageRow: Entry;
 }
 
 /** Keys of both rows. */
@@ -21,15 +21,9 @@ export function stateKeys(accountId: string): [account: Deno.KvKey, usage: Deno.
  * @throws {CorruptRow}
  */
 export function decodeState(
-  account: Entry | null | undefined,
-  usage: Entry | null | undefined,
+  accountRow: Entry | null | undefined,
+  usageRow: Entry | null | undefined,
 ): AccountState | null {
-  return account && usage
-    ? {
-      account: decodeAccount(account),
-      accountVersionstamp: account.versionstamp,
-      usage: decodeUsage(usage),
-      usageVersionstamp: usage.versionstamp,
-    }
-    : null;
+  if (!accountRow || !usageRow) return null;
+  return { account: decodeAccount(accountRow), accountRow, usage: decodeUsage(usageRow), usageRow };
 }

@@ -13,14 +13,14 @@ import {
 } from "./account.ts";
 import { type AccountState, decodeState, stateKeys } from "./account_state.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
-import { DAYS_KEPT, dayTotalKey, pastDay } from "./day_totals.ts";
+import { DAYS_KEPT, dayTotalKey, pastDay } from "./usage_days.ts";
 import { countRotation } from "./rotations.ts";
 import { dayOf, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** What an account is made of. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
-const ACCOUNTS: Queue = { name: "accounts", lanes: 3 };
+const ACCOUNTS: Queue = { label: "changes", lanes: () => 3 };
 
 /**
  * Accounts, and the transactions that change them. A change shows at the next request in every process. Every method that

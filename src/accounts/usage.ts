@@ -59,6 +59,87 @@ export type Refusal = FullWindow | "ban";
 /** A window that has room for no request. */
 export type FullWindow = "minute" | "day";
 
+/** Permits that were leased, as they are given back. */
+export interface Returned {
+  readonly epoch: number;
+  readonly minute: number;
+  /** How many no longer count as leased. */
+  readonly size: number;
+  /** How many of them were not used. */
+  readonly left: number;
+}
+
+/** What a process asks for. */
+export interface Demand {
+  /** Requests that wait for a permit. */
+  readonly waiting: number;
+  /** Permits to lease on top. */
+  readonly ahead: number;
+}
+
+/** What it gets, and the usage after that. */
+export interface Taken {
+  readonly usage: Usage;
+  /** How many of those that wait have a permit. */
+  readonly granted: number;
+  /** How many permits are leased on top. */
+  readonly ahead: number;
+  /** Why the others, or the next one, have none. */
+  readonly refusal: Refusal | undefined;
+}
+
+/**
+ * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock; they only move
+ * forward, so a clock that lags behind another process's cannot reopen a window. The last request that a window
+ * has room for ends leasing until the window does: what others give back is then for those that wait.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const limits = { minute: 2, day: 10 };
+ * const { granted, usage } = take(UNUSED, limits, { waiting: 3, ahead: 0 }, 59_999);
+ * assertEquals(granted, 2);
+ * assertEquals(take(usage, limits, { waiting: 1, ahead: 0 }, 59_999).refusal, "minute");
+ * assertEquals(take(usage, limits, { waiting: 1, ahead: 0 }, 60_000).refusal, undefined);
+ * ```
+ */
+export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, now: number): Taken {
+  const current = roll(usage, now);
+  if (current.bannedUntil > now) return { usage: current, granted: 0, ahead: 0, refusal: "ban" };
+  const free = Math.max(0, Math.min(limits.minute - current.used, limits.day - current.usedToday));
+  const granted = Math.min(waiting, free);
+  const spare = current.noLeasesUntil > now ? 0 : Math.min(ahead, Math.floor((free - granted) / 4));
+  const taken = granted + spare;
+  const after = {
+    ...current,
+    used: current.used + taken,
+    usedToday: current.usedToday + taken,
+    leased: current.leased + spare,
+    leasedToday: current.leasedToday + spare,
+  };
+  const refusal = fullWindow(after, limits);
+  const noLeasesUntil = refusal ? windowEnd(after, refusal) : after.noLeasesUntil;
+  return { usage: { ...after, noLeasesUntil }, granted, ahead: spare, refusal };
+}
+
+/** The window that has room for no request; the day, where both are full. */
+export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWindow | undefined {
+  if (usedToday >= limits.day) return "day";
+  return used >= limits.minute ? "minute" : undefined;
+}
+
+/**
+ * Gives back what is left of a lease. Of a minute or a day that is over nothing is given back, and of a lease
+ * from before a reset nothing at all.
+ */
+export function settle(usage: Usage, { epoch, minute, size, left }: Returned): Usage {
+  if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
+  const { usedToday, leasedToday, used, leased } = usage;
+  const day = { ...usage, usedToday: usedToday - left, leasedToday: leasedToday - size };
+  return minute === usage.minute ? { ...day, used: used - left, leased: leased - size } : day;
+}
+
 /**
  * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
  * minute than the minute allows is banned for a while, and twice as long for each further ban within a day
@@ -114,6 +195,51 @@ export function pardon(usage: Usage): Usage {
 /** Whether two usages are the same. */
 export function isSame(one: Usage, other: Usage): boolean {
   return one === other || Object.values(one).join() === Object.values(other).join();
+}
+
+/** One limit as a response describes it. */
+export interface Window {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When it opens again, ms since the epoch. */
+  readonly reset: number;
+}
+
+/** What was decided on a request, and how that leaves the caller. */
+export interface Decision {
+  /** Undefined when the request was admitted. */
+  readonly refusal: Refusal | undefined;
+  readonly minute: Window;
+  /** Undefined for callers without a daily limit. */
+  readonly day: Window | undefined;
+  /** When it was decided, ms since the epoch. */
+  readonly now: number;
+}
+
+/** The decision on a request of an account, of whose leased permits `left` are left. */
+export function decide(
+  usage: Usage,
+  limits: Limits,
+  left: number,
+  refusal: Refusal | undefined,
+  now: number,
+): Decision {
+  const current = roll(usage, now);
+  const isBanned = refusal === "ban";
+  return {
+    refusal,
+    minute: {
+      limit: limits.minute,
+      remaining: isBanned ? 0 : Math.max(0, limits.minute - current.used + left),
+      reset: isBanned ? current.bannedUntil : minuteEnd(current),
+    },
+    day: {
+      limit: limits.day,
+      remaining: Math.max(0, limits.day - current.usedToday + left),
+      reset: dayEnd(current),
+    },
+    now,
+  };
 }
 
 /** When the minute that is counted ends, ms since the epoch. */

@@ -32,7 +32,8 @@ export class CommitInDoubt extends StoreUnavailable {
 }
 
 const PATIENCE = 10_000;
-const PAUSE = 500;
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 2_000;
 
 /**
  * What a commit comes to. If it is in doubt, that is looked into for ten seconds.
@@ -45,12 +46,13 @@ export async function certain(commit: Promise<CommitResult>): Promise<CommitResu
     return await commit;
   } catch (error) {
     if (!(error instanceof CommitInDoubt)) throw error;
-    for (const end = performance.now() + PATIENCE; performance.now() < end;) {
+    const end = performance.now() + PATIENCE;
+    for (let ms = FIRST_PAUSE;; ms = Math.min(2 * ms, LONGEST_PAUSE)) {
       const result = await error.findOut().catch(() => undefined);
       if (result) return result;
-      await pause(PAUSE);
+      if (performance.now() > end) throw error;
+      await pause(ms);
     }
-    throw error;
   }
 }
 

@@ -27,7 +27,7 @@ const MESSAGES = "messages";
 /** How many messages wait, of all accounts. */
 const WAITING: Deno.KvKey = ["messages_waiting"];
 const LIST_PAGE = 100;
-const QUEUE: Queue = { name: "messages", lanes: 3 };
+const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 
 /** Accepted messages, in the order of their creation. Every method that reads throws StoreUnavailable when KV fails. */
 export class MessageStore {

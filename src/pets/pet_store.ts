@@ -8,7 +8,7 @@ import type { Transactions } from "../store/transactions.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { type NewPet, PET, type Pet, type PetStatus } from "./pet.ts";
 
-const CATALOGUE: Queue = { name: "catalogue", lanes: 3 };
+const CATALOGUE: Queue = { label: "changes", lanes: () => 3 };
 
 /** The row whose version changes whenever an animal does. */
 export const CATALOGUE_VERSION: Deno.KvKey = ["catalogue"];

@@ -9,7 +9,7 @@ interface Range {
   readonly end: number;
 }
 
-const QUEUE: Queue = { name: "ids", lanes: 1 };
+const QUEUE: Queue = { label: "changes", lanes: () => 1 };
 const SMALLEST = 16;
 const LARGEST = 1_000;
 /** A range that lasts less long than this, in ms, is followed by one twice as long; any other by one half as long. */

@@ -24,6 +24,8 @@ export interface Job {
   readonly started: number;
   /** Its rows, once they are known. */
   snapshot: Snapshot | undefined;
+  /** Whether its caller brought them along: then what a refusal shows of them will do. */
+  readonly isKnown: boolean;
   /** Whether they, and the version row that is assumed, were read in one snapshot after the call. */
   isRead: boolean;
   /** Whether its rows belong to it. */
@@ -183,6 +185,12 @@ export class Round implements Rows, Write {
       if (versionstampOf(entry) !== check.versionstamp) changed.add(nameOf(check.key));
     }
     return changed;
+  }
+
+  /** The rows that a job decides on, among those with `checkedKeys` that a refusal shows. */
+  rowsAfter({ names }: Job, rows: readonly (Entry | null)[]): Snapshot {
+    const checked = [...this.#base.keys()];
+    return new Map(names.map((name) => [name, rows[checked.indexOf(name)] ?? null]));
   }
 
   /** The rows that a job has decided on, as the commit left them. */

@@ -4,9 +4,14 @@ import type { VersionCheck, VersionRow } from "./versions.ts";
 
 /** Transactions that share commits. */
 export interface Queue {
-  readonly name: string;
+  /** What its commits count as among the metrics. */
+  readonly label: "changes" | "leases";
   /** How many commits may be on their way at a time: while one becomes durable, the next is made. */
-  readonly lanes: number;
+  readonly lanes: (isFar: boolean) => number;
+  /** Most rows that a commit may check; undefined if that is up to KV. */
+  readonly maxChecks?: (isFar: boolean) => number;
+  /** How many requests have come until now, if many share a transaction: a commit waits until no more come. */
+  readonly requests?: () => number;
 }
 
 /** A row as it is known; null if there is none. */

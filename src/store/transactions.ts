@@ -85,7 +85,7 @@ export class Transactions {
   run<Result>(transaction: Transaction<Result>, caller?: Caller): Promise<Done<Result>> {
     const { queue } = transaction;
     let line = this.#lines.get(queue);
-    if (line === undefined) this.#lines.set(queue, line = new Line(this.#store, this.#clock, queue.lanes));
+    if (line === undefined) this.#lines.set(queue, line = new Line(this.#store, this.#clock, queue));
     return line.run(transaction, caller);
   }
 }
@@ -106,7 +106,7 @@ const FEWER: unique symbol = Symbol("fewer");
 class Line {
   readonly #store: Store;
   readonly #clock: () => number;
-  readonly #lanes: number;
+  readonly #queue: Queue;
   /** Jobs whose rows are to be read, in the order in which they came. */
   #waiting: Job[] = [];
   /** Jobs whose rows are known. */
@@ -119,16 +119,22 @@ class Line {
   #committing = 0;
   #isGathering = false;
 
-  constructor(store: Store, clock: () => number, lanes: number) {
+  constructor(store: Store, clock: () => number, queue: Queue) {
     this.#store = store;
     this.#clock = clock;
-    this.#lanes = lanes;
+    this.#queue = queue;
+  }
+
+  /** How many commits may be on their way. */
+  get #lanes(): number {
+    return this.#queue.lanes(this.#store.commits.isFar);
   }
 
   run<Result>(transaction: Transaction<Result>, caller: Caller | undefined): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = NONE, peeks = NONE, ids } = transaction;
     const keys = reads.map(keyOf);
+    const known = peeks.length === 0 ? broughtAlong(reads) : undefined;
     if (keys.length > MAX_READS || keys.length + peeks.length >= MAX_KEYS) {
       reject(new RangeError("A transaction reads too many rows"));
       return promise;
@@ -140,7 +146,8 @@ class Line {
       ids,
       caller,
       started: performance.now(),
-      snapshot: peeks.length === 0 ? broughtAlong(reads) : undefined,
+      snapshot: known,
+      isKnown: known !== undefined,
       isRead: false,
       isReserved: false,
       refusals: 0,
@@ -166,7 +173,8 @@ class Line {
   async #gather(): Promise<void> {
     this.#isGathering = true;
     await Promise.resolve(); // Calls of the same turn of the event loop come along in any case.
-    await this.#store.commits.gather(() => this.#waiting.length + this.#blind.length);
+    const { requests = () => this.#waiting.length + this.#blind.length } = this.#queue;
+    await this.#store.commits.gather(requests);
     this.#isGathering = false;
     this.#advance();
   }
@@ -256,7 +264,7 @@ class Line {
   async #attempt(jobs: readonly Job[]): Promise<Again> {
     const round = this.#form(jobs);
     if (round.joined.length === 0) return [];
-    this.#store.metrics.roundSize.observe(round.joined.length, "changes");
+    this.#store.metrics.roundSize.observe(round.joined.length, this.#queue.label);
     const started = performance.now();
     const commit = this.#store.commit((operation) => {
       // Asked here, for a commit may wait long for its turn.
@@ -284,7 +292,9 @@ class Line {
 
   /** Has jobs decide, one after the other, and leaves for later what does not fit. */
   #form(jobs: readonly Job[]): Round {
-    const round = new Round(this.#store.maxChecks, this.#clock());
+    const { maxChecks = () => Infinity } = this.#queue;
+    const limit = Math.min(this.#store.maxChecks, maxChecks(this.#store.commits.isFar));
+    const round = new Round(limit, this.#clock());
     const full: Job[] = [];
     const unread: Job[] = [];
     for (const job of jobs) {
@@ -334,8 +344,12 @@ class Line {
       job.refusals++;
       const { names, caller } = job;
       if (caller?.assumes && changed.has(nameOf(caller.assumes.key))) this.#fail([job], new Outdated());
-      else if (changed.size === 0 || names.some((name) => changed.has(name))) losers.push(job);
-      else others.push(job);
+      else if (changed.size > 0 && !names.some((name) => changed.has(name))) others.push(job);
+      else losers.push(job);
+    }
+    for (const job of losers) {
+      const isShown = job.isKnown && changed.size > 0;
+      job.snapshot = isShown ? round.rowsAfter(job, rows) : undefined;
     }
     if (losers.length > 0) this.#retryLater(losers);
     if (!others.some(isApart)) return [others];
@@ -352,11 +366,12 @@ class Line {
     if (jobs.some(isApart)) await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
     else await Promise.resolve(); // Until what else is of the same commit is back in its place.
     const { late = [], next = [] } = Object.groupBy(
-      jobs,
+      jobs.filter((job) => this.#mayBegin(job)),
       ({ started }) => performance.now() > started + KV_DEADLINE ? "late" : "next",
     );
     this.#fail(late, new StoreUnavailable("Too many conflicting writes"));
-    this.#readAgain(next);
+    this.#readAgain(next.filter(({ snapshot }) => snapshot === undefined));
+    this.#ready.unshift(...next.filter(({ snapshot }) => snapshot));
     this.#advance();
   }
 

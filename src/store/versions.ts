@@ -105,6 +105,18 @@ export class Versions {
     return undefined;
   }
 
+  /**
+   * Makes sure that a check held at `since`, by `performance.now()`, or later.
+   *
+   * @throws {Outdated} if it did not.
+   * @throws {StoreUnavailable}
+   */
+  async confirm(check: VersionCheck, since: number): Promise<void> {
+    if (check.heldSince(since)) return;
+    await this.check();
+    if (!check.holds) throw new Outdated();
+  }
+
   /** Reads the rows, unless it is certain that nothing has changed since they were read. */
   async #read(): Promise<void> {
     const started = performance.now();

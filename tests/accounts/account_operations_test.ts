@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../src/kv/retried.ts";
-import { NotedService } from "../access/noted_service.ts";
-import { call, callAtOnce, OtherProcess } from "../access/replies.ts";
+import { NotedService } from "../admission/noted_service.ts";
+import { call, callAtOnce, OtherProcess } from "../admission/replies.ts";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { VirtualTime } from "../virtual_time.ts";

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { dayTotalKey, sweepDayTotals } from "../../src/accounts/day_totals.ts";
+import { dayTotalKey, sweepDayTotals } from "../../src/accounts/usage_days.ts";
 import { dayOf, reset } from "../../src/accounts/usage.ts";
 import { encodeJson } from "../../src/kv/row.ts";
-import { call } from "../access/replies.ts";
+import { call } from "../admission/replies.ts";
 import { Harness, NOON } from "../harness.ts";
 
 const DAY = 86_400_000;

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { countRotation } from "../../src/accounts/rotations.ts";
 import { ApiError } from "../../src/http/error.ts";
-import { call, callAtOnce, OtherProcess, tally } from "../access/replies.ts";
+import { call, callAtOnce, OtherProcess, tally } from "../admission/replies.ts";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../src/accounts/account_state.ts";
 import { PLAN_LIMITS } from "../../src/accounts/plans.ts";
 import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
-import { call, OtherProcess } from "../access/replies.ts";
+import { call, OtherProcess } from "../admission/replies.ts";
 import { Harness, type HarnessRequest, NOON } from "../harness.ts";
 
 const HOUR = 3_600_000;

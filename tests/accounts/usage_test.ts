@@ -13,7 +13,7 @@ import {
   type Usage,
 } from "../../src/accounts/usage.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/kv/row.ts";
-import { take } from "../../src/leases/places.ts";
+import { take } from "../../src/accounts/usage.ts";
 import { NOON } from "../harness.ts";
 
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { MAX_REPLIES, replyCountKey } from "../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
-import { OtherProcess } from "../access/replies.ts";
+import { OtherProcess } from "../admission/replies.ts";
 import type { Harness } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { type Commit, type CommitResult, disturbed } from "../kv/disturbed_kv.ts";

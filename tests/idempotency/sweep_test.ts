@@ -1,5 +1,5 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { OtherProcess } from "../access/replies.ts";
+import { OtherProcess } from "../admission/replies.ts";
 import type { Harness } from "../harness.ts";
 import { carryOut, type Commit, disturbed } from "../kv/disturbed_kv.ts";
 import { REX, Shop } from "../pets/shop.ts";

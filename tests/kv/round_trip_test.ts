@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../src/kv/retried.ts";
 import { PORTABLE_CHECKS } from "../../src/kv/store.ts";
-import { NotedService } from "../access/noted_service.ts";
+import { NotedService } from "../admission/noted_service.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
 Deno.test.each([

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { NotedService } from "../access/noted_service.ts";
-import { call, tally } from "../access/replies.ts";
+import { NotedService } from "../admission/noted_service.ts";
+import { call, tally } from "../admission/replies.ts";
 import { assertError } from "../http/assertions.ts";
 import { Shop } from "../pets/shop.ts";
 import { VirtualTime } from "../virtual_time.ts";

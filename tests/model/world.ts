@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { dayTotalKey } from "../../src/accounts/day_totals.ts";
+import { dayTotalKey } from "../../src/accounts/usage_days.ts";
 import type { Limits } from "../../src/accounts/plans.ts";
 import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
 import { pause } from "../../src/kv/retried.ts";

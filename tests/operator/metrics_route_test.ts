@@ -1,8 +1,8 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
 import { openStore } from "../../src/kv/open.ts";
-import { NotedService } from "../access/noted_service.ts";
-import { call, callAtOnce } from "../access/replies.ts";
+import { NotedService } from "../admission/noted_service.ts";
+import { call, callAtOnce } from "../admission/replies.ts";
 import { Harness, NOON } from "../harness.ts";
 import { assertError } from "../http/assertions.ts";
 import { carryOut, fail, hang } from "../kv/disturbed_kv.ts";

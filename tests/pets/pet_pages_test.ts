@@ -3,7 +3,7 @@ import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
 import { Transactions } from "../../src/store/transactions.ts";
 import { Invalid } from "../../src/api/schema.ts";
 import { CURSOR, PetPages } from "../../src/pets/pet_pages.ts";
-import { upTo } from "../access/replies.ts";
+import { upTo } from "../admission/replies.ts";
 import { disturbed } from "../kv/disturbed_kv.ts";
 import { all, nextTarget, petsIn, Shop } from "./shop.ts";
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertNotEquals } from "@std/assert";
-import { call } from "../access/replies.ts";
+import { call } from "../admission/replies.ts";
 import { assertError } from "../http/assertions.ts";
 import { petsIn, REX, Shop } from "../pets/shop.ts";
 

@@ -74,7 +74,10 @@ class OutOfTime extends Error {}
 
 const ROWS = 6;
 const VERSION = ["version"];
-const QUEUES: readonly Queue[] = [{ name: "one", lanes: 12 }, { name: "two", lanes: 3 }];
+const QUEUES: readonly Queue[] = [{ label: "changes", lanes: () => 12 }, {
+  label: "changes",
+  lanes: () => 3,
+}];
 const ENGINES = 3;
 const PATIENCE = 300;
 const KV_PATIENCE = 200;
@@ -186,7 +189,7 @@ export class Referee {
       if (this.#time.now > call.deadline) throw new OutOfTime();
     };
     const transaction: Transaction<Finding> = {
-      queue: QUEUES[this.#below(QUEUES.length)] ?? { name: "none", lanes: 1 },
+      queue: QUEUES[this.#below(QUEUES.length)] ?? { label: "changes", lanes: () => 1 },
       reads: [...plan.reads.map(rowKey), ...(plan.awaits === undefined ? [] : [newKey(plan.awaits)])]
         .map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
       peeks: plan.count === undefined ? [] : [countKey(plan.count)],

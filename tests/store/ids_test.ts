@@ -10,7 +10,7 @@ import { type Disturbance, disturbed, fail, hang } from "../kv/disturbed_kv.ts";
 import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
-const QUEUE: Queue = { name: "test", lanes: 3 };
+const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 const KEY = ["ids"];
 
 /** A process that draws ids. */

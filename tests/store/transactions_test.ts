@@ -17,7 +17,7 @@ import { carryOut, type Commit, type Disturbance, disturbed, hang } from "../kv/
 import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
 import { VirtualTime } from "../virtual_time.ts";
 
-const QUEUE: Queue = { name: "test", lanes: 3 };
+const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 
 /** A process that runs transactions. */
 class Process {

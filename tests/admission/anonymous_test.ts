@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { AnonymousLimiter } from "../../src/access/anonymous.ts";
+import { AnonymousLimiter } from "../../src/admission/anonymous.ts";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { Harness, NOON } from "../harness.ts";
 import { call, callAtOnce, remainders, tally, upTo } from "./replies.ts";

@@ -1,8 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { Gate } from "../../src/access/gate.ts";
+import { Gate } from "../../src/admission/gate.ts";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { Versions } from "../../src/store/versions.ts";
-import { Leases } from "../../src/leases/leases.ts";
+import { Permits } from "../../src/admission/permits.ts";
+import { Transactions } from "../../src/store/transactions.ts";
 import { VirtualTime } from "../virtual_time.ts";
 import { NotedService } from "./noted_service.ts";
 
@@ -13,12 +14,17 @@ Deno.test("Gate.usedBy() tells of what was used, though the rows it is given are
   const { account: { id }, apiKey } = await service.createAccount("free");
   const versions = new Versions(store);
   const accounts = versions.watch(ACCOUNTS_VERSION);
-  const leases = new Leases({ store, clock: () => service.now });
-  const gate = new Gate({ store, versions, accounts, environment: "staging", leases });
+  const clock = () => service.now;
+  const permits = new Permits({ store, transactions: new Transactions(store, clock), clock });
+  const gate = new Gate({ store, accounts, environment: "staging", permits });
   const request = async () => {
-    const { ready, admit } = gate.enter(`Bearer ${apiKey}`, () => "", service.now, false);
-    await ready;
-    await admit();
+    await versions.check();
+    await gate.admit({
+      authorization: `Bearer ${apiKey}`,
+      address: () => "",
+      now: service.now,
+      isRead: true,
+    });
   };
 
   await request();
@@ -26,7 +32,7 @@ Deno.test("Gate.usedBy() tells of what was used, though the rows it is given are
   for (let count = 1; count < 5; count++) await request();
 
   assert(before);
-  assertEquals(leases.count().count, 1);
+  assertEquals(permits.count().count, 1);
   assertEquals(gate.usedBy(before).used, 5);
-  await time.until(leases.settle(), 1_000);
+  await time.until(permits.settle(), 1_000);
 });

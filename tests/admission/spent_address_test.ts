@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { AnonymousLimiter } from "../../src/access/anonymous.ts";
+import { AnonymousLimiter } from "../../src/admission/anonymous.ts";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { type Harness, NOON } from "../harness.ts";

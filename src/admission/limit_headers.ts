@@ -1,5 +1,4 @@
-import type { Decision, Window } from "../accounts/decision.ts";
-import type { Refusal } from "../accounts/usage.ts";
+import type { Decision, Refusal, Window } from "../accounts/usage.ts";
 import { ApiError, type ErrorCode, errorResponse } from "../http/error.ts";
 import { BoundedMap } from "../store/cache.ts";
 import { isShared, shared } from "../http/response.ts";

@@ -1,4 +1,4 @@
-import type { Decision } from "../accounts/decision.ts";
+import type { Decision } from "../accounts/usage.ts";
 import { BoundedMap } from "../store/cache.ts";
 
 /** Requests a minute without a valid key from one address. */

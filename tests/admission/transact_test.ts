@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { Gate } from "../../src/access/gate.ts";
+import { Gate } from "../../src/admission/gate.ts";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { operation } from "../../src/api/operation.ts";
 import { createApp } from "../../src/app.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import { decodeJson, encodeJson } from "../../src/kv/row.ts";
-import { Leases } from "../../src/leases/leases.ts";
+import { Permits } from "../../src/admission/permits.ts";
 import type { Transaction } from "../../src/store/transaction.ts";
 import { Transactions } from "../../src/store/transactions.ts";
 import { Versions } from "../../src/store/versions.ts";
@@ -16,7 +16,7 @@ import { NotedService } from "./noted_service.ts";
 /** Makes the number in a row greater by one. */
 function counting(key: Deno.KvKey): Transaction<void> {
   return {
-    queue: { name: "test", lanes: 1 },
+    queue: { label: "changes", lanes: () => 1 },
     reads: [key],
     decide(rows, write) {
       const entry = rows.get(key);
@@ -34,7 +34,8 @@ Deno.test("transact() assumes nothing after a handler's first commit, so that no
   const versions = new Versions(store);
   const accounts = versions.watch(ACCOUNTS_VERSION);
   const clock = () => service.now;
-  const leases = new Leases({ store, clock });
+  const transactions = new Transactions(store, clock);
+  const permits = new Permits({ store, transactions, clock });
   const app = createApp({
     operations: [
       operation(
@@ -48,8 +49,9 @@ Deno.test("transact() assumes nothing after a handler's first commit, so that no
         },
       ),
     ],
-    gate: new Gate({ store, versions, accounts, environment: "staging", leases }),
-    transactions: new Transactions(store, clock),
+    gate: new Gate({ store, accounts, environment: "staging", permits }),
+    versions,
+    transactions,
     metrics: store.metrics,
     isOperator: () => false,
     environment: "staging",
@@ -73,5 +75,5 @@ Deno.test("transact() assumes nothing after a handler's first commit, so that no
 
   const numbers = ["first", "second"].map((key) => kv.rows.get(JSON.stringify([key])));
   assertEquals([status, ...numbers.map((row) => row && decodeJson<number>(row))], [200, 1, 1]);
-  await time.until(leases.settle(), 1_000);
+  await time.until(permits.settle(), 1_000);
 });

@@ -29,7 +29,7 @@ for (const { operation, target, what, request } of CHANGES) {
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
     await time.advance(3_000);
     // Each in time by itself, but not all of them together.
-    service.disturbance = { read: () => pause(3_000) };
+    service.disturbance = { read: () => pause(3_000), commit: late };
     service.forget();
 
     const sent = service.fetch(target, { ...credentialFor(operation, apiKey), ...request });
@@ -49,8 +49,8 @@ Deno.test("createApp() logs nothing of a key that turns out to be wrong once it 
     if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
     return "192.0.2.1";
   };
-  await using service = new NotedService(time, new FakeKv(), { clientAddress });
-  service.disturbance = { read: () => pause(3_000) };
+  await using service = new NotedService(time, new FakeKv(), { clientAddress, deadline: 8_000 });
+  service.disturbance = { read: () => pause(6_000) };
 
   const asked = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
   const { status } = await time.until(asked, 6_000);
@@ -62,18 +62,16 @@ Deno.test("createApp() logs nothing of a key that turns out to be wrong once it 
 
 Deno.test("createApp() does not try again to create what was refused once it has said 503", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, new FakeKv());
+  await using service = new NotedService(time, new FakeKv(), { deadline: 8_000 });
   const { apiKey: key } = await service.createAccount();
   await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
   await time.advance(3_000);
   const creations = () => service.commits.filter(isCreation).length;
   service.forget();
-  const looked = time.now + 2_000;
   service.disturbance = {
-    read: () => time.now < looked ? pause(2_000) : undefined,
     async commit(commit) {
       if (!isCreation(commit)) return await commit.apply();
-      await pause(3_500);
+      await pause(5_500);
       return { ok: false };
     },
   };
@@ -84,6 +82,11 @@ Deno.test("createApp() does not try again to create what was refused once it has
 
   assertEquals([response.status, before, creations()], [503, 1, 1]);
 });
+
+async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
+  await pause(3_000);
+  return await carryOut(commit);
+}
 
 /** Commits of a kind that are on their way at a time; what comes after them waits. */
 const LANES = 3;

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { refusedResponse, withLimitHeaders } from "../../src/access/limit_headers.ts";
-import { decide } from "../../src/accounts/decision.ts";
+import { refusedResponse, withLimitHeaders } from "../../src/admission/limit_headers.ts";
+import { decide } from "../../src/accounts/usage.ts";
 import type { Limits } from "../../src/accounts/plans.ts";
 import { type Refusal, UNUSED, type Usage } from "../../src/accounts/usage.ts";
 import { shared } from "../../src/http/response.ts";

@@ -1,0 +1,204 @@
+import type { Decision } from "../accounts/usage.ts";
+import type { AGAIN } from "../kv/retried.ts";
+import type { Store } from "../kv/store.ts";
+import { type Queue, Unresolved } from "../store/transaction.ts";
+import type { Transactions } from "../store/transactions.ts";
+import type { VersionCheck } from "../store/versions.ts";
+import { type Allowance, type Lease, type LeaseTimes, LONGEST_LIFE, type Run } from "./allowance.ts";
+
+/** How often allowances are looked for that are due, in ms. */
+const TICK = 50;
+
+/** What permits stand on. */
+export interface PermitsOptions {
+  readonly store: Store;
+  readonly transactions: Transactions;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+}
+
+/** A permit that was handed out by what memory knows. It is confirmed or withdrawn, once. */
+export interface Permit {
+  /** What has to hold for it: an assumption of every commit for the request. */
+  readonly check: VersionCheck;
+  confirm(): void;
+  withdraw(): void;
+}
+
+/** The allowances that hold something, and the transactions that take and give back their permits. */
+export class Permits {
+  readonly #store: Store;
+  readonly #transactions: Transactions;
+  readonly #clock: () => number;
+  /** By the account's id. */
+  readonly #active: Map<string, Allowance> = new Map();
+  /** Allowances with a transaction on its way, and what resolves when none is due any more. */
+  readonly #running: Map<Allowance, Promise<void>> = new Map();
+  #requests = 0;
+  /**
+   * Commits to a KV that is far away are many and small, because a conflict over one account costs all that share the
+   * commit a round trip.
+   */
+  readonly #queue: Queue = {
+    label: "leases",
+    lanes: (isFar) => isFar ? 12 : 1,
+    maxChecks: (isFar) => isFar ? 4 : Infinity,
+    requests: () => this.#requests,
+  };
+  #timer: ReturnType<typeof setInterval> | undefined;
+  /** Whether everything is being given back, as before a stop. */
+  #isSettling = false;
+
+  constructor({ store, transactions, clock }: PermitsOptions) {
+    this.#store = store;
+    this.#transactions = transactions;
+    this.#clock = clock;
+  }
+
+  /** Decides on a request from memory; undefined if that takes a transaction. */
+  decide(allowance: Allowance): Decision | undefined {
+    const now = this.#clock();
+    const lease = allowance.leaseAt(now);
+    const decision = lease ? allowance.take(lease, now, true) : allowance.refuse(now);
+    if (decision) this.#renew(allowance);
+    return decision;
+  }
+
+  /** Whether memory cannot decide on a request. */
+  needsTransaction(allowance: Allowance): boolean {
+    return allowance.needsTransaction(this.#clock());
+  }
+
+  /** Hands out a permit of the lease, if there is one, to a request for which the check has to hold. */
+  take(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
+    const now = this.#clock();
+    const lease = allowance.leaseAt(now);
+    if (lease === undefined) return undefined;
+    const decision = allowance.take(lease, now, false);
+    this.#renew(allowance);
+    return { decision, permit: this.#permit(allowance, lease, check) };
+  }
+
+  /**
+   * What the next transaction decides on a request whose key has this hash; AGAIN if it has to be recognized anew.
+   *
+   * @throws {StoreUnavailable}
+   */
+  request(allowance: Allowance, hash: string): Promise<Decision | typeof AGAIN> {
+    const decided = allowance.request(hash);
+    this.#keepActive(allowance);
+    if (!allowance.isAwaiting) this.#start(allowance);
+    return decided;
+  }
+
+  /** The allowance of an account, if it holds something. */
+  activeOf(accountId: string): Allowance | undefined {
+    return this.#active.get(accountId);
+  }
+
+  /** Whether a transaction for an allowance is on its way. */
+  isRunning(allowance: Allowance): boolean {
+    return this.#running.has(allowance);
+  }
+
+  /** How many accounts this process holds leases of, and how many permits are left in them. */
+  count(): { count: number; places: number } {
+    const leased = [...this.#active.values()].filter(({ isLeased }) => isLeased);
+    return { count: leased.length, places: leased.reduce((sum, { left }) => sum + left, 0) };
+  }
+
+  /** Gives back every lease, and writes whatever else is not in its row. */
+  async settle(): Promise<void> {
+    this.#isSettling = true;
+    for (const allowance of this.#active.values()) this.#start(allowance);
+    await Promise.all(this.#running.values());
+    this.#isSettling = false;
+    this.#active.clear();
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #permit(allowance: Allowance, lease: Lease, check: VersionCheck): Permit {
+    return {
+      check,
+      confirm: () => {
+        allowance.confirm(lease);
+        this.#keepActive(allowance);
+      },
+      withdraw: () => {
+        allowance.withdraw(lease);
+        this.#keepActive(allowance);
+      },
+    };
+  }
+
+  /** Renews a lease before nothing is left, and sees to it that what is left goes back. */
+  #renew(allowance: Allowance): void {
+    this.#keepActive(allowance);
+    if (allowance.isLow) this.#start(allowance);
+  }
+
+  /** Sees to it that what is not in its row is written before long. */
+  #keepActive(allowance: Allowance): void {
+    this.#active.set(allowance.account.id, allowance);
+    this.#timer ??= setInterval(() => this.#startDue(), TICK);
+  }
+
+  #startDue(): void {
+    for (const [id, allowance] of this.#active) {
+      if (!allowance.isActive) this.#active.delete(id);
+      else if (this.#isDue(allowance)) this.#start(allowance);
+    }
+    if (this.#active.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #start(allowance: Allowance): void {
+    this.#requests++;
+    if (this.#running.has(allowance)) return;
+    this.#running.set(allowance, this.#runWhileDue(allowance).finally(() => this.#running.delete(allowance)));
+  }
+
+  /** Runs transactions for an allowance, one after the other, for as long as one is due at once. */
+  async #runWhileDue(allowance: Allowance): Promise<void> {
+    do {
+      await this.#run(allowance);
+    } while (!allowance.isAwaiting && this.#isDue(allowance));
+  }
+
+  /** Never rejects: requests that wait for the transaction get its error. */
+  async #run(allowance: Allowance): Promise<void> {
+    let run: Run | undefined;
+    allowance.endLease(this.#clock(), this.#timesOf(allowance));
+    try {
+      const { rows } = await this.#transactions.run({
+        queue: this.#queue,
+        reads: allowance.reads(this.#timesOf(allowance)),
+        decide: (rows, write, now) => run = allowance.decide(rows, write, now, this.#timesOf(allowance)),
+      });
+      if (run === undefined) return allowance.drop();
+      if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#store.metrics.bans.add(1);
+      allowance.apply(run, rows, this.#timesOf(allowance));
+    } catch (error) {
+      if (error instanceof Unresolved && run) allowance.lose(run, error);
+      else allowance.fail(error);
+      if (this.#isSettling) allowance.drop();
+    }
+  }
+
+  #isDue(allowance: Allowance): boolean {
+    return allowance.isDue(this.#clock(), this.#timesOf(allowance));
+  }
+
+  /** Where other processes write the same row, a commit may fail because of theirs: leases last longer, and are fewer. */
+  #timesOf({ isShared }: Allowance): LeaseTimes {
+    const { ms } = this.#store.commits;
+    const unchanged = ms / 2;
+    if (this.#isSettling) return { span: 0, renewal: 0, unchanged, life: -1 };
+    const life = Math.min(isShared ? Math.max(1_000, 20 * ms) : Math.max(250, 8 * ms), LONGEST_LIFE);
+    return isShared
+      ? { span: life, renewal: 3 * ms, unchanged, life }
+      : { span: Math.max(200, 2 * ms), renewal: 2 * ms, unchanged, life };
+  }
+}
