@@ -174,7 +174,7 @@ export class Allowance {
 
   /** Whether the lease should be renewed, because it may run out before that can be done. */
   get isLow(): boolean {
-    return this.left < this.#low;
+    return this.#lease !== undefined && this.left < this.#low;
   }
 
   /** Whether requests wait for permits that others hold. */
@@ -326,7 +326,7 @@ export class Allowance {
     this.#isKnown = true;
     if (ahead > 0) this.#addToLease(usage, limits, ahead);
     const until = this.#within(renewal, rate);
-    this.#low = this.#lease ? until + 1.5 * Math.sqrt(until) : 0;
+    this.#low = until + 1.5 * Math.sqrt(until);
     this.#served = granted.length;
     this.#servedSince = performance.now();
     const { left } = this;

@@ -32,8 +32,7 @@ export class CommitInDoubt extends StoreUnavailable {
 }
 
 const PATIENCE = 10_000;
-const FIRST_PAUSE = 500;
-const LONGEST_PAUSE = 2_000;
+const PAUSE = 500;
 
 /**
  * What a commit comes to. If it is in doubt, that is looked into for ten seconds.
@@ -46,13 +45,12 @@ export async function certain(commit: Promise<CommitResult>): Promise<CommitResu
     return await commit;
   } catch (error) {
     if (!(error instanceof CommitInDoubt)) throw error;
-    const end = performance.now() + PATIENCE;
-    for (let ms = FIRST_PAUSE;; ms = Math.min(2 * ms, LONGEST_PAUSE)) {
+    for (const end = performance.now() + PATIENCE; performance.now() < end;) {
       const result = await error.findOut().catch(() => undefined);
       if (result) return result;
-      if (performance.now() > end) throw error;
-      await pause(ms);
+      await pause(PAUSE);
     }
+    throw error;
   }
 }
 
