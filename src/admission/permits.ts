@@ -1,13 +1,16 @@
 import type { Decision } from "../accounts/usage.ts";
 import type { AGAIN } from "../kv/retried.ts";
 import type { Store } from "../kv/store.ts";
-import { type Queue, Unresolved } from "../store/transaction.ts";
+import { type Caller, type Queue, Unresolved } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionCheck } from "../store/versions.ts";
 import { type Allowance, type Lease, type LeaseTimes, LONGEST_LIFE, type Run } from "./allowance.ts";
 
 /** How often allowances are looked for that are due, in ms. */
 const TICK = 50;
+
+/** Requests wait for permits: what becomes of a commit in doubt is looked into once, and not for long. */
+const REQUESTS: Caller = { mayBegin() {} };
 
 /** What permits stand on. */
 export interface PermitsOptions {
@@ -176,7 +179,7 @@ export class Permits {
         queue: this.#queue,
         reads: allowance.reads(this.#timesOf(allowance)),
         decide: (rows, write, now) => run = allowance.decide(rows, write, now, this.#timesOf(allowance)),
-      });
+      }, REQUESTS);
       if (run === undefined) return allowance.drop();
       if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#store.metrics.bans.add(1);
       allowance.apply(run, rows, this.#timesOf(allowance));
