@@ -81,6 +81,13 @@ export interface Lease {
   takenAt: number;
 }
 
+/** Refusals that are not in the row yet. */
+interface Strikes {
+  count: number;
+  /** When the first of them was, by `performance.now()`. */
+  since: number;
+}
+
 /** A request that waits for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {
   /** Hash of its key. */
@@ -98,7 +105,9 @@ export interface Run {
   readonly returned: readonly Returned[];
   /** How many used permits of the lease no longer count as leased. */
   readonly used: number;
-  readonly strikes: number;
+  /** Refusals that it writes, and how many of them. */
+  readonly strikes: Strikes;
+  readonly struck: number;
   /** Requests with a permit. */
   readonly granted: readonly Waiting[];
   /** Requests that are refused, and why. */
@@ -127,9 +136,8 @@ export class Allowance {
   /** What the next transaction gives back. */
   #returned: readonly Returned[] = [];
   #waiting: Waiting[] = [];
-  /** Refusals that are not in the row yet, and when the first of them was, by `performance.now()`. */
-  #strikes = 0;
-  #struckAt = 0;
+  /** Others replace these when the account or the minute changes. */
+  #strikes: Strikes = { count: 0, since: 0 };
   /** Requests served since the last transaction, and when that was, by `performance.now()`. */
   #served = 0;
   #servedSince = -Infinity;
@@ -159,7 +167,7 @@ export class Allowance {
   /** Whether something is not in the rows yet, or may still come back. */
   get isActive(): boolean {
     return this.#lease !== undefined || this.#unconfirmed > 0 || this.#waiting.length > 0 ||
-      this.#returned.length > 0 || this.#strikes > 0;
+      this.#returned.length > 0 || this.#strikes.count > 0;
   }
 
   /** Whether permits are held that were not used. */
@@ -222,8 +230,8 @@ export class Allowance {
     if (refusal === undefined) return undefined;
     const { usage, account: { limits } } = this.#state;
     if (refusal !== "ban") {
-      if (usage.strikes + this.#strikes >= limits.minute) return undefined; // The next one bans.
-      if (this.#strikes++ === 0) this.#struckAt = performance.now();
+      if (usage.strikes + this.#strikes.count >= limits.minute) return undefined; // The next one bans.
+      if (this.#strikes.count++ === 0) this.#strikes.since = performance.now();
     }
     return this.#decision(usage, limits, 0, refusal, now);
   }
@@ -272,7 +280,7 @@ export class Allowance {
     const { limits } = account;
     const isOpen = ({ hash }: Waiting) => account.suspendedAt === null && isOpenedBy(account, hash, now);
     const waiting = this.#waiting.filter(isOpen);
-    const strikes = isOfSameMinute(this.#state, state) ? this.#strikes : 0;
+    const struck = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
     const lease = this.#lease;
     const used = lease?.used ?? 0;
     const returned = lease && used > 0
@@ -281,9 +289,9 @@ export class Allowance {
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
     const settled = returned.reduce(settle, usage);
-    const struck = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
+    const before = struck > 0 ? strike(settled, limits, struck, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
-    const taken = take(struck, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
+    const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
     const awaited = rest.length > 0 ? this.#awaitedIn(taken.usage, taken.refusal, now) : undefined;
     const left = Math.max(0, limits.minute - taken.usage.strikes);
@@ -293,9 +301,9 @@ export class Allowance {
     const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
 
     // That time has passed is no change: all that read the row know it, too.
-    if (!isSame(after, roll(usage, now)) || !isSame(struck, usage)) {
+    if (!isSame(after, roll(usage, now)) || !isSame(before, usage)) {
       write.set(usageKey, encodeUsage(after));
-      const past = pastDay(struck, after);
+      const past = pastDay(before, after);
       if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
     }
     return {
@@ -305,6 +313,7 @@ export class Allowance {
       returned: this.#returned,
       used,
       strikes: this.#strikes,
+      struck: this.#strikes.count,
       granted: waiting.slice(0, taken.granted),
       refused,
       turnedAway: this.#waiting.filter((request) => !isOpen(request)),
@@ -363,7 +372,7 @@ export class Allowance {
     this.#turnAway();
     this.#lease = undefined;
     this.#returned = [];
-    this.#strikes = 0;
+    this.#strikes = { count: 0, since: 0 };
     this.#awaitsUntil = 0;
     this.#isKnown = false;
     this.accountsVersion = undefined;
@@ -395,7 +404,7 @@ export class Allowance {
     const { usage, usageRow } = isUsageNewer ? state : known;
     this.#state = { account, accountRow, usage, usageRow };
     if (isUsageNewer) this.#seenAt = performance.now();
-    if (!isOfSameMinute(known, this.#state)) this.#strikes = 0;
+    if (!isOfSameMinute(known, this.#state)) this.#strikes = { count: 0, since: 0 };
   }
 
   /** What rows tell; undefined if there is no account any more. */
@@ -448,7 +457,8 @@ export class Allowance {
 
   #strikesAreDue(life: number): boolean {
     const left = this.account.limits.minute - this.#state.usage.strikes;
-    return this.#strikes > 0 && (this.#strikes * 4 > left || performance.now() - this.#struckAt > life);
+    const { count, since } = this.#strikes;
+    return count > 0 && (count * 4 > left || performance.now() - since > life);
   }
 
   /** Whether a lease hands out permits: nothing has changed since it was taken. */
@@ -479,10 +489,10 @@ export class Allowance {
   }
 
   /** What a run took from here is no longer here. */
-  #useUp({ returned, used, strikes }: Run): void {
+  #useUp({ returned, used, strikes, struck }: Run): void {
     this.#returned = this.#returned.filter((item) => !returned.includes(item));
     if (this.#lease) this.#lease.used -= used;
-    this.#strikes = Math.max(0, this.#strikes - strikes);
+    strikes.count -= struck;
   }
 
   /** Has the requests that wait recognized anew. */
