@@ -4,9 +4,9 @@ import { Connection } from "../../src/kv/connection.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Store } from "../../src/kv/store.ts";
 import { createService, type Service } from "../../src/service.ts";
-import type { CommitResult, FakeKv, Network } from "../kv/fake_kv.ts";
-import { OPERATOR_TOKEN } from "../operator_calls.ts";
-import type { VirtualTime } from "../virtual_time.ts";
+import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
+import { OPERATOR_TOKEN } from "../support/operator_calls.ts";
+import type { VirtualTime } from "../support/time.ts";
 
 /** A minute and a half before midnight, ms since the epoch. */
 export const START: number = Date.UTC(2027, 0, 15, 23, 58, 30);

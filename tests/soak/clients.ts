@@ -1,6 +1,6 @@
-import { type Answer, call, outcome, readAnimal } from "../server/client.ts";
-import type { ServerProcess } from "../server/server_process.ts";
-import type { Credential } from "../server/temporary_store.ts";
+import { type Answer, call, outcome, readAnimal } from "../support/client.ts";
+import type { ServerProcess } from "../support/server_process.ts";
+import type { Credential } from "../support/temporary_store.ts";
 import { ABSENT, type Ledger } from "./ledger.ts";
 
 /** The status of an answer that leaves open whether the request was carried out. */

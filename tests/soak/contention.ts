@@ -1,8 +1,8 @@
 import { decodeText } from "../../src/kv/row.ts";
-import { findFaults } from "../pets/consistency.ts";
-import { addAnimal, call, outcome, readAnimal } from "../server/client.ts";
-import type { ServerProcess } from "../server/server_process.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import { addAnimal, call, outcome, readAnimal } from "../support/client.ts";
+import { findFaults } from "../support/consistency.ts";
+import type { ServerProcess } from "../support/server_process.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 import { atLeast, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 
 const PROCESSES = 3;

@@ -1,7 +1,7 @@
-import { findFaults } from "../pets/consistency.ts";
-import { addAnimal, call, outcome } from "../server/client.ts";
-import { runServer, type ServerProcess } from "../server/server_process.ts";
-import type { Outcome } from "../support/deno_process.ts";
+import { addAnimal, call, outcome } from "../support/client.ts";
+import { findFaults } from "../support/consistency.ts";
+import type { Outcome } from "../support/process.ts";
+import { runServer, type ServerProcess } from "../support/server_process.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
 import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";
 

@@ -1,4 +1,4 @@
-import type { Answer } from "../server/client.ts";
+import type { Answer } from "../support/client.ts";
 import { pause } from "./part.ts";
 
 const AFTER_503 = 20;

@@ -1,5 +1,5 @@
-import { findFaults } from "../pets/consistency.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import { findFaults } from "../support/consistency.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { KvServer, TOKEN } from "./kv_server.ts";
 import { Ledger } from "./ledger.ts";

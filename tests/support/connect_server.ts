@@ -1,4 +1,4 @@
-import { DenoProcess } from "./deno_process.ts";
+import { DenoProcess } from "./process.ts";
 
 /** What a KV Connect server stands on, and how it behaves. */
 export interface ConnectServerOptions {

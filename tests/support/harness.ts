@@ -1,0 +1,148 @@
+import type { Issued } from "../../src/accounts/account.ts";
+import type { Limits, Plan } from "../../src/accounts/plans.ts";
+import { InFlight } from "../../src/http/in_flight.ts";
+import type { AccessRecord, CommandRecord, ErrorRecord } from "../../src/http/log.ts";
+import { hasValidHost, targetOf } from "../../src/http/request.ts";
+import { Connection } from "../../src/kv/connection.ts";
+import { Store } from "../../src/kv/store.ts";
+import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
+import { AccountsElsewhere } from "./accounts_elsewhere.ts";
+import { Desk } from "./desk.ts";
+import { Description } from "./openapi.ts";
+import { OPERATOR_TOKEN } from "./operator_calls.ts";
+import { NOON } from "./time.ts";
+
+/** How a harness differs from others. */
+export interface HarnessOptions extends Partial<ServiceOptions> {
+  /** Checks that its KV takes in one commit. */
+  readonly maxChecks?: number;
+  /** Longest wait for one operation of its KV, in ms. */
+  readonly deadline?: number;
+  /** The only token of its operator. */
+  readonly operatorToken?: string;
+}
+
+/** The whole service on a KV of its own in memory, with a clock that stands still until it is set. */
+export class Harness implements AsyncDisposable {
+  readonly kv: Deno.Kv;
+  readonly store: Store;
+  readonly accounts: AccountsElsewhere;
+  readonly accesses: AccessRecord[] = [];
+  readonly errors: ErrorRecord[] = [];
+  readonly commands: CommandRecord[] = [];
+  now: number = NOON;
+  /** Address of the client. */
+  address: string = "192.0.2.1";
+  /** Whether the test makes the service or its store fail; otherwise an error in the log fails the test. */
+  expectsErrors: boolean = false;
+  readonly app: Service;
+  readonly #inFlight: InFlight;
+  readonly #options: ServiceOptions;
+  readonly #atDesk: InFlight = new InFlight();
+  #desk: Desk | undefined;
+  readonly #description: Description;
+  /** What is wrong with the responses so far, by what is declared; undefined for each that is right. */
+  readonly #checks: Promise<unknown>[] = [];
+
+  constructor(
+    kv: Deno.Kv,
+    { maxChecks = 100, deadline = 5_000, operatorToken, ...services }: HarnessOptions = {},
+  ) {
+    this.#inFlight = services.inFlight ?? new InFlight();
+    this.kv = kv;
+    const clock = () => this.now;
+    this.store = services.store ??
+      new Store(new Connection([kv], { deadline }), { maxChecks, clock });
+    const environment = services.environment ?? "staging";
+    this.accounts = new AccountsElsewhere(this.store, environment, clock);
+    const options: ServiceOptions = {
+      store: this.store,
+      environment,
+      publicUrl: undefined,
+      maxStalenessMs: 0,
+      signUpIsOpen: true,
+      securityContact: undefined,
+      operatorTokens: operatorToken === undefined ? [] : [operatorToken],
+      chunkedBodies: false,
+      clock,
+      log: {
+        access: (record) => this.accesses.push(record),
+        error: (record) => this.errors.push(record),
+        command: (record) => this.commands.push(record),
+        flushed: () => Promise.resolve(),
+      },
+      clientAddress: () => this.address,
+      ...services,
+      inFlight: this.#inFlight,
+    };
+    this.app = createService(options);
+    this.#options = options;
+    this.#description = Description.of(this.app.operations);
+  }
+
+  /**
+   * Where an operator changes accounts, with what the service stands on, but with nothing of it in memory, and nothing
+   * but errors in its log.
+   */
+  get desk(): Desk {
+    const log = { ...this.#options.log, access: () => {}, command: () => {} };
+    const operator = { ...this.#options, log, operatorTokens: [OPERATOR_TOKEN], inFlight: this.#atDesk };
+    return this.#desk ??= new Desk(createService(operator).fetch, this.kv);
+  }
+
+  /** A harness on a fresh KV in memory. */
+  static async open(options?: HarnessOptions): Promise<Harness> {
+    return new Harness(await Deno.openKv(":memory:"), options);
+  }
+
+  /** An account on a plan, or with limits of its own, and its key. */
+  async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
+    const { id, apiKey } = await this.desk.create(plan);
+    return { account: await this.desk.account(id), apiKey };
+  }
+
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  async fetch(target: string, { key, json, ...init }: HarnessRequest = {}): Promise<Response> {
+    const [method = "GET", path = "/"] = target.split(" ");
+    const headers = new Headers(init.headers);
+    if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
+    if (json !== undefined) headers.set("content-type", "application/json");
+    const body = json === undefined ? init.body ?? null : JSON.stringify(json);
+    const request = new Request(`http://localhost:8000${path}`, {
+      ...init,
+      method,
+      headers,
+      body,
+    });
+    const response = await this.app.fetch(request, {
+      remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
+    });
+    // Without a valid Host there is no telling which operation is meant.
+    const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
+    const checked = this.#description.check(request.method, asked, response);
+    this.#checks.push(checked.then(() => undefined, (error) => error));
+    return response;
+  }
+
+  /** Stops, as the service does before its KV is closed; throws if something was wrong until then. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
+    await this.app.settle();
+    for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
+    const [error] = this.expectsErrors ? [] : this.errors;
+    if (error) throw new Error(`The service failed: ${JSON.stringify(error)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    this.kv.close();
+  }
+}
+
+/** What a request carries beside its method and path. */
+export interface HarnessRequest extends RequestInit {
+  /** API key to send as bearer credential. */
+  readonly key?: string;
+  /** Body to send as JSON. */
+  readonly json?: unknown;
+}
