@@ -1,5 +1,5 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { ServerProcess } from "../support/server_process.ts";
+import { ServerProcess } from "../support/process.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
 

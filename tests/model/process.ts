@@ -4,8 +4,8 @@ import { Connection } from "../../src/kv/connection.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { Store } from "../../src/kv/store.ts";
 import { createService, type Service } from "../../src/service.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
 import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
-import { OPERATOR_TOKEN } from "../support/operator_calls.ts";
 import type { VirtualTime } from "../support/time.ts";
 
 /** A minute and a half before midnight, ms since the epoch. */

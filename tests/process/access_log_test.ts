@@ -1,8 +1,7 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { pause } from "../../src/kv/retried.ts";
-import { assertAlive } from "../support/expectations.ts";
-import { RawConnection, rawRequest } from "../support/raw_connection.ts";
-import type { ServerProcess } from "../support/server_process.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { assertAlive, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 /** More than a pipe and the server's memory have room for in the log. */

@@ -1,8 +1,7 @@
 import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { addAnimal, listAnimals, outcome, readAnimal } from "../support/client.ts";
-import { DenoProcess } from "../support/process.ts";
-import type { ServerProcess } from "../support/server_process.ts";
+import { DenoProcess, type ServerProcess } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 const CLIENTS = 16;
@@ -26,7 +25,7 @@ async function addUntil(
   async function client(): Promise<void> {
     while (!isEnough()) {
       const name = `${sent++}`;
-      const answer = await addAnimal(server, name, { key });
+      const answer = await addAnimal(server, key, name);
       assertEquals(outcome(answer), "201");
       acknowledged.set(name, readAnimal(answer.json).id);
     }
@@ -65,7 +64,7 @@ Deno.test("backup of a busy server has all that was acknowledged, and a server g
   const ids = new Map(animals.map(({ name, id }) => [name, id]));
   for (const [name, id] of early) assertEquals(ids.get(name), id, name);
   for (const [name, id] of ids) assertEquals(acknowledged.get(name), id, name);
-  const { id } = readAnimal((await addAnimal(server, "new", { key })).json);
+  const { id } = readAnimal((await addAnimal(server, key, "new")).json);
   assert(animals.every((animal) => animal.id !== id));
 });
 

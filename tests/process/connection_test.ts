@@ -55,7 +55,7 @@ Deno.test("server makes one animal when a client half-closes the connection and 
     const answer = await connection.receive();
     assert(answer === undefined || answer.status === 201);
 
-    assertEquals((await addAnimal(server, "Rex", { key, headers: once })).status, 201);
+    assertEquals((await addAnimal(server, key, "Rex", once)).status, 201);
     assertEquals((await listAnimals(server, key)).length, time);
   }
 });
@@ -96,5 +96,5 @@ Deno.test("server stores nothing and goes on when clients leave in the middle of
   }));
 
   assertEquals(await listAnimals(server, key), []);
-  assertEquals((await addAnimal(server, "Tom", { key })).status, 201);
+  assertEquals((await addAnimal(server, key, "Tom")).status, 201);
 });

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { VERSION } from "../../src/version.ts";
 import { addAnimal, call, outcome } from "../support/client.ts";
-import { FarStore, untilReady } from "../support/far_store.ts";
-import { ServerProcess } from "../support/server_process.ts";
+import { ServerProcess } from "../support/process.ts";
+import { FarStore, untilReady } from "../support/temporary_store.ts";
 
 Deno.test("server waits for a KV Connect server, and says so in one line, when that is not up yet", async () => {
   await using far = await FarStore.create();
@@ -13,7 +13,7 @@ Deno.test("server waits for a KV Connect server, and says so in one line, when t
   await server.wrote("stderr", /^Waiting/m);
   far.proxy.treatment = "pass";
   await server.listening();
-  const answer = await addAnimal(server, "Rex", { key });
+  const answer = await addAnimal(server, key, "Rex");
   const { code, errorLines } = await server.stop();
 
   assertEquals(outcome(answer), "201");
@@ -39,7 +39,7 @@ Deno.test("server recovers when connections to Deno Deploy's own KV died silentl
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   await using server = await far.serveOnDeploy();
-  const list = async () => outcome(await call(server, "GET /v1/pets", { key }));
+  const list = async () => outcome(await call(server, key));
   assertEquals(await list(), "200");
 
   far.proxy.silence();

@@ -1,16 +1,43 @@
 import { assertEquals } from "@std/assert";
-import { addAnimal, listAnimals, readAnimal, tally } from "../support/client.ts";
-import { Cluster } from "../support/cluster.ts";
-import { inOneDay } from "../support/temporary_store.ts";
+import { addAnimal, callAtOnce, listAnimals, readAnimal, tally, upTo } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { inOneDay, TemporaryStore } from "../support/temporary_store.ts";
 
 const LIMIT = 50;
+
+/** Two servers on one KV file. */
+class Cluster implements AsyncDisposable {
+  readonly store: TemporaryStore;
+  readonly servers: readonly [ServerProcess, ServerProcess];
+
+  private constructor(store: TemporaryStore, servers: readonly [ServerProcess, ServerProcess]) {
+    this.store = store;
+    this.servers = servers;
+  }
+
+  /** Starts both at once, on a file that does not exist yet. */
+  static async start(): Promise<Cluster> {
+    const store = await TemporaryStore.empty();
+    return new Cluster(store, await Promise.all([store.serve(), store.serve()]));
+  }
+
+  /** The one or the other server, for an even or odd index. */
+  server(index: number): ServerProcess {
+    return this.servers[index % 2 === 0 ? 0 : 1];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const server of this.servers) await server[Symbol.asyncDispose]();
+    await this.store[Symbol.asyncDispose]();
+  }
+}
 
 Deno.test("servers on one KV file admit exactly the limit when requests come at once", () =>
   inOneDay(async () => {
     await using cluster = await Cluster.start();
     const { key } = await cluster.store.createAccount({ perDay: LIMIT });
 
-    const answers = await Promise.all(upTo(LIMIT + 40).map((index) => cluster.list(index, key)));
+    const answers = await callAtOnce(LIMIT + 40, cluster.servers, key);
 
     assertEquals(tally(answers), { "200": LIMIT, "429 rate_limit_day": 40 });
   }));
@@ -20,7 +47,7 @@ Deno.test("server lists an animal at once when another server on the KV file add
   const { key } = await cluster.store.createAccount();
 
   for (const index of upTo(10)) {
-    const created = await addAnimal(cluster.server(index), `animal ${index}`, { key });
+    const created = await addAnimal(cluster.server(index), key, `animal ${index}`);
     const listed = await listAnimals(cluster.server(index + 1), key);
     const animal = readAnimal(created.json);
     assertEquals(listed.find(({ id }) => id === animal.id), animal);
@@ -34,7 +61,7 @@ Deno.test("servers on one KV file make one animal for each idempotency key when 
   const answers = await Promise.all(
     upTo(60).map((index) => {
       const name = `${index % 15}`;
-      return addAnimal(cluster.server(index), name, { key, headers: { "idempotency-key": name } });
+      return addAnimal(cluster.server(index), key, name, { "idempotency-key": name });
     }),
   );
 
@@ -44,8 +71,3 @@ Deno.test("servers on one KV file make one animal for each idempotency key when 
   assertEquals(await listAnimals(cluster.server(0), key), [...ids.values()].sort((a, b) => a.id - b.id));
   assertEquals(ids.size, 15);
 });
-
-/** The numbers from 0, as many. */
-function upTo(count: number): number[] {
-  return Array.from({ length: count }, (_, index) => index);
-}

@@ -1,7 +1,14 @@
 import { assertEquals, assertLess } from "@std/assert";
-import { assertAlive, type RawCase, runCases } from "../support/expectations.ts";
-import { residentMemory } from "../support/memory.ts";
-import { jsonHeaders, type RawAnswer, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { residentMemory } from "../support/process.ts";
+import {
+  assertAlive,
+  jsonHeaders,
+  type RawAnswer,
+  type RawCase,
+  RawConnection,
+  rawRequest,
+  runCases,
+} from "../support/raw_connection.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';

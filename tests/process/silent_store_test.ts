@@ -1,9 +1,8 @@
 import { assertEquals, assertGreaterOrEqual, assertLessOrEqual } from "@std/assert";
-import { type Answer, call, outcome, tally } from "../support/client.ts";
-import { FarStore, untilReady } from "../support/far_store.ts";
-import type { ServerProcess } from "../support/server_process.ts";
+import { call, outcome, type Reply, tally } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
 import type { TcpProxy } from "../support/tcp_proxy.ts";
-import { inOneDay } from "../support/temporary_store.ts";
+import { FarStore, inOneDay, untilReady } from "../support/temporary_store.ts";
 
 const LIMIT = 1_000;
 const CLIENTS = 8;
@@ -13,7 +12,7 @@ Deno.test("server answers 503 in time when the store is silent, and exits 1 when
   const { key } = await far.file.createAccount();
   await using server = await far.serve();
   await using stopped = await far.serve();
-  const list = (server: ServerProcess) => call(server, "GET /v1/pets", { key });
+  const list = (server: ServerProcess) => call(server, key);
   for (const each of [server, stopped]) assertEquals(outcome(await list(each)), "200");
 
   far.proxy.treatment = "swallow";
@@ -26,7 +25,7 @@ Deno.test("server answers 503 in time when the store is silent, and exits 1 when
   assertEquals(tally(answers), { "503 store_unavailable": 3 });
   assertEquals(answers.map(({ headers }) => headers.get("retry-after")), ["1", "5", "5"]);
   assertEquals([answers[0]?.headers.get("connection"), code], ["close", 1]);
-  assertEquals(outcome(await call(server, "GET /health")), "200");
+  assertEquals(outcome(await call(server, undefined, "GET /health")), "200");
 });
 
 Deno.test("server recovers and stays exact when connections to its store died silently", () =>
@@ -34,11 +33,11 @@ Deno.test("server recovers and stays exact when connections to its store died si
     await using far = await FarStore.create();
     const account = await far.file.createAccount({ perDay: LIMIT });
     await using server = await far.serve();
-    const answers: Answer[] = [];
+    const answers: Reply[] = [];
 
     await Promise.all(Array.from({ length: CLIENTS }, async () => {
       for (let status = 0; status !== 429 && answers.length < 2 * LIMIT;) {
-        const answer = await call(server, "GET /v1/pets", account);
+        const answer = await call(server, account.key);
         ({ status } = answer);
         if (answers.push(answer) === LIMIT / 10) loseStore(far.proxy);
         if (status !== 503) continue;

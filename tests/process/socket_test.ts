@@ -1,6 +1,12 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { type RawCase, runCases } from "../support/expectations.ts";
-import { exchange, jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import {
+  exchange,
+  jsonHeaders,
+  type RawCase,
+  RawConnection,
+  rawRequest,
+  runCases,
+} from "../support/raw_connection.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
 const LONG = "a".repeat(1_000_000);

@@ -2,8 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { START_HELP } from "../../src/config.ts";
 import { VERSION } from "../../src/version.ts";
 import { call } from "../support/client.ts";
-import type { Variables } from "../support/process.ts";
-import { runServer } from "../support/server_process.ts";
+import { runServer, type Variables } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 Deno.test("server tells its variables and its version when it is asked, and takes no other arguments", async () => {
@@ -114,7 +113,7 @@ async function linesOfOneRun(
 ): Promise<{ port: number; lines: readonly string[] }> {
   await using server = await store.serve(variables);
   await server.wrote("stderr", expected);
-  await call(server, "GET /ready");
+  await call(server, undefined, "GET /ready");
   const { code, errorLines, stdout } = await server.stop();
   assertEquals([code, stdout], [0, ""]);
   return { port: server.port, lines: errorLines };

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { addAnimal, call, listAnimals, outcome, readAnimal } from "../support/client.ts";
-import type { ServerProcess } from "../support/server_process.ts";
+import type { ServerProcess } from "../support/process.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
@@ -12,7 +12,7 @@ Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_
   const { server, account: { id, key } } = served;
 
   for (const [who, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN]] as const) {
-    await call(server, "GET /v1/pets/77", { key: who, headers: { "x-request-id": trace } });
+    await call(server, who, "GET /v1/pets/77", { headers: { "x-request-id": trace } });
   }
   const { code, stdout, errorLines } = await server.stop();
 
@@ -36,7 +36,9 @@ Deno.test("server takes an address from the header that CLIENT_ADDRESS_HEADER na
   await using served = await ServedStore.start();
   await using proxied = await served.store.serve({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
   const remaining = async (server: ServerProcess, forwarded: string) => {
-    const { headers } = await call(server, "GET /v1/pets", { headers: { "x-forwarded-for": forwarded } });
+    const { headers } = await call(server, undefined, "GET /v1/pets", {
+      headers: { "x-forwarded-for": forwarded },
+    });
     return headers.get("x-ratelimit-remaining");
   };
   const lists = ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"];
@@ -49,7 +51,7 @@ Deno.test("server takes an address from the header that CLIENT_ADDRESS_HEADER na
 
 Deno.test("server refuses the other environment's keys when ENVIRONMENT is production", async () => {
   await using served = await ServedStore.start({ variables: { ENVIRONMENT: "production" } });
-  assertEquals(outcome(await call(served.server, "GET /v1/pets", served)), "401 invalid_api_key");
+  assertEquals(outcome(await call(served.server, served.key)), "401 invalid_api_key");
 });
 
 Deno.test("server obeys PUBLIC_URL and MAX_STALENESS_MS", async () => {
@@ -59,10 +61,10 @@ Deno.test("server obeys PUBLIC_URL and MAX_STALENESS_MS", async () => {
   await using server = await served.store.serve();
   assertEquals(await listAnimals(lazy, key), []);
 
-  await addAnimal(server, "Rex", { key });
+  await addAnimal(server, key, "Rex");
 
   assertEquals((await listAnimals(server, key)).length, 1);
   assertEquals(await listAnimals(lazy, key), []);
-  const { headers, json } = await addAnimal(lazy, "Tom", { key });
+  const { headers, json } = await addAnimal(lazy, key, "Tom");
   assertEquals(headers.get("location"), `https://pets.example/store/v1/pets/${readAnimal(json).id}`);
 });

@@ -1,9 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { openStore } from "../../src/kv/open.ts";
 import { MessageStore } from "../../src/messages/message_store.ts";
-import { assertConsistent } from "../support/consistency.ts";
 import { Harness } from "../support/harness.ts";
-import { REX } from "../support/pets.ts";
+import { assertConsistent, REX } from "../support/pets.ts";
 import type { WrittenStore } from "./write.ts";
 
 const FOLDER = import.meta.dirname ?? "";

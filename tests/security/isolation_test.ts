@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertLess, assertNotEquals } from "@std/assert";
-import { assertError } from "../support/assertions.ts";
+import { assertError, call } from "../support/client.ts";
 import { petsIn, REX, Shop } from "../support/pets.ts";
-import { call } from "../support/replies.ts";
 
 /** A shop with an animal, and another account of the same KV. */
 async function openTwo() {

@@ -1,10 +1,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { inputsOf } from "../../src/api/openapi.ts";
 import type { JsonSchema } from "../../src/api/schema.ts";
-import { assertConsistent } from "../support/consistency.ts";
 import { Harness } from "../support/harness.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
-import { seededRandom } from "../support/seeded_random.ts";
+import { assertConsistent } from "../support/pets.ts";
+import { seededRandom } from "../support/time.ts";
 
 const REQUESTS = 10_000;
 const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301205");

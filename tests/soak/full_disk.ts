@@ -1,4 +1,4 @@
-import type { ServerProcess } from "../support/server_process.ts";
+import type { ServerProcess } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 /** A place for a KV file whose disk can be full, or be read alone. */

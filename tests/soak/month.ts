@@ -1,8 +1,9 @@
 import { MessageStore } from "../../src/messages/message_store.ts";
 import { Transactions } from "../../src/store/transactions.ts";
 import { sweepAll } from "../../src/sweeper.ts";
-import { findFaults } from "../support/consistency.ts";
-import { Harness, type HarnessRequest } from "../support/harness.ts";
+import type { HarnessRequest } from "../support/client.ts";
+import { Harness } from "../support/harness.ts";
+import { findFaults } from "../support/pets.ts";
 import { NOON } from "../support/time.ts";
 import { atLeast, atMost, type Effort, equal, exactly, type Finding, type Note } from "./part.ts";
 

@@ -1,6 +1,4 @@
-import { residentMemory } from "../support/memory.ts";
-import { DenoProcess } from "../support/process.ts";
-import type { ServerProcess } from "../support/server_process.ts";
+import { DenoProcess, residentMemory, type ServerProcess } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";

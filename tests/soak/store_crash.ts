@@ -1,4 +1,4 @@
-import { findFaults } from "../support/consistency.ts";
+import { findFaults } from "../support/pets.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { KvServer, TOKEN } from "./kv_server.ts";

@@ -1,69 +1,136 @@
-import { assertEquals } from "@std/assert";
-import type { ServerProcess } from "./server_process.ts";
+// Requests to the service, wherever it runs, and what tests want to know of its answers.
+import { assertEquals, assertMatch } from "@std/assert";
+import type { ErrorCode } from "../../src/http/error.ts";
 
-/** What a test needs of an answer. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  /** The body, parsed; undefined when it is empty. */
-  readonly json: unknown;
+/** What a request carries beside its method and path. */
+export interface HarnessRequest extends RequestInit {
+  /** API key to send as bearer credential. */
+  readonly key?: string;
+  /** Body to send as JSON. */
+  readonly json?: unknown;
 }
 
-/** An animal as a test sees it. */
+/** The whole service: a harness, or a process of its own. */
+export interface Callable {
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  fetch(target: string, request?: HarnessRequest): Promise<Response>;
+}
+
+/** What an answer says. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  /** A JSON body, parsed; undefined if there is none. */
+  readonly json: unknown;
+  /** Error code; empty if the answer is no error. */
+  readonly code: string;
+  readonly limit: number;
+  readonly remaining: number;
+  /** Unix seconds. */
+  readonly reset: number;
+  /** Seconds; undefined if there is no such header. */
+  readonly retryAfter: number | undefined;
+}
+
+/** An animal as a test of a process sees it. */
 export interface Animal {
   readonly id: number;
   readonly name: string;
 }
 
-/** What a request carries beside its method and path. */
-export interface CallOptions {
-  /** API key to send as bearer credential. */
-  readonly key?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Body to send as JSON. */
-  readonly json?: unknown;
-  /** Gives up waiting for the answer. */
-  readonly signal?: AbortSignal | null;
-}
-
-/** Sends a request, such as `call(server, "GET /v1/pets", { key })`. */
-export async function call(
-  { origin }: ServerProcess,
+/** The request that `fetch()` sends to this origin. */
+export function requestTo(
+  origin: string,
   target: string,
-  { key, json, signal = null, ...init }: CallOptions = {},
-): Promise<Answer> {
+  { key, json, ...init }: HarnessRequest = {},
+): Request {
   const [method = "", path = ""] = target.split(" ");
   const headers = new Headers(init.headers);
   if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
   if (json !== undefined) headers.set("content-type", "application/json");
-  const body = json === undefined ? null : JSON.stringify(json);
-  const response = await fetch(`${origin}${path}`, { method, headers, body, signal });
+  const body = json === undefined ? init.body ?? null : JSON.stringify(json);
+  return new Request(`${origin}${path}`, { ...init, method, headers, body });
+}
+
+/** Sends a request, one that counts against the limits unless told otherwise, and reads the answer. */
+export async function call(
+  service: Callable,
+  key?: string,
+  target: string = "GET /v1/pets",
+  request: HarnessRequest = {},
+): Promise<Reply> {
+  const response = await service.fetch(target, key === undefined ? request : { ...request, key });
+  const { headers, status } = response;
   const text = await response.text();
+  const isJson = text !== "" && headers.get("content-type") === "application/json";
+  const json = isJson ? JSON.parse(text) : undefined;
+  const number = (name: string) => Number(headers.get(name) ?? NaN);
   return {
-    status: response.status,
-    headers: response.headers,
-    json: text === "" ? undefined : JSON.parse(text),
+    status,
+    headers,
+    json,
+    code: status < 400 ? "" : json.code,
+    limit: number("x-ratelimit-limit"),
+    remaining: number("x-ratelimit-remaining"),
+    reset: number("x-ratelimit-reset"),
+    retryAfter: headers.has("retry-after") ? number("retry-after") : undefined,
   };
+}
+
+/** Sends such requests all at once, to the services in turn. */
+export function callAtOnce(
+  count: number,
+  services: readonly Callable[],
+  key?: string,
+  target?: string,
+): Promise<Reply[]> {
+  return Promise.all(
+    Array.from({ length: Math.ceil(count / services.length) }, () => services).flat().slice(0, count)
+      .map((service) => call(service, key, target)),
+  );
+}
+
+/** The status of an answer and, of an error, its code. */
+export function outcome({ status, code }: Pick<Reply, "status" | "code">): string {
+  return code ? `${status} ${code}` : `${status}`;
+}
+
+/** How many replies came out how. */
+export function tally(replies: readonly Pick<Reply, "status" | "code">[]): Record<string, number> {
+  const counts = Object.groupBy(replies, outcome);
+  return Object.fromEntries(Object.entries(counts).map(([name, same = []]) => [name, same.length]));
+}
+
+/** What admitted requests were told to have left, ascending. */
+export function remainders(replies: readonly Reply[]): number[] {
+  return replies.filter(({ status }) => status === 200).map(({ remaining }) => remaining)
+    .sort((a, b) => a - b);
+}
+
+/** The numbers from 0 to below `end`. */
+export function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, number) => number);
 }
 
 /** Adds an animal with this name. */
 export function addAnimal(
-  server: ServerProcess,
+  service: Callable,
+  key: string,
   name: string,
-  options: Omit<CallOptions, "json">,
-): Promise<Answer> {
-  return call(server, "POST /v1/pets", { ...options, json: { name, categoryId: 1 } });
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Reply> {
+  return call(service, key, "POST /v1/pets", { headers, json: { name, categoryId: 1 } });
 }
 
 /** Every animal of the catalogue, by a walk through its pages. */
-export async function listAnimals(server: ServerProcess, key: string): Promise<Animal[]> {
+export async function listAnimals(service: Callable, key: string): Promise<Animal[]> {
   const animals: Animal[] = [];
-  for (let path: string | undefined = "/v1/pets?limit=100"; path !== undefined;) {
-    const { status, headers, json } = await call(server, `GET ${path}`, { key });
-    assertEquals(status, 200);
-    if (!Array.isArray(json)) throw new TypeError("Not a list of animals");
-    animals.push(...json.map(readAnimal));
-    path = /^<[^>]*(\/v1\/pets\?[^>]*)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
+  for (let target: string | undefined = "GET /v1/pets?limit=100"; target !== undefined;) {
+    const reply: Reply = await call(service, key, target);
+    assertEquals(reply.status, 200);
+    if (!Array.isArray(reply.json)) throw new TypeError("Not a list of animals");
+    animals.push(...reply.json.map(readAnimal));
+    target = nextTarget(reply);
   }
   return animals;
 }
@@ -77,14 +144,29 @@ export function readAnimal(json: unknown): Animal {
   throw new TypeError("Not an animal");
 }
 
-/** The status of an answer and, of an error, its code. */
-export function outcome({ status, json }: Answer): string {
-  const isError = typeof json === "object" && json !== null && "code" in json;
-  return isError ? `${status} ${json.code}` : `${status}`;
+/** The request that the link to the next page stands for; undefined if there is none. */
+export function nextTarget({ headers }: Pick<Response, "headers">): string | undefined {
+  const url = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
+  return url && `GET ${url.replace(/^https?:\/\/[^/]+/, "")}`;
 }
 
-/** How many answers came out how. */
-export function tally(answers: readonly Answer[]): Record<string, number> {
-  const counts = Object.groupBy(answers, outcome);
-  return Object.fromEntries(Object.entries(counts).map(([name, same = []]) => [name, same.length]));
+/** Asserts the status, and an Error body with these members and no others. */
+export async function assertError(
+  response: Response,
+  status: number,
+  code: ErrorCode,
+  message: RegExp = /\S/,
+): Promise<void> {
+  assertEquals(response.status, status);
+  assertEquals(response.headers.get("content-type"), "application/json");
+  const body: Record<string, unknown> = await response.json();
+  assertEquals(body, { code, message: body.message, status });
+  assertMatch(String(body.message), message);
+}
+
+/** Asserts that the response tells the caller's limits. */
+export function assertLimitHeaders({ headers }: Response): void {
+  for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]) {
+    assertMatch(headers.get(name) ?? `no ${name}`, /^\d+$/);
+  }
 }

@@ -1,10 +1,55 @@
-import { assert } from "@std/assert";
-import { type Account, accountKey, ACCOUNTS_VERSION, decodeAccount } from "../../src/accounts/account.ts";
+// What an operator does: by commands over HTTP, and in a process of its own.
+import { assert, assertEquals } from "@std/assert";
+import {
+  type Account,
+  accountKey,
+  ACCOUNTS_VERSION,
+  decodeAccount,
+  type Issued,
+} from "../../src/accounts/account.ts";
+import type { AccountState } from "../../src/accounts/account_state.ts";
+import { AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
+import type { Environment } from "../../src/accounts/api_key.ts";
 import type { Limits, Plan } from "../../src/accounts/plans.ts";
 import { decodeUsage, encodeUsage, type Usage, usageKey } from "../../src/accounts/usage.ts";
 import type { App } from "../../src/app.ts";
 import { encodeJson } from "../../src/kv/row.ts";
-import { operated } from "./operator_calls.ts";
+import type { Store } from "../../src/kv/store.ts";
+import type { Transaction } from "../../src/store/transaction.ts";
+import { Transactions } from "../../src/store/transactions.ts";
+import { Versions } from "../../src/store/versions.ts";
+import { requestTo } from "./client.ts";
+
+/** What an operator has to send here. */
+export const OPERATOR_TOKEN = "an-operator's-token-of-32-characters";
+
+/** What a command came to. */
+export interface Outcome {
+  readonly exit: number;
+  /** Lines for programs, and for people. */
+  readonly out: readonly string[];
+  readonly err: readonly string[];
+}
+
+const INFO = { remoteAddr: { transport: "tcp", hostname: "198.51.100.1", port: 1 } } as const;
+
+/** Has a service carry out an operator's command over HTTP, such as `operate(app, ["accounts", "list"])`. */
+export async function operate(app: App, args: readonly string[], input: string = ""): Promise<Outcome> {
+  const options = { key: OPERATOR_TOKEN, json: { args, input } };
+  const response = await app(requestTo("http://localhost", "POST /operator", options), INFO);
+  assertEquals(response.status, 200);
+  const lines: Record<string, unknown>[] = (await response.text()).trimEnd().split("\n")
+    .map((line) => JSON.parse(line));
+  const texts = (name: string) => lines.flatMap((line) => name in line ? [String(line[name])] : []);
+  return { exit: Number(lines.at(-1)?.exit ?? NaN), out: texts("out"), err: texts("err") };
+}
+
+/** The same, for a command that has to succeed; resolves to its lines for programs and for people. */
+export async function operated(app: App, args: readonly string[], input?: string): Promise<Outcome> {
+  const outcome = await operate(app, args, input);
+  assertEquals(outcome.exit, 0, outcome.err.join("\n"));
+  return outcome;
+}
 
 /** Where an operator changes accounts, by commands over HTTP; and where a test reads, and forges, what is stored of them. */
 export class Desk {
@@ -90,4 +135,51 @@ export class Desk {
 
 function enterprise({ minute, day }: Limits): string[] {
   return ["enterprise", "--per-minute", `${minute}`, "--per-day", `${day}`];
+}
+
+/** What another process does to accounts, as an operator's command: it knows nothing of what the service remembers. */
+export class AccountsElsewhere {
+  readonly #accounts: AccountStore;
+  readonly #transactions: Transactions;
+
+  constructor(store: Store, environment: Environment = "staging", clock: () => number = () => 0) {
+    this.#accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), environment);
+    this.#transactions = new Transactions(store, clock);
+  }
+
+  create(newAccount: NewAccount, now: number): Promise<Issued> {
+    return this.#transact(this.#accounts.creating(newAccount, now));
+  }
+
+  rotate(id: string, grace: number, now: number, replaced?: string): Promise<Issued | null> {
+    return this.#transact(this.#accounts.rotating(id, grace, now, replaced));
+  }
+
+  change(id: string, change: Partial<Account>): Promise<Account | null> {
+    return this.#transact(this.#accounts.changing(id, change));
+  }
+
+  suspend(id: string, since: number | null): Promise<Account | null> {
+    return this.#transact(this.#accounts.suspending(id, since));
+  }
+
+  changeUsage(id: string, change: (usage: Usage) => Usage): Promise<AccountState | null> {
+    return this.#transact(this.#accounts.changingUsage(id, change));
+  }
+
+  remove(id: string, condition: (state: AccountState) => boolean): Promise<boolean | null> {
+    return this.#transact(this.#accounts.removing(id, condition));
+  }
+
+  find(id: string): Promise<AccountState | null> {
+    return this.#accounts.find(id);
+  }
+
+  list(): AsyncGenerator<AccountState> {
+    return this.#accounts.list();
+  }
+
+  async #transact<Result>(transaction: Transaction<Result>): Promise<Result> {
+    return (await this.#transactions.run(transaction)).result;
+  }
 }

@@ -1,3 +1,8 @@
+// A KV in plain memory, and any KV whose reads and commits hang, fail, come late or twice.
+import { Connection } from "../../src/kv/connection.ts";
+import { pause } from "../../src/kv/retried.ts";
+import { Store } from "../../src/kv/store.ts";
+
 /** What a commit comes to. */
 export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
 
@@ -9,7 +14,7 @@ export interface Network {
   commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult>;
 }
 
-/** A network without latency or failures; a test may put others in place of its methods. */
+/** A network without latency or failures. */
 export function calmNetwork(): Network {
   return { read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) };
 }
@@ -28,8 +33,8 @@ export class FakeKv {
   readonly repetitions: (() => CommitResult)[] = [];
   #version = 0;
 
-  /** A handle for a process. */
-  connect(network: Network): Deno.Kv {
+  /** A handle for a process, over a network whose methods a test may replace at any time. */
+  connect(network: Network = calmNetwork()): Deno.Kv {
     // Another object at each read: which of them two share tells that they know of each other.
     const get = (key: Deno.KvKey) => ({
       ...this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null },
@@ -144,4 +149,115 @@ function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
 /** A text for each key; JSON has no bigint, and no key has an array. */
 function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key.map((part) => typeof part === "bigint" ? [`${part}`] : part));
+}
+
+/** A commit on its way to the KV. */
+export interface Commit {
+  /** Carries it out, once more at each call. */
+  readonly apply: () => Promise<CommitResult>;
+  readonly checks: number;
+  readonly keys: readonly Deno.KvKey[];
+}
+
+/** What comes between a store and its KV. */
+export interface Disturbance {
+  /** Comes before a read of these keys, or of a range (then without keys). */
+  readonly read?: (keys: readonly Deno.KvKey[]) => Promise<void> | void;
+  /** Comes in place of a commit. */
+  readonly commit?: (commit: Commit) => Promise<CommitResult>;
+}
+
+/** The KV as it looks to somebody whose reads and commits are disturbed. */
+export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: Disturbance): Deno.Kv {
+  async function* list(selector: Deno.KvListSelector, options: Deno.KvListOptions) {
+    await read([]);
+    yield* kv.list(selector, options);
+  }
+  const methods = new Map<string | symbol, unknown>([
+    ["get", async (key: Deno.KvKey) => (await read([key]), await kv.get(key))],
+    ["getMany", async (keys: Deno.KvKey[]) => (await read(keys), await kv.getMany(keys))],
+    ["list", list],
+    ["atomic", () => disturbedOperation(kv.atomic(), commit)],
+    ["close", () => kv.close()],
+  ]);
+  return new Proxy(kv, { get: (_, name) => methods.get(name) });
+}
+
+/** Lets a commit through. */
+export function carryOut({ apply }: Commit): Promise<CommitResult> {
+  return apply();
+}
+
+/** Lets a commit through that takes a while. */
+export async function slowly({ apply }: Commit): Promise<CommitResult> {
+  await pause(20);
+  return await apply();
+}
+
+/** What SQLite says of a commit while another process holds the file: it was not applied. */
+export function locked(): Promise<never> {
+  return Promise.reject(new TypeError("database is locked: Error code 5: The database file is locked"));
+}
+
+/** What SQLite says when the disk fails. */
+export function fail(): Promise<never> {
+  return Promise.reject(new TypeError("disk I/O error: /secret/animals.kv"));
+}
+
+/** What never comes to an end. */
+export function hang(): Promise<never> {
+  return new Promise(() => {});
+}
+
+function disturbedOperation(
+  operation: Deno.AtomicOperation,
+  commit: (commit: Commit) => Promise<CommitResult>,
+): Deno.AtomicOperation {
+  const { check, set, commit: apply } = operation;
+  const keys: Deno.KvKey[] = [];
+  let checks = 0;
+  operation.check = (...given) => {
+    checks += given.length;
+    return check.apply(operation, given);
+  };
+  operation.set = (key, ...value) => {
+    keys.push(key);
+    return set.call(operation, key, ...value);
+  };
+  operation.commit = () => commit({ apply: () => apply.call(operation), checks, keys });
+  return operation;
+}
+
+export const DAY = 86_400_000;
+
+/** A store that takes ten checks a commit, on a KV in memory, whose clock and KV a test may disturb. */
+export class RoughStore implements Disposable {
+  readonly kv: Deno.Kv;
+  readonly store: Store;
+  now: number = 100 * DAY;
+  disturbance: Disturbance = {};
+
+  /** The deadline of each operation in ms: a short one is for what hangs. */
+  constructor(kv: Deno.Kv, deadline = 5_000) {
+    this.kv = kv;
+    const rough = disturbed(kv, {
+      read: (keys) => this.disturbance.read?.(keys),
+      commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
+    });
+    const connection = new Connection([rough], { deadline });
+    this.store = new Store(connection, { maxChecks: 10, clock: () => this.now });
+  }
+
+  static async open(deadline?: number): Promise<RoughStore> {
+    return new RoughStore(await Deno.openKv(":memory:"), deadline);
+  }
+
+  /** The processes and numbers that markers are left of. */
+  async marks(): Promise<Deno.KvKeyPart[][]> {
+    return (await Array.fromAsync(this.kv.list({ prefix: ["commits"] }))).map(({ key }) => key.slice(1));
+  }
+
+  [Symbol.dispose](): void {
+    this.kv.close();
+  }
 }

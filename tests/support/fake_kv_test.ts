@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { calmNetwork, FakeKv } from "./fake_kv.ts";
+import { FakeKv } from "./fake_kv.ts";
 
 const KEYS: Deno.KvKey[] = [["n", 1], ["n", 1n], ["n", "1"], ["n", "1n"], ["n", true], [
   "n",
@@ -8,7 +8,7 @@ const KEYS: Deno.KvKey[] = [["n", 1], ["n", 1n], ["n", "1"], ["n", "1n"], ["n", 
 
 Deno.test("FakeKv holds a row for each key that Deno KV tells apart", async () => {
   using real = await Deno.openKv(":memory:");
-  const fake = new FakeKv().connect(calmNetwork());
+  const fake = new FakeKv().connect();
   for (const kv of [real, fake]) {
     for (const [index, key] of KEYS.entries()) await kv.atomic().set(key, index).commit();
 

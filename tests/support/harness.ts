@@ -1,3 +1,5 @@
+// The one harness: the whole service as a function of a request, and who stands around it.
+import { assertLessOrEqual } from "@std/assert";
 import type { Issued } from "../../src/accounts/account.ts";
 import type { Limits, Plan } from "../../src/accounts/plans.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
@@ -6,11 +8,11 @@ import { hasValidHost, targetOf } from "../../src/http/request.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { Store } from "../../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
-import { AccountsElsewhere } from "./accounts_elsewhere.ts";
-import { Desk } from "./desk.ts";
+import { type HarnessRequest, requestTo } from "./client.ts";
+import { AccountsElsewhere, Desk, OPERATOR_TOKEN } from "./desk.ts";
+import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
-import { OPERATOR_TOKEN } from "./operator_calls.ts";
-import { NOON } from "./time.ts";
+import { NOON, type VirtualTime } from "./time.ts";
 
 /** How a harness differs from others. */
 export interface HarnessOptions extends Partial<ServiceOptions> {
@@ -36,6 +38,8 @@ export class Harness implements AsyncDisposable {
   /** Whether the test makes the service or its store fail; otherwise an error in the log fails the test. */
   expectsErrors: boolean = false;
   readonly app: Service;
+  /** Whether its KV is closed with it. */
+  ownsKv: boolean = true;
   readonly #inFlight: InFlight;
   readonly #options: ServiceOptions;
   readonly #atDesk: InFlight = new InFlight();
@@ -101,19 +105,9 @@ export class Harness implements AsyncDisposable {
     return { account: await this.desk.account(id), apiKey };
   }
 
-  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
-  async fetch(target: string, { key, json, ...init }: HarnessRequest = {}): Promise<Response> {
-    const [method = "GET", path = "/"] = target.split(" ");
-    const headers = new Headers(init.headers);
-    if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
-    if (json !== undefined) headers.set("content-type", "application/json");
-    const body = json === undefined ? init.body ?? null : JSON.stringify(json);
-    const request = new Request(`http://localhost:8000${path}`, {
-      ...init,
-      method,
-      headers,
-      body,
-    });
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and notes whether the answer is as declared. */
+  async fetch(target: string, options?: HarnessRequest): Promise<Response> {
+    const request = requestTo("http://localhost:8000", target, options);
     const response = await this.app.fetch(request, {
       remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
     });
@@ -135,14 +129,48 @@ export class Harness implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    this.kv.close();
+    if (this.ownsKv) this.kv.close();
   }
 }
 
-/** What a request carries beside its method and path. */
-export interface HarnessRequest extends RequestInit {
-  /** API key to send as bearer credential. */
-  readonly key?: string;
-  /** Body to send as JSON. */
-  readonly json?: unknown;
+/** Another process of the service, on a KV that is closed elsewhere. */
+export class OtherProcess extends Harness {
+  override ownsKv = false;
+}
+
+/**
+ * A process of the service in virtual time that notes what it asks of its KV. As long as time stands still,
+ * whoever sends two requests, one after the other, gets a lease.
+ */
+export class NotedService extends Harness {
+  readonly reads: (readonly Deno.KvKey[])[] = [];
+  readonly commits: Commit[] = [];
+  /** What comes between it and its KV from now on. */
+  disturbance: Disturbance = {};
+  readonly #time: VirtualTime;
+
+  constructor(time: VirtualTime, fake: FakeKv = new FakeKv(), options: HarnessOptions = {}) {
+    const kv = Object.assign(fake.connect(), { async *list() {} });
+    const noted = disturbed(kv, {
+      read: (keys) => (this.reads.push(keys), this.disturbance.read?.(keys)),
+      commit: (commit) => (this.commits.push(commit), (this.disturbance.commit ?? carryOut)(commit)),
+    });
+    super(noted, options);
+    this.#time = time;
+  }
+
+  /** Asserts that it has asked its KV for no more than this since it last forgot. */
+  assertCost(most: { readonly reads: number; readonly commits: number }): void {
+    assertLessOrEqual(this.reads.length, most.reads, `reads of ${JSON.stringify(this.reads)}`);
+    assertLessOrEqual(this.commits.length, most.commits, "commits");
+  }
+
+  /** Forgets what it has noted so far. */
+  forget(): void {
+    this.reads.length = this.commits.length = 0;
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.#time.until(super[Symbol.asyncDispose](), 10_000);
+  }
 }

@@ -1,3 +1,4 @@
+// Whether answers are as the OpenAPI document, or the declaration of the operation, has them.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { errorsOf, isDocumented, openApiDocument } from "../../src/api/openapi.ts";

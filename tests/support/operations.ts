@@ -1,5 +1,7 @@
+// A good request to every operation that there is.
 import type { Operation } from "../../src/api/operation.ts";
-import { Harness, type HarnessOptions, type HarnessRequest } from "./harness.ts";
+import type { HarnessRequest } from "./client.ts";
+import { Harness, type HarnessOptions } from "./harness.ts";
 import { REX, Shop } from "./pets.ts";
 
 /** Has a service answer every operation that there is. */

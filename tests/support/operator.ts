@@ -1,3 +1,4 @@
+// Somebody who types commands, without a process for each.
 import { main } from "../../src/cli.ts";
 import { openStore } from "../../src/kv/open.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";

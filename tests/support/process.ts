@@ -1,4 +1,6 @@
+// Processes: the service, its commands, and a KV Connect server.
 import config from "../../deno.json" with { type: "json" };
+import { type HarnessRequest, requestTo } from "./client.ts";
 
 /** Environment variables of a process, beside those every process needs. */
 export type Variables = Readonly<Record<string, string>>;
@@ -154,4 +156,98 @@ export class DenoProcess implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.crash();
   }
+}
+
+/** The service, on a port that is free unless told otherwise. */
+export class ServerProcess extends DenoProcess {
+  port = 0;
+
+  constructor(variables: Variables, { runtime = [], ...options }: ProcessOptions = {}, ...args: string[]) {
+    super(["-P", ...runtime, "main.ts", ...args], { PORT: "0", HOST: "127.0.0.1", ...variables }, options);
+  }
+
+  /** Starts the service and waits until it says where it listens. */
+  static async start(variables: Variables, options?: ProcessOptions): Promise<ServerProcess> {
+    return await new ServerProcess(variables, options).listening();
+  }
+
+  /** Waits until it says where it listens. */
+  async listening(): Promise<this> {
+    this.port = Number(await this.wrote("stderr", /^Listening on http:\/\/localhost:(\d+)\/$/m));
+    return this;
+  }
+
+  /** Has it stop by itself. */
+  async stop(): Promise<Outcome> {
+    this.signal("SIGTERM");
+    return await this.ended();
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  fetch(target: string, options?: HarnessRequest): Promise<Response> {
+    return fetch(requestTo(this.origin, target, options));
+  }
+}
+
+/** Starts the service in the expectation that it ends by itself. */
+export function runServer(variables: Variables, ...args: readonly string[]): Promise<Outcome> {
+  return new ServerProcess(variables, {}, ...args).ended();
+}
+
+/** Runs an operator's command, such as `["accounts", "list"]`. */
+export function runCommand(args: readonly string[], variables: Variables): Promise<Outcome> {
+  return new DenoProcess(["-P", "src/cli.ts", ...args], variables).ended();
+}
+
+/** What a KV Connect server stands on, and how it behaves. */
+export interface ConnectServerOptions {
+  /** The file of its KV; one of its own, which is removed with it, where this is not given. */
+  readonly file?: string;
+  /** Of so many writes, the reply to one is lost, though it was carried out; none where this is not given. */
+  readonly lostOneIn?: number;
+}
+
+/** A KV Connect server; the native code in it takes permissions that tests do not have. */
+export class ConnectServer extends DenoProcess {
+  /** Where it is, with a slash at the end. */
+  url = "";
+  readonly #ownFolder: string | undefined;
+
+  private constructor(file: string, lostOneIn: number, ownFolder: string | undefined) {
+    const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
+    const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts", file, `${lostOneIn}`];
+    super(["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program], {});
+    this.#ownFolder = ownFolder;
+  }
+
+  /** Starts it; clients in this process have a token from then on. */
+  static async start({ file, lostOneIn = Infinity }: ConnectServerOptions = {}): Promise<ConnectServer> {
+    Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+    const folder = file === undefined ? await Deno.makeTempDir() : undefined;
+    const server = new ConnectServer(file ?? `${folder}/animals.kv`, lostOneIn, folder);
+    server.url = await server.wrote("stdout", /^http:.*\/$/m);
+    return server;
+  }
+
+  /** How many replies were lost. */
+  async lost(): Promise<number> {
+    return await (await fetch(`${this.url}lost`)).json();
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
+    if (this.#ownFolder !== undefined) await Deno.remove(this.#ownFolder, { recursive: true });
+  }
+}
+
+/** Bytes of memory that a process has; Deno itself reads such files only with every permission. */
+export async function residentMemory(pid: number): Promise<number> {
+  const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/status`] }).output();
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout)) ?? [];
+  if (kilobytes === undefined) throw new Error(`There is no process ${pid}`);
+  return Number(kilobytes) * 1024;
 }

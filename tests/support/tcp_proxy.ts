@@ -1,3 +1,5 @@
+// A network on the way to a port of this machine.
+
 /** What becomes of a connection to a proxy: it is passed on, hung up on, or its bytes are swallowed. */
 export type Treatment = "pass" | "refuse" | "swallow";
 

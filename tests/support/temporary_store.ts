@@ -1,9 +1,19 @@
+// What server processes of a test stand on: a KV file that goes with the test, as it is or behind a network.
 import { assert } from "@std/assert";
 import type { Usage } from "../../src/accounts/usage.ts";
 import { openStore } from "../../src/kv/open.ts";
-import { AccountsElsewhere } from "./accounts_elsewhere.ts";
-import type { Outcome, ProcessOptions, Variables } from "./process.ts";
-import { runCommand, ServerProcess } from "./server_process.ts";
+import { pause } from "../../src/kv/retried.ts";
+import { call } from "./client.ts";
+import { AccountsElsewhere } from "./desk.ts";
+import {
+  ConnectServer,
+  type Outcome,
+  type ProcessOptions,
+  runCommand,
+  ServerProcess,
+  type Variables,
+} from "./process.ts";
+import { TcpProxy } from "./tcp_proxy.ts";
 
 /** Limits of an account; ample unless they are told. */
 export interface Allowance {
@@ -128,4 +138,47 @@ export async function inOneDay(test: () => Promise<void>): Promise<void> {
     if (day === today()) throw error;
     await test();
   }
+}
+
+/** A KV file behind a KV Connect server, and that behind a network which can be made bad. */
+export class FarStore implements AsyncDisposable {
+  readonly file: TemporaryStore;
+  readonly proxy: TcpProxy;
+  readonly #server: ConnectServer;
+
+  private constructor(file: TemporaryStore, server: ConnectServer) {
+    this.file = file;
+    this.#server = server;
+    this.proxy = new TcpProxy(server.url);
+  }
+
+  static async create(): Promise<FarStore> {
+    const file = await TemporaryStore.create();
+    return new FarStore(file, await ConnectServer.start({ file: file.kvPath }));
+  }
+
+  serve(): Promise<ServerProcess> {
+    return ServerProcess.start({ KV_PATH: this.proxy.url });
+  }
+
+  serveOnDeploy(variables: Variables = {}): Promise<ServerProcess> {
+    const deployed = { DENO_DEPLOYMENT_ID: "7f3k", DENO_KV_DEFAULT_PATH: this.proxy.url };
+    return ServerProcess.start({ ...deployed, ...variables });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.proxy[Symbol.asyncDispose]();
+    await this.#server[Symbol.asyncDispose]();
+    await this.file[Symbol.asyncDispose]();
+  }
+}
+
+/** Waits until the server can read its store again. */
+export async function untilReady(server: ServerProcess): Promise<void> {
+  // Far longer than a server takes to connect anew.
+  for (let count = 0; count < 300; count++) {
+    if ((await call(server, undefined, "GET /ready")).status === 200) return;
+    await pause(50);
+  }
+  throw new Error("The server does not recover");
 }

@@ -1,3 +1,4 @@
+// Time and chance in the hands of a test.
 import { setImmediate } from "node:timers";
 
 /** Noon of a day on which every operation still exists, ms since the epoch. */
@@ -86,4 +87,15 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) {
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
+}
+
+/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }

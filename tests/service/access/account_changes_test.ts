@@ -1,13 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { call, callAtOnce, type Reply, tally } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";
-import { carryOut, type Commit, slowly } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { carryOut, type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
 import { REX } from "../../support/pets.ts";
-import { call, callAtOnce, OtherProcess, type Reply, tally } from "../../support/replies.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { AnonymousLimiter } from "../../../src/access/anonymous.ts";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
+import { call, callAtOnce, remainders, tally, upTo } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
-import { call, callAtOnce, remainders, tally, upTo } from "../../support/replies.ts";
 import { NOON } from "../../support/time.ts";
 
 const MINUTE = 60_000;

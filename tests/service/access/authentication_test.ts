@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
-import { Harness } from "../../support/harness.ts";
-import { call, OtherProcess } from "../../support/replies.ts";
+import { call } from "../../support/client.ts";
+import { Harness, OtherProcess } from "../../support/harness.ts";
 
 const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";

@@ -1,10 +1,9 @@
 import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { pardon, reset, type Usage } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/retried.ts";
+import { call, callAtOnce, tally } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, callAtOnce, OtherProcess, tally } from "../../support/replies.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const MINUTE = 60_000;

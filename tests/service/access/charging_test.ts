@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { Operation } from "../../../src/api/operation.ts";
-import { Harness, type HarnessRequest } from "../../support/harness.ts";
+import { call, callAtOnce, type HarnessRequest } from "../../support/client.ts";
+import { Harness } from "../../support/harness.ts";
 import { ALL, credentialFor, SAMPLES } from "../../support/operations.ts";
 import { JSON_TYPE, REX } from "../../support/pets.ts";
-import { call, callAtOnce } from "../../support/replies.ts";
 import { NOON } from "../../support/time.ts";
 
 const RESET = `${NOON / 1_000 + 60}`;

@@ -3,10 +3,9 @@ import { setImmediate } from "node:timers/promises";
 import { apiKeyKey } from "../../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/retried.ts";
-import { type Commit, slowly } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, callAtOnce, tally, upTo } from "../../support/replies.ts";
+import { call, callAtOnce, tally, upTo } from "../../support/client.ts";
+import { type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 /** A request that is charged but for which no handler reads or writes anything. */

@@ -2,9 +2,9 @@ import { assert, assertEquals } from "@std/assert";
 import { Directory } from "../../../src/access/directory.ts";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
 import { pause } from "../../../src/kv/retried.ts";
+import { call, tally } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, tally } from "../../support/replies.ts";
+import { NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 Deno.test("Directory.find() reads an account again if a change was seen while it was read", async () => {

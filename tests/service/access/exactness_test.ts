@@ -1,18 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Limits, PLAN_LIMITS } from "../../../src/accounts/plans.ts";
 import { pause } from "../../../src/kv/retried.ts";
+import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import {
-  call,
-  callAtOnce,
-  OtherProcess,
-  remainders,
-  type Reply,
-  tally,
-  upTo,
-} from "../../support/replies.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const MINUTE = 60_000;

@@ -1,11 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { UNUSED } from "../../../src/accounts/usage.ts";
 import { encodeJson, encodeText } from "../../../src/kv/row.ts";
-import { carryOut, disturbed, fail, hang, slowly } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, OtherProcess, tally, upTo } from "../../support/replies.ts";
+import { call, tally, upTo } from "../../support/client.ts";
+import { carryOut, disturbed, fail, FakeKv, hang, slowly } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const numbers = Object.values(UNUSED);

@@ -3,7 +3,7 @@ import { Gate } from "../../../src/access/gate.ts";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
 import { Leases } from "../../../src/leases/leases.ts";
 import { Versions } from "../../../src/store/versions.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("Gate.usedBy() tells of what was used, though the rows it is given are older than the leases held", async () => {

@@ -1,9 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/retried.ts";
-import { carryOut, type Commit, hang } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { carryOut, type Commit, FakeKv, hang } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
 import { credentialFor, SAMPLES } from "../../support/operations.ts";
 import { VirtualTime } from "../../support/time.ts";
 

@@ -2,12 +2,10 @@ import { assertEquals, assertLessOrEqual } from "@std/assert";
 import type { Account } from "../../../src/accounts/account.ts";
 import { type Limits, PLAN_LIMITS } from "../../../src/accounts/plans.ts";
 import { pause } from "../../../src/kv/retried.ts";
+import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";
-import { carryOut, type Commit, fail } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import type { HarnessOptions, HarnessRequest } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, type Reply, tally, upTo } from "../../support/replies.ts";
+import { carryOut, type Commit, fail, FakeKv } from "../../support/fake_kv.ts";
+import { type HarnessOptions, NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const REX = { name: "Rex", categoryId: 1 };

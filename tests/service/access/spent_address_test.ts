@@ -2,9 +2,8 @@ import { assertEquals } from "@std/assert";
 import { AnonymousLimiter } from "../../../src/access/anonymous.ts";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/retried.ts";
-import type { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/replies.ts";
+import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
+import { type Harness, NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const SECOND = 1_000;

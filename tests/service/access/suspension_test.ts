@@ -2,12 +2,10 @@ import { assert, assertEquals } from "@std/assert";
 import { accountKey } from "../../../src/accounts/account.ts";
 import { sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
-import { carryOut, type Commit } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness, type HarnessOptions } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { call, callAtOnce, tally } from "../../support/client.ts";
+import { carryOut, type Commit, FakeKv } from "../../support/fake_kv.ts";
+import { Harness, type HarnessOptions, NotedService } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
-import { call, callAtOnce, tally } from "../../support/replies.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;

@@ -10,7 +10,7 @@ import type { Transaction } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Versions } from "../../../src/store/versions.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 /** Makes the number in a row greater by one. */

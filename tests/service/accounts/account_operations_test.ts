@@ -1,9 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../../src/kv/retried.ts";
-import { assertError } from "../../support/assertions.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, callAtOnce, OtherProcess } from "../../support/replies.ts";
+import { assertError, call, callAtOnce } from "../../support/client.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const DAY = 86_400_000;

@@ -2,12 +2,10 @@ import { assert, assertEquals } from "@std/assert";
 import { previousKeyExpiry } from "../../../src/accounts/account.ts";
 import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
 import { hasCalled, pardon } from "../../../src/accounts/usage.ts";
-import type { AccountsElsewhere } from "../../support/accounts_elsewhere.ts";
-import { carryOut } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, OtherProcess } from "../../support/replies.ts";
+import { call } from "../../support/client.ts";
+import type { AccountsElsewhere } from "../../support/desk.ts";
+import { carryOut, FakeKv } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;

@@ -2,8 +2,8 @@ import { assertEquals } from "@std/assert";
 import { dayTotalKey, sweepDayTotals } from "../../../src/accounts/day_totals.ts";
 import { dayOf, reset } from "../../../src/accounts/usage.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
+import { call } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
-import { call } from "../../support/replies.ts";
 import { NOON } from "../../support/time.ts";
 
 const DAY = 86_400_000;

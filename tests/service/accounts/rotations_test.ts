@@ -1,9 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { countRotation } from "../../../src/accounts/rotations.ts";
 import { ApiError } from "../../../src/http/error.ts";
-import { assertError } from "../../support/assertions.ts";
-import { Harness } from "../../support/harness.ts";
-import { call, callAtOnce, OtherProcess, tally } from "../../support/replies.ts";
+import { assertError, call, callAtOnce, tally } from "../../support/client.ts";
+import { Harness, OtherProcess } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
 const ROTATE = "POST /v1/account/key";

@@ -2,8 +2,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../../src/accounts/account_state.ts";
 import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
 import { sweepCounts, sweepSignUps } from "../../../src/accounts/sign_up.ts";
-import { Harness, type HarnessRequest } from "../../support/harness.ts";
-import { call, OtherProcess } from "../../support/replies.ts";
+import { call, type HarnessRequest } from "../../support/client.ts";
+import { Harness, OtherProcess } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;

@@ -4,7 +4,8 @@ import type { ErrorCode } from "../../../src/http/error.ts";
 import { InFlight } from "../../../src/http/in_flight.ts";
 import { MAX_REPLIES } from "../../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
-import { Harness, type HarnessOptions, type HarnessRequest } from "../../support/harness.ts";
+import type { HarnessRequest } from "../../support/client.ts";
+import { Harness, type HarnessOptions } from "../../support/harness.ts";
 import { ALL, credentialFor, type Sample } from "../../support/operations.ts";
 import { REX } from "../../support/pets.ts";
 

@@ -1,12 +1,10 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { MAX_REPLIES, replyCountKey } from "../../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
-import { assertError } from "../../support/assertions.ts";
-import { assertConsistent } from "../../support/consistency.ts";
-import { type Commit, type CommitResult, disturbed } from "../../support/disturbed_kv.ts";
-import type { Harness } from "../../support/harness.ts";
-import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
-import { OtherProcess } from "../../support/replies.ts";
+import { assertError } from "../../support/client.ts";
+import { type Commit, type CommitResult, disturbed } from "../../support/fake_kv.ts";
+import { type Harness, OtherProcess } from "../../support/harness.ts";
+import { assertConsistent, JSON_TYPE, REX, Shop } from "../../support/pets.ts";
 
 const DAY = 86_400_000;
 const ONCE = { "idempotency-key": "once" };

@@ -1,8 +1,7 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { carryOut, type Commit, disturbed } from "../../support/disturbed_kv.ts";
-import type { Harness } from "../../support/harness.ts";
+import { carryOut, type Commit, disturbed } from "../../support/fake_kv.ts";
+import { type Harness, OtherProcess } from "../../support/harness.ts";
 import { REX, Shop } from "../../support/pets.ts";
-import { OtherProcess } from "../../support/replies.ts";
 
 const DAY = 86_400_000;
 const COUNTS = "idempotency_counts";

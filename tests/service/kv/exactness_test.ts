@@ -1,9 +1,9 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { decodeText } from "../../../src/kv/row.ts";
-import { ConnectServer } from "../../support/connect_server.ts";
-import { type Commit, disturbed, locked } from "../../support/disturbed_kv.ts";
+import { type Commit, disturbed, locked } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { ConnectServer } from "../../support/process.ts";
+import { seededRandom } from "../../support/time.ts";
 
 const CALLERS = 10;
 /** KV takes ten checks in one commit, as a server's does. */

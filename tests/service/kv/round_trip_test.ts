@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../../src/kv/retried.ts";
 import { PORTABLE_CHECKS } from "../../../src/kv/store.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test.each([

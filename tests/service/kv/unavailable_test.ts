@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { assertError } from "../../support/assertions.ts";
-import { type Disturbance, disturbed, fail, hang } from "../../support/disturbed_kv.ts";
+import { assertError } from "../../support/client.ts";
+import { type Disturbance, disturbed, fail, hang } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
 import { ALL, SAMPLES } from "../../support/operations.ts";
 import { NOON } from "../../support/time.ts";

@@ -2,11 +2,9 @@ import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { AGAIN } from "../../../src/kv/retried.ts";
 import { LeaseCommits } from "../../../src/leases/lease_commits.ts";
 import { Quota } from "../../../src/leases/quota.ts";
-import { carryOut } from "../../support/disturbed_kv.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call } from "../../support/replies.ts";
+import { call } from "../../support/client.ts";
+import { carryOut, FakeKv } from "../../support/fake_kv.ts";
+import { Harness, NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("LeaseCommits.commit() counts for every quota of an account that was forgotten while it was active", async () => {

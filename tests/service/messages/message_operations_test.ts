@@ -1,8 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { assertError } from "../../support/assertions.ts";
-import { NotedService } from "../../support/noted_service.ts";
+import { assertError, call, tally } from "../../support/client.ts";
+import { NotedService } from "../../support/harness.ts";
 import { Shop } from "../../support/pets.ts";
-import { call, tally } from "../../support/replies.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("createMessage() queues a message, and keeps to itself who sent it", async () => {

@@ -3,8 +3,8 @@ import { ApiError } from "../../../src/http/error.ts";
 import type { Store } from "../../../src/kv/store.ts";
 import { MAX_WAITING, type Message, MessageStore } from "../../../src/messages/message_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
+import { RoughStore } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
-import { RoughStore } from "../../support/rough_store.ts";
 import { NOON } from "../../support/time.ts";
 
 /** The messages as a process of its own sees and changes them. */

@@ -3,8 +3,8 @@ import { hashApiKey } from "../../../src/accounts/api_key.ts";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { InFlight } from "../../../src/http/in_flight.ts";
 import { createLog, type Log } from "../../../src/http/log.ts";
-import { assertError } from "../../support/assertions.ts";
-import { Harness, type HarnessRequest } from "../../support/harness.ts";
+import { assertError, type HarnessRequest } from "../../support/client.ts";
+import { Harness } from "../../support/harness.ts";
 import { Operator } from "../../support/operator.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 

@@ -1,11 +1,9 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import manifest from "../../../deno.json" with { type: "json" };
 import { openStore } from "../../../src/kv/open.ts";
-import { assertError } from "../../support/assertions.ts";
-import { carryOut, fail, hang } from "../../support/disturbed_kv.ts";
-import { Harness } from "../../support/harness.ts";
-import { NotedService } from "../../support/noted_service.ts";
-import { call, callAtOnce } from "../../support/replies.ts";
+import { assertError, call, callAtOnce } from "../../support/client.ts";
+import { carryOut, fail, hang } from "../../support/fake_kv.ts";
+import { Harness, NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";

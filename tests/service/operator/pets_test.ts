@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { assertConsistent } from "../../support/consistency.ts";
 import { Operator } from "../../support/operator.ts";
-import { storeName } from "../../support/stored_name.ts";
+import { assertConsistent, storeName } from "../../support/pets.ts";
 
 /** An operator on whose KV an account has added Rex, Tom and Kim, all available, of category 2^53 + 1. */
 async function withPets(): Promise<{ operator: Operator; id: string; key: string }> {

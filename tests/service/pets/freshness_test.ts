@@ -1,9 +1,8 @@
 import { assert, assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { assertConsistent } from "../../support/consistency.ts";
-import { disturbed } from "../../support/disturbed_kv.ts";
-import { petsIn, REX, Shop } from "../../support/pets.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { disturbed } from "../../support/fake_kv.ts";
+import { assertConsistent, petsIn, REX, Shop } from "../../support/pets.ts";
+import { seededRandom } from "../../support/time.ts";
 
 Deno.test("service shows each change at the next request, in two processes and through caches", async () => {
   await using shop = await Shop.open();

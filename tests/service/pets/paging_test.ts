@@ -1,7 +1,7 @@
 import { assertEquals, assertLess } from "@std/assert";
-import { assertConsistent } from "../../support/consistency.ts";
-import { all, nextTarget, petsIn, REX, Shop } from "../../support/pets.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { nextTarget } from "../../support/client.ts";
+import { all, assertConsistent, petsIn, REX, Shop } from "../../support/pets.ts";
+import { seededRandom } from "../../support/time.ts";
 
 Deno.test.each([["", 20], ["?limit=1", 1], ["?limit=5&status=sold", 5], ["?limit=100", 100]])(
   "listPets() with '%s' links to a next page exactly when there are more than %i",

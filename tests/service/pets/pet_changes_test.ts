@@ -1,9 +1,7 @@
 import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import type { ErrorCode } from "../../../src/http/error.ts";
-import { assertError } from "../../support/assertions.ts";
-import { assertConsistent } from "../../support/consistency.ts";
-import { petsIn, REX, Shop } from "../../support/pets.ts";
-import { storeName } from "../../support/stored_name.ts";
+import { assertError } from "../../support/client.ts";
+import { assertConsistent, petsIn, REX, Shop, storeName } from "../../support/pets.ts";
 
 Deno.test.each([
   [{ status: "sold" }, "application/json"],

@@ -3,9 +3,9 @@ import { Invalid } from "../../../src/api/schema.ts";
 import { CURSOR, PetPages } from "../../../src/pets/pet_pages.ts";
 import { CATALOGUE_VERSION, PetStore } from "../../../src/pets/pet_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { disturbed } from "../../support/disturbed_kv.ts";
-import { all, nextTarget, petsIn, Shop } from "../../support/pets.ts";
-import { upTo } from "../../support/replies.ts";
+import { nextTarget, upTo } from "../../support/client.ts";
+import { disturbed } from "../../support/fake_kv.ts";
+import { all, petsIn, Shop } from "../../support/pets.ts";
 
 /** A shop that counts the pages it reads. */
 class CountingShop implements AsyncDisposable {

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { exceededBound, type JsonBounds, parseJson } from "../../../src/http/json.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { seededRandom } from "../../support/time.ts";
 
 Deno.test.each([
   ["9007199254740993", 9007199254740993n],

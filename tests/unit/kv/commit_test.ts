@@ -2,10 +2,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Build, certain, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { fail, hang, locked } from "../../support/disturbed_kv.ts";
-import { calmNetwork, FakeKv, type Network } from "../../support/fake_kv.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
-import { VirtualTime } from "../../support/time.ts";
+import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
+import { seededRandom, VirtualTime } from "../../support/time.ts";
 
 type Apply = Parameters<Network["commit"]>[0];
 

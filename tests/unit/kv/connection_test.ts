@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Connection, type ConnectionOptions } from "../../../src/kv/connection.ts";
 import { DeadlineExceeded, StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { hang } from "../../support/disturbed_kv.ts";
+import { hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const KINDS = ["read", "write"] as const;

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
 import { CommitInDoubt } from "../../../src/kv/commit.ts";
 import { DeadlineExceeded, StoreUnavailable, withDeadline } from "../../../src/kv/deadline.ts";
-import { hang } from "../../support/disturbed_kv.ts";
+import { hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("withDeadline() passes the value on when it comes in time, and rejects once the time is up", async () => {

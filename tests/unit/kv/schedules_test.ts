@@ -5,8 +5,7 @@ import { StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { pause } from "../../../src/kv/retried.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { type CommitResult, FakeKv, type Network } from "../../support/fake_kv.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
-import { VirtualTime } from "../../support/time.ts";
+import { seededRandom, VirtualTime } from "../../support/time.ts";
 
 /** How many schedules of each kind are played: SCHEDULES; and the seed of the first, of which each has the next: SCHEDULES_SEED. */
 const SCHEDULES = Number(Deno.env.get("SCHEDULES") ?? 12);

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
 import { encodeJson, encodeText } from "../../../src/kv/row.ts";
 import { requireSchema } from "../../../src/kv/schema.ts";
-import { disturbed, locked } from "../../support/disturbed_kv.ts";
+import { disturbed, locked } from "../../support/fake_kv.ts";
 
 const VERSION_1 = encodeJson({ version: 1 });
 

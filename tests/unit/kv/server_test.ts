@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { OpenError, type OpenOptions, openStore } from "../../../src/kv/open.ts";
 import { answering, reopener } from "../../../src/kv/server.ts";
-import { ConnectServer } from "../../support/connect_server.ts";
+import { ConnectServer } from "../../support/process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
 const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };

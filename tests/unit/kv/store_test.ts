@@ -3,8 +3,7 @@ import { Connection } from "../../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
-import { type Disturbance, fail, hang } from "../../support/disturbed_kv.ts";
-import { DAY, RoughStore } from "../../support/rough_store.ts";
+import { DAY, type Disturbance, fail, hang, RoughStore } from "../../support/fake_kv.ts";
 
 Deno.test("Store reads rows one by one, in the order of their keys, and in a range up to a limit", async () => {
   using fixture = await RoughStore.open();

@@ -6,7 +6,7 @@ import { main } from "../../../src/cli.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
-import { AccountsElsewhere } from "../../support/accounts_elsewhere.ts";
+import { AccountsElsewhere } from "../../support/desk.ts";
 import { FakeKv, type Network } from "../../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 

@@ -5,8 +5,8 @@ import { Store } from "../../../src/kv/store.ts";
 import type { NewPet, Pet } from "../../../src/pets/pet.ts";
 import { CATALOGUE_VERSION, type OwnedPet, PetStore } from "../../../src/pets/pet_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { assertConsistent } from "../../support/consistency.ts";
-import { type Disturbance, disturbed } from "../../support/disturbed_kv.ts";
+import { type Disturbance, disturbed } from "../../support/fake_kv.ts";
+import { assertConsistent } from "../../support/pets.ts";
 
 /** The catalogue as a process of its own sees and changes it. */
 class Catalogue {

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { BoundedMap } from "../../../src/store/cache.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
+import { seededRandom } from "../../support/time.ts";
 
 /** A map of four entries at most, of which one has grown old. */
 function aged(): BoundedMap<string, number> {

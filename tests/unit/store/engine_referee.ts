@@ -14,9 +14,8 @@ import {
 } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
-import { calmNetwork, type CommitResult, FakeKv } from "../../support/fake_kv.ts";
-import { seededRandom } from "../../support/seeded_random.ts";
-import type { VirtualTime } from "../../support/time.ts";
+import { type CommitResult, FakeKv } from "../../support/fake_kv.ts";
+import { seededRandom, type VirtualTime } from "../../support/time.ts";
 
 /** A transaction as it was drawn; all that it does follows from this and its rows. */
 interface Plan {
@@ -230,7 +229,7 @@ export class Referee {
     const id = ++this.#id;
     const [row, value] = [this.#below(ROWS), this.#below(1_000)];
     this.#foreign.set(id, [row, value]);
-    await this.#kv.connect(calmNetwork()).atomic().set(rowKey(row), encodeJson(value))
+    await this.#kv.connect().atomic().set(rowKey(row), encodeJson(value))
       .set(logKey(id), encodeJson(0)).commit();
   }
 

@@ -6,8 +6,7 @@ import { Store } from "../../../src/kv/store.ts";
 import { Ids } from "../../../src/store/ids.ts";
 import { type Queue, type Transaction, Unresolved } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { type Disturbance, disturbed, fail, hang } from "../../support/disturbed_kv.ts";
-import { calmNetwork, FakeKv } from "../../support/fake_kv.ts";
+import { type Disturbance, disturbed, fail, FakeKv, hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const QUEUE: Queue = { name: "test", lanes: 3 };
@@ -22,7 +21,7 @@ class Process {
   readonly #transactions: Transactions;
 
   constructor(kv: FakeKv) {
-    const handle = disturbed(kv.connect(calmNetwork()), {
+    const handle = disturbed(kv.connect(), {
       commit: (commit) => {
         if (commit.keys.some(([table]) => table === "ids")) this.takes++;
         return this.disturbance.commit?.(commit) ?? commit.apply();
@@ -153,7 +152,7 @@ Deno.test("settle() leaves the row alone where another process has drawn since",
 
 Deno.test("Ids gives none where the row does not tell which is next", async () => {
   const kv = new FakeKv();
-  await kv.connect(calmNetwork()).atomic().set(KEY, encodeJson({ last: 7 })).commit();
+  await kv.connect().atomic().set(KEY, encodeJson({ last: 7 })).commit();
 
   await assertRejects(() => new Process(kv).draw(), CorruptRow);
 

@@ -1,6 +1,5 @@
 import { assertGreater } from "@std/assert";
-import { seededRandom } from "../../support/seeded_random.ts";
-import { VirtualTime } from "../../support/time.ts";
+import { seededRandom, VirtualTime } from "../../support/time.ts";
 import { Referee } from "./engine_referee.ts";
 
 /** How many histories are checked; each seed gives another. */

@@ -13,8 +13,7 @@ import {
 } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
-import { carryOut, type Commit, type Disturbance, disturbed, hang } from "../../support/disturbed_kv.ts";
-import { calmNetwork, FakeKv } from "../../support/fake_kv.ts";
+import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const QUEUE: Queue = { name: "test", lanes: 3 };
@@ -45,7 +44,7 @@ class Process {
   }
 
   static on(kv: FakeKv, options?: ConstructorParameters<typeof Process>[1]): Process {
-    return new Process(kv.connect(calmNetwork()), options);
+    return new Process(kv.connect(), options);
   }
 
   run<Result>(transaction: Transaction<Result>, caller?: Partial<Caller>): Promise<Done<Result>> {
@@ -197,7 +196,7 @@ Deno.test("run() refuses with Outdated only those whose assumption does not hold
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
   const [assumes, old] = [new VersionCheck(row), new VersionCheck({ ...row, version: "0" })];
-  await kv.connect(calmNetwork()).atomic().set(["version"], 1).commit();
+  await kv.connect().atomic().set(["version"], 1).commit();
 
   const results = await Promise.allSettled([
     process.run(setting("a"), { assumes }),
@@ -348,7 +347,7 @@ Deno.test("run() hands nothing to KV whose caller is out of time by then, howeve
 Deno.test("run() shuts no process out that wants the same row, far from KV", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  const network = { ...calmNetwork(), read: () => pause(50), commit: apply50 };
+  const network = { read: () => pause(50), commit: apply50 };
   const processes = upTo(3).map(() => new Process(kv.connect(network), { maxChecks: 10 }));
   const counts = [0, 0, 0];
   const isOver = () => time.now > 60_000;

@@ -6,8 +6,7 @@ import { openFileState } from "../../../src/kv/file.ts";
 import { pause } from "../../../src/kv/retried.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { noteVersion, type VersionRow, Versions } from "../../../src/store/versions.ts";
-import { disturbed, fail } from "../../support/disturbed_kv.ts";
-import { calmNetwork, FakeKv } from "../../support/fake_kv.ts";
+import { calmNetwork, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 /** Two watched rows, one of which somebody else changes, under virtual time. */
@@ -42,7 +41,7 @@ class Fixture implements Disposable {
 
   /** Somebody else's commit: gives the row's version. */
   async change(): Promise<string> {
-    const result = await this.kv.connect(calmNetwork()).atomic().set(["row"], 1).commit();
+    const result = await this.kv.connect().atomic().set(["row"], 1).commit();
     return result.ok ? result.versionstamp : "";
   }
 
