@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertLess, assertNotEquals } from "@std/assert";
-import { assertError, call } from "../support/client.ts";
+import { assertError } from "../support/assertions.ts";
+import { call } from "../support/client.ts";
 import { petsIn, REX, Shop } from "../support/pets.ts";
 
 /** A shop with an animal, and another account of the same KV. */

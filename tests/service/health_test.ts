@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
-import { assertError } from "../support/client.ts";
+import { assertError } from "../support/assertions.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
 import { VirtualTime } from "../support/time.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { assertError } from "../support/client.ts";
+import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 
 const OPERATOR = { operatorToken: "the-operators-token-in-this-one-test" };

@@ -1,5 +1,6 @@
-// Processes: the service, its commands, and a KV Connect server.
+// Processes: the service, its commands, a KV Connect server, any program in Deno.
 import config from "../../deno.json" with { type: "json" };
+import { pause } from "../../src/kv/retried.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 
 /** Environment variables of a process, beside those every process needs. */
@@ -15,6 +16,8 @@ export interface ProcessOptions {
   readonly lifetime?: number;
   /** Further arguments of `deno run`. */
   readonly runtime?: readonly string[];
+  /** What is run in place of `deno run`. */
+  readonly program?: readonly string[];
 }
 
 /** How a process ended, and all it wrote. */
@@ -27,6 +30,8 @@ export interface Outcome {
 
 const ROOT = `${import.meta.dirname}/../..`;
 const LIFETIME = 60_000;
+/** The access token of every KV Connect server here. */
+export const KV_TOKEN = "any token will do";
 const OWN_WARNING = /^Warning Permissions in the config file/;
 const SERVICE_VARIABLES = ["OTEL_DENO", ...config.permissions.default.env];
 
@@ -92,7 +97,7 @@ export class DenoProcess implements AsyncDisposable {
   constructor(
     args: readonly string[],
     variables: Variables,
-    { openFiles, fileSize, lifetime = LIFETIME }: ProcessOptions = {},
+    { openFiles, fileSize, lifetime = LIFETIME, program = [Deno.execPath(), "run"] }: ProcessOptions = {},
   ) {
     const inherited = Object.entries(Deno.env.toObject()).filter(([name]) =>
       !SERVICE_VARIABLES.includes(name)
@@ -103,10 +108,10 @@ export class DenoProcess implements AsyncDisposable {
       ...(fileSize === undefined ? [] : [`trap "" XFSZ; ulimit -Sf ${fileSize}; `]),
     ];
     this.#child = new Deno.Command("bash", {
-      args: ["-c", `${limits.join("")}exec "$0" "$@"`, Deno.execPath(), "run", ...args],
+      args: ["-c", `${limits.join("")}exec "$0" "$@"`, ...program, ...args],
       cwd: ROOT,
       clearEnv: true,
-      env: { ...Object.fromEntries(inherited), NO_COLOR: "1", DENO_KV_ACCESS_TOKEN: "any", ...variables },
+      env: { ...Object.fromEntries(inherited), NO_COLOR: "1", DENO_KV_ACCESS_TOKEN: KV_TOKEN, ...variables },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
@@ -204,31 +209,66 @@ export function runCommand(args: readonly string[], variables: Variables): Promi
 }
 
 /** What a KV Connect server stands on, and how it behaves. */
-export interface ConnectServerOptions {
-  /** The file of its KV; one of its own, which is removed with it, where this is not given. */
+export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
+  /** The file of its KV; without it, one of its own, which is removed with it. */
   readonly file?: string;
-  /** Of so many writes, the reply to one is lost, though it was carried out; none where this is not given. */
+  /** One that is free unless told otherwise. */
+  readonly port?: number;
+  /** Of so many writes, the reply to one is lost, though it was carried out; without it, none. */
   readonly lostOneIn?: number;
 }
 
-/** A KV Connect server; the native code in it takes permissions that tests do not have. */
+/** A KV Connect server: the denokv that DENOKV names, or else, and to lose replies, the engine of `@deno/kv`. */
 export class ConnectServer extends DenoProcess {
   /** Where it is, with a slash at the end. */
   url = "";
-  readonly #ownFolder: string | undefined;
-
-  private constructor(file: string, lostOneIn: number, ownFolder: string | undefined) {
-    const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
-    const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts", file, `${lostOneIn}`];
-    super(["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program], {});
-    this.#ownFolder = ownFolder;
-  }
+  #ownFolder: string | undefined;
 
   /** Starts it; clients in this process have a token from then on. */
-  static async start({ file, lostOneIn = Infinity }: ConnectServerOptions = {}): Promise<ConnectServer> {
-    Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  static async start(
+    { file, port = 0, lostOneIn = Infinity, ...options }: ConnectServerOptions = {},
+  ): Promise<ConnectServer> {
+    Deno.env.set("DENO_KV_ACCESS_TOKEN", KV_TOKEN);
     const folder = file === undefined ? await Deno.makeTempDir() : undefined;
-    const server = new ConnectServer(file ?? `${folder}/animals.kv`, lostOneIn, folder);
+    const path = file ?? `${folder}/animals.kv`;
+    const denokv = lostOneIn === Infinity ? Deno.env.get("DENOKV") : undefined;
+    const server = denokv
+      ? await ConnectServer.#startDenokv(denokv, path, port || freePort(), options)
+      : await ConnectServer.#startEngine(path, port, lostOneIn, options);
+    server.#ownFolder = folder;
+    return server;
+  }
+
+  static async #startDenokv(
+    denokv: string,
+    file: string,
+    port: number,
+    options: ProcessOptions,
+  ): Promise<ConnectServer> {
+    const address = ["--access-token", KV_TOKEN, "--addr", `127.0.0.1:${port}`];
+    const args = ["--sqlite-path", file, "serve", ...address];
+    const server = new ConnectServer(args, {}, { ...options, program: [denokv] });
+    server.url = `http://127.0.0.1:${port}/`;
+    let hasEnded = false;
+    server.ended().then(() => hasEnded = true);
+    while (!await accepts(port)) {
+      if (hasEnded) throw new Error(`${denokv} ended:\n${server.stderr.text}`);
+      await pause(10);
+    }
+    return server;
+  }
+
+  /** Its native code takes permissions that tests do not have. */
+  static async #startEngine(
+    file: string,
+    port: number,
+    lostOneIn: number,
+    options: ProcessOptions,
+  ): Promise<ConnectServer> {
+    const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
+    const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
+    const args = ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
+    const server = new ConnectServer([...args, file, `${lostOneIn}`, `${port}`], {}, options);
     server.url = await server.wrote("stdout", /^http:.*\/$/m);
     return server;
   }
@@ -241,6 +281,20 @@ export class ConnectServer extends DenoProcess {
   override async [Symbol.asyncDispose](): Promise<void> {
     await super[Symbol.asyncDispose]();
     if (this.#ownFolder !== undefined) await Deno.remove(this.#ownFolder, { recursive: true });
+  }
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+async function accepts(port: number): Promise<boolean> {
+  try {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../../src/kv/retried.ts";
-import { assertError, call, callAtOnce } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
+import { call, callAtOnce } from "../../support/client.ts";
 import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { countRotation } from "../../../src/accounts/rotations.ts";
 import { ApiError } from "../../../src/http/error.ts";
-import { assertError, call, callAtOnce, tally } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
+import { call, callAtOnce, tally } from "../../support/client.ts";
 import { Harness, OtherProcess } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 

@@ -3,7 +3,7 @@ import { errorsOf, inputsOf, isDocumented } from "../../../src/api/openapi.ts";
 import { operation } from "../../../src/api/operation.ts";
 import { type JsonSchema, optional, resolved, text } from "../../../src/api/schema.ts";
 import { ApiError, type ErrorCode, ERRORS } from "../../../src/http/error.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
 import { Description } from "../../support/openapi.ts";
 import { type Sample, SAMPLES } from "../../support/operations.ts";

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { type Incoming, operation } from "../../../src/api/operation.ts";
 import { integer, object, oneOf, optional, text } from "../../../src/api/schema.ts";
 import { ApiError } from "../../../src/http/error.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
 
 /** An operation that answers with what it was sent. */

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { BODY_RULES, type BodyRules, readJsonObject } from "../../../src/http/body.ts";
 import { ApiError, type ErrorCode } from "../../../src/http/error.ts";
 import { Server } from "../../../src/http/server.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 

@@ -1,5 +1,5 @@
 import { usageKey } from "../../../src/accounts/usage.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../../src/http/in_flight.ts";
 import { pause } from "../../../src/kv/retried.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { type CommitResult, FakeKv } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createRequestIds, hasValidHost, targetOf } from "../../../src/http/request.ts";
-import { assertError, assertLimitHeaders } from "../../support/client.ts";
+import { assertError, assertLimitHeaders } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
 import { ALL, SAMPLES } from "../../support/operations.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { createMatcher, type Endpoint } from "../../../src/http/router.ts";
-import { assertError, assertLimitHeaders } from "../../support/client.ts";
+import { assertError, assertLimitHeaders } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
 
 function endpoint(method: Endpoint["method"], path: string, access: Endpoint["access"] = "key"): Endpoint {

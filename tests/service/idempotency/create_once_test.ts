@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { MAX_REPLIES, replyCountKey } from "../../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { type Commit, type CommitResult, disturbed } from "../../support/fake_kv.ts";
 import { type Harness, OtherProcess } from "../../support/harness.ts";
 import { assertConsistent, JSON_TYPE, REX, Shop } from "../../support/pets.ts";

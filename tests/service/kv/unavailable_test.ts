@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { type Disturbance, disturbed, fail, hang } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
 import { ALL, SAMPLES } from "../../support/operations.ts";

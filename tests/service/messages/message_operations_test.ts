@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { assertError, call, tally } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
+import { call, tally } from "../../support/client.ts";
 import { NotedService } from "../../support/harness.ts";
 import { Shop } from "../../support/pets.ts";
 import { VirtualTime } from "../../support/time.ts";

@@ -1,7 +1,8 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import manifest from "../../../deno.json" with { type: "json" };
 import { openStore } from "../../../src/kv/open.ts";
-import { assertError, call, callAtOnce } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
+import { call, callAtOnce } from "../../support/client.ts";
 import { carryOut, fail, hang } from "../../support/fake_kv.ts";
 import { Harness, NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";

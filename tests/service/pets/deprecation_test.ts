@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { REX, Shop } from "../../support/pets.ts";
 
 const SUNSET = Date.UTC(2030, 11, 5);

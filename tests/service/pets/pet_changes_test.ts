@@ -1,6 +1,6 @@
 import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import type { ErrorCode } from "../../../src/http/error.ts";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { assertConsistent, petsIn, REX, Shop, storeName } from "../../support/pets.ts";
 
 Deno.test.each([

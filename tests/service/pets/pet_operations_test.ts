@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { assertError } from "../../support/client.ts";
+import { assertError } from "../../support/assertions.ts";
 import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
 
 Deno.test("createPet() answers with the animal, where it is, and its tag", async () => {
