@@ -6,7 +6,7 @@ import { pause } from "../../src/kv/retried.ts";
 import { decodeJson } from "../../src/kv/row.ts";
 import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
-import { findFaults } from "../support/pets.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
 import { type Asked, type Charge, chargeOf, Customer, type Key, type Span } from "./customer.ts";
 import { type Animal, Goods, textOf } from "./goods.ts";

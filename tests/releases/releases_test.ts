@@ -2,7 +2,8 @@ import { assertEquals } from "@std/assert";
 import { openStore } from "../../src/kv/open.ts";
 import { MessageStore } from "../../src/messages/message_store.ts";
 import { Harness } from "../support/harness.ts";
-import { assertConsistent, REX } from "../support/pets.ts";
+import { REX } from "../support/pets.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
 import type { WrittenStore } from "./write.ts";
 
 const FOLDER = import.meta.dirname ?? "";

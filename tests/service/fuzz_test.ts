@@ -3,7 +3,7 @@ import { inputsOf } from "../../src/api/openapi.ts";
 import type { JsonSchema } from "../../src/api/schema.ts";
 import { Harness } from "../support/harness.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
-import { assertConsistent } from "../support/pets.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
 import { seededRandom } from "../support/time.ts";
 
 const REQUESTS = 10_000;

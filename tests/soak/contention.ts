@@ -1,7 +1,7 @@
 import { decodeText } from "../../src/kv/row.ts";
 import { addAnimal, call, outcome, readAnimal } from "../support/client.ts";
-import { findFaults } from "../support/pets.ts";
 import type { ServerProcess } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { atLeast, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 

@@ -1,6 +1,6 @@
 import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
-import { findFaults } from "../support/pets.ts";
 import type { ServerProcess } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";

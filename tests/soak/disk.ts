@@ -1,6 +1,6 @@
 import { addAnimal, call, outcome } from "../support/client.ts";
-import { findFaults } from "../support/pets.ts";
 import { type Outcome, runServer, type ServerProcess } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
 import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";
 

@@ -3,7 +3,7 @@ import { Transactions } from "../../src/store/transactions.ts";
 import { sweepAll } from "../../src/sweeper.ts";
 import type { HarnessRequest } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
-import { findFaults } from "../support/pets.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { NOON } from "../support/time.ts";
 import { atLeast, atMost, type Effort, equal, exactly, type Finding, type Note } from "./part.ts";
 

@@ -1,5 +1,5 @@
-import { findFaults } from "../support/pets.ts";
 import { ConnectServer } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger } from "./ledger.ts";

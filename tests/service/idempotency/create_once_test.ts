@@ -4,7 +4,8 @@ import { MAX_WAITING } from "../../../src/messages/message_store.ts";
 import { assertError } from "../../support/assertions.ts";
 import { type Commit, type CommitResult, disturbed } from "../../support/fake_kv.ts";
 import { type Harness, OtherProcess } from "../../support/harness.ts";
-import { assertConsistent, JSON_TYPE, REX, Shop } from "../../support/pets.ts";
+import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
+import { assertConsistent } from "../../support/stored_rows.ts";
 
 const DAY = 86_400_000;
 const ONCE = { "idempotency-key": "once" };

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { Operator } from "../../support/operator.ts";
-import { assertConsistent, storeName } from "../../support/pets.ts";
+import { assertConsistent, storeName } from "../../support/stored_rows.ts";
 
 /** An operator on whose KV an account has added Rex, Tom and Kim, all available, of category 2^53 + 1. */
 async function withPets(): Promise<{ operator: Operator; id: string; key: string }> {

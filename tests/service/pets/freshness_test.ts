@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { disturbed } from "../../support/fake_kv.ts";
-import { assertConsistent, petsIn, REX, Shop } from "../../support/pets.ts";
+import { petsIn, REX, Shop } from "../../support/pets.ts";
+import { assertConsistent } from "../../support/stored_rows.ts";
 import { seededRandom } from "../../support/time.ts";
 
 Deno.test("service shows each change at the next request, in two processes and through caches", async () => {

@@ -1,6 +1,7 @@
 import { assertEquals, assertLess } from "@std/assert";
 import { nextTarget } from "../../support/client.ts";
-import { all, assertConsistent, petsIn, REX, Shop } from "../../support/pets.ts";
+import { all, petsIn, REX, Shop } from "../../support/pets.ts";
+import { assertConsistent } from "../../support/stored_rows.ts";
 import { seededRandom } from "../../support/time.ts";
 
 Deno.test.each([["", 20], ["?limit=1", 1], ["?limit=5&status=sold", 5], ["?limit=100", 100]])(

@@ -1,7 +1,8 @@
 import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
-import { assertConsistent, petsIn, REX, Shop, storeName } from "../../support/pets.ts";
+import { petsIn, REX, Shop } from "../../support/pets.ts";
+import { assertConsistent, storeName } from "../../support/stored_rows.ts";
 
 Deno.test.each([
   [{ status: "sold" }, "application/json"],

@@ -6,7 +6,7 @@ import type { NewPet, Pet } from "../../../src/pets/pet.ts";
 import { CATALOGUE_VERSION, type OwnedPet, PetStore } from "../../../src/pets/pet_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { type Disturbance, disturbed } from "../../support/fake_kv.ts";
-import { assertConsistent } from "../../support/pets.ts";
+import { assertConsistent } from "../../support/stored_rows.ts";
 
 /** The catalogue as a process of its own sees and changes it. */
 class Catalogue {
