@@ -44,7 +44,7 @@ export class Harness implements AsyncDisposable {
   readonly #options: ServiceOptions;
   readonly #atDesk: InFlight = new InFlight();
   #desk: Desk | undefined;
-  readonly #description: Description;
+  #description: Description | undefined;
   /** What is wrong with the responses so far, by what is declared; undefined for each that is right. */
   readonly #checks: Promise<unknown>[] = [];
 
@@ -54,7 +54,7 @@ export class Harness implements AsyncDisposable {
   ) {
     this.#inFlight = services.inFlight ?? new InFlight();
     this.kv = kv;
-    const clock = () => this.now;
+    const clock = services.clock ?? (() => this.now);
     this.store = services.store ??
       new Store(new Connection([kv], { deadline }), { maxChecks, clock });
     const environment = services.environment ?? "staging";
@@ -81,7 +81,6 @@ export class Harness implements AsyncDisposable {
     };
     this.app = createService(options);
     this.#options = options;
-    this.#description = Description.of(this.app.operations);
   }
 
   /**
@@ -113,6 +112,7 @@ export class Harness implements AsyncDisposable {
     });
     // Without a valid Host there is no telling which operation is meant.
     const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
+    this.#description ??= Description.of(this.app.operations);
     const checked = this.#description.check(request.method, asked, response);
     this.#checks.push(checked.then(() => undefined, (error) => error));
     return response;
