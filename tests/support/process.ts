@@ -233,43 +233,24 @@ export class ConnectServer extends DenoProcess {
     const path = file ?? `${folder}/animals.kv`;
     const denokv = lostOneIn === Infinity ? Deno.env.get("DENOKV") : undefined;
     const server = denokv
-      ? await ConnectServer.#startDenokv(denokv, path, port || freePort(), options)
-      : await ConnectServer.#startEngine(path, port, lostOneIn, options);
+      ? await ConnectServer.#startDenokv(path, port || freePort(), { ...options, program: [denokv] })
+      : new ConnectServer([...engineFor(path), path, `${lostOneIn}`, `${port}`], {}, options);
+    server.url ||= await server.wrote("stdout", /^http:.*\/$/m);
     server.#ownFolder = folder;
     return server;
   }
 
-  static async #startDenokv(
-    denokv: string,
-    file: string,
-    port: number,
-    options: ProcessOptions,
-  ): Promise<ConnectServer> {
+  /** It says nothing when it is there. */
+  static async #startDenokv(file: string, port: number, options: ProcessOptions): Promise<ConnectServer> {
     const address = ["--access-token", KV_TOKEN, "--addr", `127.0.0.1:${port}`];
-    const args = ["--sqlite-path", file, "serve", ...address];
-    const server = new ConnectServer(args, {}, { ...options, program: [denokv] });
+    const server = new ConnectServer(["--sqlite-path", file, "serve", ...address], {}, options);
     server.url = `http://127.0.0.1:${port}/`;
     let hasEnded = false;
     server.ended().then(() => hasEnded = true);
     while (!await accepts(port)) {
-      if (hasEnded) throw new Error(`${denokv} ended:\n${server.stderr.text}`);
+      if (hasEnded) throw new Error(`${options.program} ended:\n${server.stderr.text}`);
       await pause(10);
     }
-    return server;
-  }
-
-  /** Its native code takes permissions that tests do not have. */
-  static async #startEngine(
-    file: string,
-    port: number,
-    lostOneIn: number,
-    options: ProcessOptions,
-  ): Promise<ConnectServer> {
-    const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
-    const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
-    const args = ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
-    const server = new ConnectServer([...args, file, `${lostOneIn}`, `${port}`], {}, options);
-    server.url = await server.wrote("stdout", /^http:.*\/$/m);
     return server;
   }
 
@@ -282,6 +263,13 @@ export class ConnectServer extends DenoProcess {
     await super[Symbol.asyncDispose]();
     if (this.#ownFolder !== undefined) await Deno.remove(this.#ownFolder, { recursive: true });
   }
+}
+
+/** Arguments that start it; its native code takes permissions that tests do not have. */
+function engineFor(file: string): string[] {
+  const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
+  const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
+  return ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
 }
 
 function freePort(): number {
