@@ -65,10 +65,17 @@ function mayImport(file: string, target: string): boolean {
 }
 
 /** The files that a file leads to, by whatever way. */
-function reachedFrom(file: string): ReadonlySet<string> {
-  const reached = new Set(IMPORTS.get(file));
-  for (const target of reached) for (const further of IMPORTS.get(target) ?? []) reached.add(further);
+function reachedFrom(file: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
+  const reached = new Set(imports.get(file));
+  for (const target of reached) for (const further of imports.get(target) ?? []) reached.add(further);
   return reached;
+}
+
+/** The files that a file imports, by its text. */
+async function readImports(file: string): Promise<[file: string, targets: string[]]> {
+  const text = await Deno.readTextFile(new URL(file, ROOT));
+  const specifiers = [...text.matchAll(/ from "(\.[^"]+)"/g)].map(([, specifier = ""]) => specifier);
+  return [file, specifiers.map((specifier) => pathOf(new URL(specifier, `${ROOT}${file}`).href))];
 }
 
 /** The TypeScript files below a folder. */
@@ -90,11 +97,29 @@ Deno.test("src imports only downward, from itself, @std and node:", () => {
 });
 
 Deno.test("src has no cycle of imports", () => {
-  assertEquals([...IMPORTS.keys()].filter((file) => reachedFrom(file).has(file)), []);
+  assertEquals([...IMPORTS.keys()].filter((file) => reachedFrom(file, IMPORTS).has(file)), []);
 });
 
 Deno.test("src has no file that nothing of the service imports", async () => {
   const imported = [...IMPORTS.keys()].filter((file) => file.endsWith(".ts"));
 
   assertEquals(imported.sort(), ["main.ts", ...await sourcesIn("src")].sort());
+});
+
+Deno.test("tests of a level know src, tests/support and their own folder; tests/unit nothing of the harness", async () => {
+  const levels = ["tests/unit", "tests/service", "tests/process"];
+  const files = (await Promise.all(["tests/support", ...levels].map(sourcesIn))).flat();
+  const imports = new Map(await Promise.all(files.map(readImports)));
+
+  const wrong = files.flatMap((file) => {
+    const folder = file.replace(/[^/]+$/, "");
+    const isOdd = (target: string) => {
+      if (target === "tests/support/harness.ts" && file.startsWith("tests/unit/")) return true;
+      return !["src/", "tests/support/", folder].some((known) => target.startsWith(known)) &&
+        !["main.ts", "deno.json"].includes(target);
+    };
+    return [...reachedFrom(file, imports)].filter(isOdd).map((target) => `${file} leads to ${target}`);
+  });
+
+  assertEquals(wrong, []);
 });

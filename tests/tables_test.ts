@@ -6,7 +6,7 @@ import { SETTINGS } from "../src/config.ts";
 import { ACCOUNTS } from "../src/operator/accounts.ts";
 import { MESSAGES } from "../src/operator/messages.ts";
 import { PETS } from "../src/operator/pets.ts";
-import { Harness } from "./harness.ts";
+import { Harness } from "./support/harness.ts";
 
 /** Rows of cells, the header first. */
 type Table = readonly (readonly string[])[];

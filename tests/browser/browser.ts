@@ -1,5 +1,5 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { ServerProcess } from "../server/server_process.ts";
+import { ServerProcess } from "../support/process.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { runCommand } from "../server/server_process.ts";
+import { runCommand } from "../support/process.ts";
 import { call, choose, isInView, paste, prints, signUp, visit } from "./browser.ts";
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import openapiTS, { astToString } from "openapi-typescript";
-import { ServerProcess } from "../server/server_process.ts";
+import { ServerProcess } from "../support/process.ts";
 import { walk } from "./walk.ts";
 
 const FOLDER = import.meta.dirname ?? "";

@@ -1,12 +1,10 @@
-import { InFlight } from "../../src/http/in_flight.ts";
 import type { ErrorRecord } from "../../src/http/log.ts";
-import { Connection } from "../../src/kv/connection.ts";
 import { pause } from "../../src/kv/retried.ts";
-import { Store } from "../../src/kv/store.ts";
-import { createService, type Service } from "../../src/service.ts";
-import type { CommitResult, FakeKv, Network } from "../kv/fake_kv.ts";
-import { OPERATOR_TOKEN } from "../operator_calls.ts";
-import type { VirtualTime } from "../virtual_time.ts";
+import type { Service } from "../../src/service.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
+import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
+import { Harness } from "../support/harness.ts";
+import type { VirtualTime } from "../support/time.ts";
 
 /** A minute and a half before midnight, ms since the epoch. */
 export const START: number = Date.UTC(2027, 0, 15, 23, 58, 30);
@@ -84,40 +82,34 @@ export class Wire implements Network {
 /** One process of the service; what it is asked goes through its `fetch` alone. */
 export class Process {
   readonly wire: Wire;
-  readonly service: Service;
   readonly clock: () => number;
-  readonly #inFlight: InFlight = new InFlight();
   /** By how many ms its clock was ahead, the last of which is now. */
   readonly skews: number[];
   /** Whether it was killed: whatever it says still is heard by nobody. */
   isDead = false;
-  /** What it has logged of failures. */
-  readonly errors: ErrorRecord[] = [];
+  readonly #harness: Harness;
 
-  constructor(kv: FakeKv, time: VirtualTime, place: Place, skew: number) {
+  constructor(kv: FakeKv, time: VirtualTime, { latency, ...place }: Place, skew: number) {
     this.skews = [skew];
-    this.wire = new Wire(time, place.latency);
+    this.wire = new Wire(time, latency);
     this.clock = () => START + Math.floor(time.now) + this.skew;
-    const { clock } = this;
-    this.service = createService({
-      store: new Store(new Connection([kv.connect(this.wire)]), { maxChecks: place.maxChecks, clock }),
-      environment: "staging",
-      publicUrl: undefined,
-      maxStalenessMs: place.maxStalenessMs,
+    this.#harness = new Harness(kv.connect(this.wire), {
+      ...place,
       signUpIsOpen: false,
-      securityContact: undefined,
-      operatorTokens: [OPERATOR_TOKEN],
-      chunkedBodies: false,
-      clock,
-      log: {
-        access: () => {},
-        error: (record) => this.errors.push(record),
-        command: () => {},
-        flushed: () => Promise.resolve(),
-      },
+      operatorToken: OPERATOR_TOKEN,
+      clock: this.clock,
       clientAddress: (_request, { remoteAddr }) => "hostname" in remoteAddr ? remoteAddr.hostname : "",
-      inFlight: this.#inFlight,
     });
+    this.#harness.expectsErrors = true;
+  }
+
+  get service(): Service {
+    return this.#harness.app;
+  }
+
+  /** What it has logged of failures. */
+  get errors(): readonly ErrorRecord[] {
+    return this.#harness.errors;
   }
 
   /** By how many ms its clock is ahead. */
@@ -132,7 +124,6 @@ export class Process {
 
   /** Stops as `main.ts` does. */
   async stop(): Promise<void> {
-    await this.#inFlight.stop();
-    await this.service.settle();
+    await this.#harness.stop();
   }
 }

@@ -4,11 +4,10 @@ import type { Limits } from "../../src/accounts/plans.ts";
 import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { decodeJson } from "../../src/kv/row.ts";
-import { calmNetwork, FakeKv } from "../kv/fake_kv.ts";
-import { operate, operated, type Outcome } from "../operator_calls.ts";
-import { findFaults } from "../pets/consistency.ts";
-import { seededRandom } from "../seeded_random.ts";
-import { VirtualTime } from "../virtual_time.ts";
+import { operate, operated, type Outcome } from "../support/desk.ts";
+import { FakeKv } from "../support/fake_kv.ts";
+import { findFaults } from "../support/stored_rows.ts";
+import { seededRandom, VirtualTime } from "../support/time.ts";
 import { type Asked, type Charge, chargeOf, Customer, type Key, type Span } from "./customer.ts";
 import { type Animal, Goods, textOf } from "./goods.ts";
 import { type Place, Process, START } from "./process.ts";
@@ -544,7 +543,7 @@ export class World implements Disposable {
     const now = { from: this.#time.now, to: this.#time.now };
     const { out } = await this.#tryTo(["pets", "list", "--json"]);
     this.#goods.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
-    const faults = await this.#time.until(findFaults(this.#kv.connect(calmNetwork())), 1_000);
+    const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Animals outlive the accounts that added them.
     assertEquals(faults.filter((fault) => !/^pets\/\d+ has no accounts\//.test(fault)), []);
     await this.#takeMessages();

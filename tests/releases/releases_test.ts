@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { openStore } from "../../src/kv/open.ts";
 import { MessageStore } from "../../src/messages/message_store.ts";
-import { Harness } from "../harness.ts";
-import { assertConsistent } from "../pets/consistency.ts";
-import { REX } from "../pets/shop.ts";
+import { Harness } from "../support/harness.ts";
+import { REX } from "../support/pets.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
 import type { WrittenStore } from "./write.ts";
 
 const FOLDER = import.meta.dirname ?? "";

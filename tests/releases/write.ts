@@ -6,8 +6,9 @@
 
 import { Connection } from "../../src/kv/connection.ts";
 import { requireSchema } from "../../src/kv/schema.ts";
-import { Harness, NOON } from "../harness.ts";
-import { REX } from "../pets/shop.ts";
+import { Harness } from "../support/harness.ts";
+import { REX } from "../support/pets.ts";
+import { NOON } from "../support/time.ts";
 
 /** A row with text, or with a number that grows by sums. */
 export interface Row {

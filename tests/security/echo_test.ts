@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../src/api/openapi.ts";
 import { resolved } from "../../src/api/schema.ts";
-import type { HarnessRequest } from "../harness.ts";
-import { credentialFor, type Sample, SAMPLES } from "../operations.ts";
-import { JSON_TYPE, REX, Shop } from "../pets/shop.ts";
+import type { HarnessRequest } from "../support/client.ts";
+import { credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
+import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
 
 const MARKUP = `<img src=x onerror=alert(1)>"'&</script>`;
 const RANDOM = "ThisIsNoKeyThoughItLooksLikeOneOfThose";

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { jsonHeaders, RawConnection, rawRequest } from "../server/raw_connection.ts";
-import { ServedStore } from "../server/temporary_store.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { ServedStore } from "../support/temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';
 /** What would begin a header or a response of the attacker's, where it came through. */

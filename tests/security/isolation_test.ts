@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertNotEquals } from "@std/assert";
-import { call } from "../admission/replies.ts";
-import { assertError } from "../http/assertions.ts";
-import { petsIn, REX, Shop } from "../pets/shop.ts";
+import { assertError } from "../support/assertions.ts";
+import { call } from "../support/client.ts";
+import { petsIn, REX, Shop } from "../support/pets.ts";
 
 /** A shop with an animal, and another account of the same KV. */
 async function openTwo() {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 
 const PROGRAM = "tests/security/forbidden_acts.ts";
 Deno.test("server may not run programs, load libraries, read foreign variables or touch files", async () => {

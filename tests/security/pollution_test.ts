@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { Harness } from "../harness.ts";
-import { ALL, credentialFor, SAMPLES } from "../operations.ts";
-import { JSON_TYPE, REX, Shop } from "../pets/shop.ts";
+import { Harness } from "../support/harness.ts";
+import { ALL, credentialFor, SAMPLES } from "../support/operations.ts";
+import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
 
 const NAMES = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
 const VALUES = ['{"status":"sold","isAdmin":true}', '"x"', "null", "[]", '{"prototype":{"status":"sold"}}'];

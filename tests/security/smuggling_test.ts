@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { jsonHeaders, RawConnection } from "../server/raw_connection.ts";
-import { ServedStore } from "../server/temporary_store.ts";
+import { jsonHeaders, RawConnection } from "../support/raw_connection.ts";
+import { ServedStore } from "../support/temporary_store.ts";
 
 /** A request inside of another one's body. */
 const INNER = "GET /v1/pets/777 HTTP/1.1\r\nhost: a\r\n\r\n";

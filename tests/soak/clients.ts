@@ -1,6 +1,6 @@
-import { type Answer, call, outcome, readAnimal } from "../server/client.ts";
-import type { ServerProcess } from "../server/server_process.ts";
-import type { Credential } from "../server/temporary_store.ts";
+import { call, outcome, readAnimal, type Reply } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
+import type { Credential } from "../support/temporary_store.ts";
 import { ABSENT, type Ledger } from "./ledger.ts";
 
 /** The status of an answer that leaves open whether the request was carried out. */
@@ -20,10 +20,10 @@ export class LimitedAccount {
   }
 
   /** Lists animals; undefined while the account has to wait. */
-  async list(server: ServerProcess): Promise<Answer | undefined> {
+  async list(server: ServerProcess): Promise<Reply | undefined> {
     if (Date.now() < this.#pausesUntil) return undefined;
     this.unanswered++;
-    const answer = await call(server, "GET /v1/pets?limit=5", this.credential);
+    const answer = await call(server, this.credential.key, "GET /v1/pets?limit=5");
     if (answer.status !== UNKNOWN) this.unanswered--;
     const reset = Number(answer.headers.get("x-ratelimit-reset"));
     if (answer.status === 200) this.admitted.set(reset, (this.admitted.get(reset) ?? 0) + 1);
@@ -69,7 +69,7 @@ export class Client {
   }
 
   /** Sends one request; rejects where no answer comes. */
-  async send(server: ServerProcess): Promise<Answer> {
+  async send(server: ServerProcess): Promise<Reply> {
     if (this.#repeat) return await this.#create(server, this.#repeat);
     const chance = Math.random();
     const name = `${this.#name}.${this.#count++}`;
@@ -80,16 +80,16 @@ export class Client {
     if (animal) return await (chance < 0.6 ? this.#change(server, animal) : this.#remove(server, animal));
     const { limited } = this.#shop;
     const answer = await limited[Math.floor(Math.random() * limited.length)]?.list(server);
-    return answer ?? await call(server, "GET /v1/pets?limit=5", this.#shop);
+    return answer ?? await call(server, this.#shop.key, "GET /v1/pets?limit=5");
   }
 
-  async #create(server: ServerProcess, creation: Creation): Promise<Answer> {
+  async #create(server: ServerProcess, creation: Creation): Promise<Reply> {
     const { ledger, key } = this.#shop;
     const { name, headers } = creation;
     const isKeyed = "idempotency-key" in headers;
     this.#repeat = isKeyed ? creation : undefined;
     ledger.send(name, 0);
-    const answer = await call(server, "POST /v1/pets", { key, headers, json: { name, categoryId: 0 } });
+    const answer = await call(server, key, "POST /v1/pets", { headers, json: { name, categoryId: 0 } });
     if (expectStatus(answer, 201) === UNKNOWN) return answer;
     this.#repeat = undefined;
     const { id } = readAnimal(answer.json);
@@ -102,29 +102,29 @@ export class Client {
     return answer;
   }
 
-  async #change(server: ServerProcess, animal: { name: string; id: number }): Promise<Answer> {
+  async #change(server: ServerProcess, animal: { name: string; id: number }): Promise<Reply> {
     const { ledger, key } = this.#shop;
     const categoryId = ++this.#count;
     ledger.send(animal.name, categoryId);
-    const answer = await call(server, `PATCH /v1/pets/${animal.id}`, { key, json: { categoryId } });
+    const answer = await call(server, key, `PATCH /v1/pets/${animal.id}`, { json: { categoryId } });
     if (expectStatus(answer, 200) === UNKNOWN) return answer;
     ledger.acknowledge(animal.name, categoryId);
     this.#own.unshift(animal);
     return answer;
   }
 
-  async #remove(server: ServerProcess, { name, id }: { name: string; id: number }): Promise<Answer> {
+  async #remove(server: ServerProcess, { name, id }: { name: string; id: number }): Promise<Reply> {
     const { ledger, key } = this.#shop;
     ledger.send(name, ABSENT);
-    const answer = await call(server, `DELETE /v1/pets/${id}`, { key });
+    const answer = await call(server, key, `DELETE /v1/pets/${id}`);
     if (expectStatus(answer, 204) !== UNKNOWN) ledger.acknowledge(name, ABSENT);
     return answer;
   }
 
-  async #message(server: ServerProcess, message: string): Promise<Answer> {
+  async #message(server: ServerProcess, message: string): Promise<Reply> {
     const { ledger, key } = this.#shop;
     ledger.send(message, 0);
-    const answer = await call(server, "POST /v1/messages", { key, json: { message } });
+    const answer = await call(server, key, "POST /v1/messages", { json: { message } });
     // A full queue accepts nothing, which is no fault.
     if (outcome(answer) === "429 queue_full") return answer;
     if (expectStatus(answer, 202) !== UNKNOWN) ledger.acknowledge(message, 0);
@@ -133,7 +133,7 @@ export class Client {
 }
 
 /** Requires the status, or that the store did not answer. */
-function expectStatus(answer: Answer, expected: number): number {
+function expectStatus(answer: Reply, expected: number): number {
   const { status } = answer;
   if (status !== expected && status !== UNKNOWN) {
     throw new Error(`${outcome(answer)} in place of ${expected}`);

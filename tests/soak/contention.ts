@@ -1,8 +1,8 @@
 import { decodeText } from "../../src/kv/row.ts";
-import { findFaults } from "../pets/consistency.ts";
-import { addAnimal, call, outcome, readAnimal } from "../server/client.ts";
-import type { ServerProcess } from "../server/server_process.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import { addAnimal, call, outcome, readAnimal } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 import { atLeast, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 
 const PROCESSES = 3;
@@ -80,11 +80,10 @@ async function changeOnce(
 ): Promise<{ count: number; isDone: boolean } | undefined> {
   let count: number | undefined;
   try {
-    const got = await call(server, `GET /v1/pets/${id}`, { key });
+    const got = await call(server, key, `GET /v1/pets/${id}`);
     if (got.status !== 200) return undefined;
     count = Number(readAnimal(got.json).name) + 1;
-    const answer = await call(server, `PATCH /v1/pets/${id}`, {
-      key,
+    const answer = await call(server, key, `PATCH /v1/pets/${id}`, {
       json: { name: `${count}`, status: pick(STATUSES) },
       headers: { "if-match": got.headers.get("etag") ?? "" },
       signal: Math.random() < 1 / LOST_ONE_IN ? AbortSignal.timeout(5 * Math.random()) : null,
@@ -112,7 +111,7 @@ function countOf(tallies: readonly Tally[], what: keyof Tally): number {
 }
 
 async function addAnimals(server: ServerProcess | undefined, key: string): Promise<void> {
-  for (let id = 1; server && id <= ANIMALS; id++) await addAnimal(server, "0", { key });
+  for (let id = 1; server && id <= ANIMALS; id++) await addAnimal(server, key, "0");
 }
 
 /** The number that each animal's name is, in the order of ids. */

@@ -1,7 +1,7 @@
 import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
-import { findFaults } from "../pets/consistency.ts";
-import type { ServerProcess } from "../server/server_process.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";

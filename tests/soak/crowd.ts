@@ -1,5 +1,5 @@
 import { createApiKey } from "../../src/accounts/api_key.ts";
-import { jsonHeaders, RawConnection, rawRequest } from "../server/raw_connection.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
 
 const BODY_BYTES = 65_536;
 const AT_ONCE = 100;

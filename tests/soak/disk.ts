@@ -1,7 +1,6 @@
-import { findFaults } from "../pets/consistency.ts";
-import { addAnimal, call, outcome } from "../server/client.ts";
-import { runServer, type ServerProcess } from "../server/server_process.ts";
-import type { Outcome } from "../support/deno_process.ts";
+import { addAnimal, call, outcome } from "../support/client.ts";
+import { type Outcome, runServer, type ServerProcess } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
 import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";
 
@@ -23,12 +22,15 @@ export async function strain({ store, fileSize, ...disk }: SmallDisk, note: Note
   const accepted = await writeUntilFull(server, key);
   note(`disk: full after ${accepted} messages`);
   // What is smaller may still fit in.
-  while ((await addAnimal(server, "last", { key })).status === 201);
+  while ((await addAnimal(server, key, "last")).status === 201);
   const answers = new Set<string>();
   for (let count = 0; count < WHILE_FULL; count++) {
-    answers.add(outcome(await addAnimal(server, "full", { key })));
+    answers.add(outcome(await addAnimal(server, key, "full")));
   }
-  const [ready, health] = [await call(server, "GET /ready"), await call(server, "GET /health")];
+  const [ready, health] = [
+    await call(server, undefined, "GET /ready"),
+    await call(server, undefined, "GET /health"),
+  ];
   await disk.makeRoom(server);
   const recovery = await untilAdded(server, key);
   const { code, errorLines } = await server.stop();
@@ -51,7 +53,7 @@ export async function strain({ store, fileSize, ...disk }: SmallDisk, note: Note
 /** Queues messages for as long as they are accepted; resolves to how many were. */
 async function writeUntilFull(server: ServerProcess, key: string): Promise<number> {
   for (let accepted = 0; accepted < MAX_WRITES; accepted++) {
-    const { status } = await call(server, "POST /v1/messages", { key, json: { message: MESSAGE } });
+    const { status } = await call(server, key, "POST /v1/messages", { json: { message: MESSAGE } });
     if (status !== 202) return accepted;
   }
   throw new Error("The disk does not get full");
@@ -61,7 +63,7 @@ async function writeUntilFull(server: ServerProcess, key: string): Promise<numbe
 async function untilAdded(server: ServerProcess, key: string): Promise<number> {
   const started = performance.now();
   while (performance.now() - started < RECOVERY) {
-    if ((await addAnimal(server, "after", { key })).status === 201) break;
+    if ((await addAnimal(server, key, "after")).status === 201) break;
     await pause(50);
   }
   return performance.now() - started;

@@ -1,5 +1,5 @@
-import type { ServerProcess } from "../server/server_process.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 
 /** A place for a KV file whose disk can be full, or be read alone. */
 export interface SmallDisk extends AsyncDisposable {

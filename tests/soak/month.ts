@@ -1,8 +1,10 @@
 import { MessageStore } from "../../src/messages/message_store.ts";
 import { Transactions } from "../../src/store/transactions.ts";
 import { sweepAll } from "../../src/sweeper.ts";
-import { Harness, type HarnessRequest, NOON } from "../harness.ts";
-import { findFaults } from "../pets/consistency.ts";
+import type { HarnessRequest } from "../support/client.ts";
+import { Harness } from "../support/harness.ts";
+import { findFaults } from "../support/stored_rows.ts";
+import { NOON } from "../support/time.ts";
 import { atLeast, atMost, type Effort, equal, exactly, type Finding, type Note } from "./part.ts";
 
 const DAY = 24 * 3_600_000;

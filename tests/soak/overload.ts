@@ -1,7 +1,5 @@
-import type { ServerProcess } from "../server/server_process.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
-import { DenoProcess } from "../support/deno_process.ts";
-import { residentMemory } from "../support/memory.ts";
+import { DenoProcess, residentMemory, type ServerProcess } from "../support/process.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";

@@ -1,4 +1,4 @@
-import type { Answer } from "../server/client.ts";
+import type { Reply } from "../support/client.ts";
 import { pause } from "./part.ts";
 
 const AFTER_503 = 20;
@@ -14,7 +14,7 @@ export class Steady {
   #waiting: { readonly at: number; readonly resolve: () => void }[] = [];
   readonly #work: Promise<void>;
 
-  constructor(clients: readonly (() => Promise<Answer>)[]) {
+  constructor(clients: readonly (() => Promise<Reply>)[]) {
     this.#work = Promise.all(clients.map((send) => this.#run(send))).then(() => {});
     // Whoever waits for an answer gets to know.
     this.#work.catch(() => {});
@@ -37,7 +37,7 @@ export class Steady {
     return Math.round(performance.now() - started);
   }
 
-  async #run(send: () => Promise<Answer>): Promise<void> {
+  async #run(send: () => Promise<Reply>): Promise<void> {
     while (!this.#isEnding) {
       const started = performance.now();
       const { status } = await send();

@@ -1,7 +1,7 @@
-import { findFaults } from "../pets/consistency.ts";
-import { TemporaryStore } from "../server/temporary_store.ts";
+import { ConnectServer } from "../support/process.ts";
+import { findFaults } from "../support/stored_rows.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
-import { KvServer, TOKEN } from "./kv_server.ts";
 import { Ledger } from "./ledger.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 import { Steady } from "./steady.ts";
@@ -14,6 +14,8 @@ const DEADLINE = 5_000 + 500;
 /** In ms: how long after its store the service may take to serve again. */
 const RECOVERY = 10_000;
 const NOTICE_EVERY = 10;
+/** In ms, of processes. */
+const LIFETIME = 3_600_000;
 
 /** Kills and stops the KV Connect server that the service stands on. */
 export async function storeCrash(
@@ -24,9 +26,12 @@ export async function storeCrash(
   const ledger = new Ledger();
   const { key } = await store.createAccount();
   const limited = new LimitedAccount(await store.createAccount({ perDay: PER_DAY }));
-  await using kvServer = await KvServer.run(store.kvPath);
-  const variables = { KV_PATH: kvServer.url, DENO_KV_ACCESS_TOKEN: TOKEN };
-  await using server = await store.serve(variables, { lifetime: 3_600_000 });
+  await using cleanup = new AsyncDisposableStack();
+  const startKv = async (port = 0) =>
+    cleanup.use(await ConnectServer.start({ file: store.kvPath, port, lifetime: LIFETIME }));
+  let kvServer = await startKv();
+  const { href, port } = new URL(kvServer.url);
+  await using server = await store.serve({ KV_PATH: href }, { lifetime: LIFETIME });
   const clients = Array.from(
     { length: CLIENTS },
     (_, index) => new Client(`${index}`, { ledger, key, limited: [limited] }),
@@ -36,26 +41,26 @@ export async function storeCrash(
 
   for (let kill = 1; kill <= storeKills; kill++) {
     await load.answered(100);
-    await kvServer.kill();
+    await kvServer.crash();
     // Mostly it is back before anybody gives up.
     await pause(kill % 5 === 0 ? 7_000 * Math.random() : 500 * Math.random());
-    await kvServer.start();
+    kvServer = await startKv(Number(port));
     recoveries.push(await load.answered(1));
     if (kill % NOTICE_EVERY === 0) note(`store-crash: ${kill} kills, slowest answer ${load.slowest} ms`);
   }
   const before = load.unavailable;
   for (let stop = 1; stop <= stops; stop++) {
     await load.answered(100);
-    kvServer.stop();
+    kvServer.signal("SIGSTOP");
     await pause(stopSeconds * 1_000);
-    kvServer.resume();
+    kvServer.signal("SIGCONT");
     recoveries.push(await load.answered(1));
     note(`store-crash: ${stop} stops, ${load.unavailable} answers 503`);
   }
   const unavailable = load.unavailable - before;
   const end = await load.end();
   const { code } = await server.stop();
-  await kvServer.kill();
+  await kvServer.crash();
   using kv = await Deno.openKv(store.kvPath);
   ledger.check(await readStored(kv));
 

@@ -1,3 +1,5 @@
+// Standard input and error in the hands of a test.
+
 /** Standard error in the hands of a test, until it is disposed of. */
 export class CapturedErrors implements Disposable {
   /** What was written. */

@@ -1,5 +1,19 @@
+// A network on the way to a port of this machine.
+
 /** What becomes of a connection to a proxy: it is passed on, hung up on, or its bytes are swallowed. */
 export type Treatment = "pass" | "refuse" | "swallow";
+
+/** How far away, and how bad, a network is. */
+export interface NetworkOptions {
+  /** Of a round trip, in ms. */
+  readonly latency: number;
+  /** Up to how much longer one way may take, in ms. */
+  readonly jitter: number;
+  /** The share of replies with which the connection breaks instead. */
+  readonly loss: number;
+}
+
+const CALM: NetworkOptions = { latency: 0, jitter: 0, loss: 0 };
 
 /** Passes connections on to a port of this machine, and can be a bad network on the way. */
 export class TcpProxy implements AsyncDisposable {
@@ -7,14 +21,16 @@ export class TcpProxy implements AsyncDisposable {
   treatment: Treatment = "pass";
   readonly #listener: Deno.TcpListener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #target: number;
+  readonly #network: NetworkOptions;
   readonly #connections: Set<Deno.TcpConn> = new Set();
   readonly #silent: Set<Deno.TcpConn> = new Set();
   readonly #swallowed: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #accepting: Promise<void>;
 
   /** Leads to the server at this URL. */
-  constructor(url: string) {
+  constructor(url: string, network: NetworkOptions = CALM) {
     this.#target = Number(new URL(url).port);
+    this.#network = network;
     this.#accepting = this.#accept();
   }
 
@@ -39,32 +55,66 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   async #accept(): Promise<void> {
-    const piping: Promise<void>[] = [];
-    for await (const near of this.#listener) piping.push(this.#serve(near));
-    await Promise.all(piping);
+    const serving: Promise<void>[] = [];
+    for await (const near of this.#listener) serving.push(this.#serve(near));
+    await Promise.all(serving);
   }
 
   async #serve(near: Deno.TcpConn): Promise<void> {
     if (this.treatment === "refuse") return close(near);
     this.#connections.add(near);
     if (this.treatment === "swallow") return void this.#silent.add(near);
-    const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target });
-    this.#connections.add(far);
-    for (const connection of [near, far]) connection.setNoDelay(true);
-    await Promise.all([this.#pipe(near, far), this.#pipe(far, near)]);
+    try {
+      const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target });
+      this.#connections.add(far);
+      for (const connection of [near, far]) connection.setNoDelay(true);
+      await Promise.all([this.#pipe(near, far, 0), this.#pipe(far, near, this.#network.loss)]);
+    } catch {
+      close(near);
+    }
   }
 
-  async #pipe(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
-    const buffer = new Uint8Array(16_384);
+  /** Passes bytes on, in order and as late as the network has it. */
+  async #pipe(from: Deno.TcpConn, to: Deno.TcpConn, loss: number): Promise<void> {
+    const { latency, jitter } = this.#network;
+    const buffer = new Uint8Array(65_536);
+    let arrival = 0;
+    let delivered: Promise<void> = Promise.resolve();
     try {
       for (let length; (length = await from.read(buffer)) !== null;) {
-        if (this.#silent.has(from)) this.#swallowed.resolve();
-        else for (let sent = 0; sent < length;) sent += await to.write(buffer.subarray(sent, length));
+        if (this.#silent.has(from)) {
+          this.#swallowed.resolve();
+          continue;
+        }
+        if (Math.random() < loss) break;
+        const bytes = buffer.slice(0, length);
+        arrival = Math.max(arrival, performance.now() + latency / 2 + Math.random() * jitter);
+        delivered = deliver(delivered, arrival, to, bytes);
       }
     } catch {
       // One of its ends has gone.
     }
-    if (!this.#silent.has(from)) close(to);
+    await delivered;
+    if (this.#silent.has(from)) return;
+    close(from);
+    close(to);
+  }
+}
+
+/** Writes bytes after those before them, and not before this time. */
+async function deliver(
+  before: Promise<void>,
+  arrival: number,
+  to: Deno.TcpConn,
+  bytes: Uint8Array,
+): Promise<void> {
+  await before;
+  const wait = arrival - performance.now();
+  if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+  try {
+    for (let sent = 0; sent < bytes.length;) sent += await to.write(bytes.subarray(sent));
+  } catch {
+    // Its end has gone.
   }
 }
 

@@ -2,11 +2,11 @@ import { parseArgs } from "node:util";
 import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { figure, table } from "../report.ts";
-import { CHECKOUT, type Server, startServer } from "../server.ts";
+import { ConnectServer, KV_TOKEN } from "../../support/process.ts";
+import type { NetworkOptions } from "../../support/tcp_proxy.ts";
+import { CHECKOUT, DATA, type Server, startServer } from "../server.ts";
 import { Failure, interrupted, note, print } from "../terminal.ts";
 import { type Customer, sendClosedLoop, sendOpenLoop } from "./load.ts";
-import type { NetworkOptions } from "./network.ts";
-import { startStore, STORE_TOKEN } from "./store.ts";
 
 const HELP = `Simulates processes of the service on a KV Connect server that is far away.
 
@@ -32,6 +32,7 @@ understood.`;
 const OPERATOR_TOKEN = "simulated-operator-0123456789abcdef";
 const WARM_UP = 5_000;
 const UNLIMITED = 1_000_000_000;
+const STORE_LIFETIME = 86_400_000;
 
 let exitCode = 2;
 try {
@@ -104,10 +105,10 @@ type Options = ReturnType<typeof parse>;
 async function simulate(options: Options): Promise<boolean> {
   const { limit, accounts, withKill } = options;
   await using cleanup = new AsyncDisposableStack();
-  const port = await startStore(cleanup);
+  const url = await startStore(cleanup);
   note("The store is there.");
   const servers = await Promise.all(
-    Array.from({ length: options.processes }, () => startProcess(cleanup, port, options)),
+    Array.from({ length: options.processes }, () => startProcess(cleanup, url, options)),
   );
   note(`${servers.length} processes are there.`);
   const customers = await createCustomers(servers, accounts, limit || UNLIMITED);
@@ -141,27 +142,36 @@ async function simulate(options: Options): Promise<boolean> {
   return limit === 0 || customers.every(({ admitted }) => admitted <= limit);
 }
 
+/** Starts a KV Connect server, on a file that `cleanup` removes; resolves to its URL. */
+async function startStore(cleanup: AsyncDisposableStack): Promise<string> {
+  await Deno.mkdir(DATA, { recursive: true });
+  const folder = await Deno.makeTempDir({ dir: DATA, prefix: "simulation-" });
+  cleanup.defer(() => Deno.remove(folder, { recursive: true }));
+  const store = await ConnectServer.start({ file: `${folder}/store.sqlite`, lifetime: STORE_LIFETIME });
+  return cleanup.use(store).url;
+}
+
+/** Leads to a URL by way of a network; resolves to the URL to use instead. */
 async function openNetwork(
   cleanup: AsyncDisposableStack,
-  target: number,
-  options: NetworkOptions,
-): Promise<number> {
+  url: string,
+  network: NetworkOptions,
+): Promise<string> {
   const worker = new Worker(new URL("./network_worker.ts", import.meta.url), {
-    workerData: { target, options },
+    workerData: { url, network },
   });
   cleanup.defer(async () => void await worker.terminate());
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
   worker.once("message", resolve);
   worker.once("error", reject);
   return await promise;
 }
 
-async function startProcess(cleanup: AsyncDisposableStack, port: number, options: Options): Promise<Server> {
+async function startProcess(cleanup: AsyncDisposableStack, url: string, options: Options): Promise<Server> {
   const isFar = Object.values(options.network).some((value) => value > 0);
-  const near = isFar ? await openNetwork(cleanup, port, options.network) : port;
   return await startServer(cleanup, CHECKOUT, {
-    KV_PATH: `http://127.0.0.1:${near}`,
-    DENO_KV_ACCESS_TOKEN: STORE_TOKEN,
+    KV_PATH: isFar ? await openNetwork(cleanup, url, options.network) : url,
+    DENO_KV_ACCESS_TOKEN: KV_TOKEN,
     MAX_STALENESS_MS: `${options.staleness}`,
     OPERATOR_TOKEN,
   });

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { openNetwork } from "./network.ts";
+import { TcpProxy } from "../../support/tcp_proxy.ts";
 
 // A thread of its own: what the load costs does not make the network slower.
-const { target, options } = workerData;
-parentPort?.postMessage(openNetwork(target, options));
+const { url, network } = workerData;
+parentPort?.postMessage(new TcpProxy(url, network).url);

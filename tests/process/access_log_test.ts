@@ -1,0 +1,75 @@
+import { assertEquals, assertGreater } from "@std/assert";
+import { pause } from "../../src/kv/retried.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { assertAlive, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
+
+/** More than a pipe and the server's memory have room for in the log. */
+const REQUESTS = 10_000;
+/** More than a pipe has room for. */
+const FEW_REQUESTS = 3_500;
+const AT_ONCE = 100;
+
+Deno.test("server answers, counts what it drops and exits 0 when nobody reads its log", async () => {
+  await using store = await TemporaryStore.create();
+  await using server = await store.serve({ ACCESS_LOG: "json" });
+
+  await sendMany(server, REQUESTS);
+  await assertAlive(server);
+  server.stdout.resume();
+  // What comes now finds room, and is written after the notice of what was dropped.
+  await server.wrote("stdout", /"dropped":/);
+  const { code, stdout } = await server.stop();
+
+  const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const dropped = records.reduce((sum, record) => sum + (record.dropped ?? 0), 0);
+  const written = records.filter(({ route }) => route === "/health");
+  assertEquals(code, 0);
+  assertGreater(dropped, 0);
+  assertEquals(written.length + dropped, REQUESTS + 1);
+});
+
+Deno.test("server exits 1 when it is stopped while nobody reads its log, as it cannot write the rest", async () => {
+  await using store = await TemporaryStore.create();
+  await using server = await store.serve({ ACCESS_LOG: "json" });
+  await sendMany(server, REQUESTS);
+
+  assertEquals((await server.stop()).code, 1);
+});
+
+Deno.test("server writes what is left of its log before it exits", async () => {
+  await using store = await TemporaryStore.create();
+  await using server = await store.serve({ ACCESS_LOG: "json" });
+  await sendMany(server, FEW_REQUESTS);
+
+  server.signal("SIGTERM");
+  await untilClosed(store);
+  server.stdout.resume();
+  const { code, stdout } = await server.ended();
+
+  assertEquals(code, 0);
+  assertEquals(stdout.match(/"status":200/g)?.length, FEW_REQUESTS);
+});
+
+/** Waits until nothing is left but to write the log: the server has removed its marks from the store. */
+async function untilClosed({ kvPath }: TemporaryStore): Promise<void> {
+  using kv = await Deno.openKv(kvPath);
+  for (let tries = 0; tries < 1_000; tries++) {
+    if ((await Array.fromAsync(kv.list({ prefix: ["commits"] }))).length === 0) return;
+    await pause(5);
+  }
+  throw new Error("The server has not removed its marks");
+}
+
+/** Sends so many requests while nobody reads the log. */
+async function sendMany(server: ServerProcess, count: number): Promise<void> {
+  server.stdout.pause();
+  using connection = await RawConnection.open(server.port);
+  const request = rawRequest("GET /health", { "x-request-id": "x".repeat(64) });
+  for (let sent = 0; sent < count; sent += AT_ONCE) {
+    await connection.send(request.repeat(AT_ONCE));
+    for (let received = 0; received < AT_ONCE; received++) {
+      assertEquals((await connection.receive())?.status, 200);
+    }
+  }
+}

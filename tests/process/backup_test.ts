@@ -1,0 +1,97 @@
+import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { addAnimal, listAnimals, outcome, readAnimal } from "../support/client.ts";
+import { DenoProcess, type ServerProcess } from "../support/process.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
+
+const CLIENTS = 16;
+const CREATES = 500;
+
+/** `deno task backup FILE` or `deno task restore FILE`. */
+function start(command: "backup" | "restore", file: string, kvPath: string): DenoProcess {
+  return new DenoProcess(["-P=backup", "src/backup_cli.ts", command, file], { KV_PATH: kvPath });
+}
+
+/** Adds animals, whose names are the numbers from 0, until `isEnough`; ids of those acknowledged, by name. */
+async function addUntil(
+  isEnough: () => boolean,
+  { server, key, acknowledged }: {
+    readonly server: ServerProcess;
+    readonly key: string;
+    readonly acknowledged: Map<string, number>;
+  },
+): Promise<void> {
+  let sent = 0;
+  async function client(): Promise<void> {
+    while (!isEnough()) {
+      const name = `${sent++}`;
+      const answer = await addAnimal(server, key, name);
+      assertEquals(outcome(answer), "201");
+      acknowledged.set(name, readAnimal(answer.json).id);
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, client));
+}
+
+Deno.test("backup of a busy server has all that was acknowledged, and a server goes on from it", async () => {
+  await using store = await TemporaryStore.create();
+  const { key } = await store.createAccount();
+  const [file, restored] = [`${store.folder}/backup`, `${store.folder}/restored/animals.kv`];
+  const acknowledged = new Map<string, number>();
+  let early: ReadonlyMap<string, number> = new Map();
+  {
+    await using server = await store.serve();
+    let backup: DenoProcess | undefined;
+    let isDone = false;
+    await addUntil(() => {
+      if (acknowledged.size >= CREATES && backup === undefined) {
+        early = new Map(acknowledged);
+        backup = start("backup", file, store.kvPath);
+        backup.ended().finally(() => isDone = true);
+      }
+      return isDone;
+    }, { server, key, acknowledged });
+    const { code, stdout, errorLines } = await backup?.ended() ?? {};
+    assertEquals([code, stdout, errorLines], [0, "", [`Backed up ${store.kvPath} to ${file}.`]]);
+  }
+  assertGreaterOrEqual(early.size, CREATES);
+
+  const { code, errorLines } = await start("restore", file, restored).ended();
+  assertEquals([code, errorLines], [0, [`Restored ${restored} from ${file}.`]]);
+
+  await using server = await store.serve({ KV_PATH: restored });
+  const animals = await listAnimals(server, key);
+  const ids = new Map(animals.map(({ name, id }) => [name, id]));
+  for (const [name, id] of early) assertEquals(ids.get(name), id, name);
+  for (const [name, id] of ids) assertEquals(acknowledged.get(name), id, name);
+  const { id } = readAnimal((await addAnimal(server, key, "new")).json);
+  assert(animals.every((animal) => animal.id !== id));
+});
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  Deno.test(`backup leaves nothing when it is stopped by ${signal}`, async () => {
+    await using store = await TemporaryStore.create();
+    // Whoever wants to read a file that is locked like this has to wait.
+    const lock = new DatabaseSync(store.kvPath);
+    lock.exec("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+    const changes = Deno.watchFs(store.folder);
+    await using backup = start("backup", `${store.folder}/backup`, store.kvPath);
+    let hasBegun = false;
+    // It waits for the lock until its lifetime ends.
+    backup.ended().then(() => hasBegun || changes.close());
+    for await (const { paths } of changes) {
+      hasBegun = paths.some((path) => path.endsWith(".unfinished"));
+      if (hasBegun) break;
+    }
+    assert(hasBegun, "The backup made no folder that ends with .unfinished");
+
+    backup.signal(signal);
+    const { code, stdout, errorLines } = await backup.ended();
+
+    lock.close();
+    assertEquals([code, stdout, errorLines.length], [1, "", 1]);
+    assertMatch(errorLines.join(), new RegExp(`was not backed up: it was stopped by ${signal}\\.$`));
+    const names = await Array.fromAsync(Deno.readDir(store.folder), ({ name }) => name);
+    assertEquals(names, ["animals.kv"]);
+  });
+}

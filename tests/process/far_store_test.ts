@@ -1,0 +1,66 @@
+import { assertEquals } from "@std/assert";
+import { VERSION } from "../../src/version.ts";
+import { addAnimal, call, outcome } from "../support/client.ts";
+import { ServerProcess } from "../support/process.ts";
+import { FarStore, untilReady } from "../support/temporary_store.ts";
+
+Deno.test("server waits for a KV Connect server, and says so in one line, when that is not up yet", async () => {
+  await using far = await FarStore.create();
+  const { key } = await far.file.createAccount();
+  far.proxy.treatment = "refuse";
+
+  await using server = new ServerProcess({ KV_PATH: far.proxy.url });
+  await server.wrote("stderr", /^Waiting/m);
+  far.proxy.treatment = "pass";
+  await server.listening();
+  const answer = await addAnimal(server, key, "Rex");
+  const { code, errorLines } = await server.stop();
+
+  assertEquals(outcome(answer), "201");
+  assertEquals(code, 0);
+  const { host } = new URL(far.proxy.url);
+  assertEquals(errorLines, [
+    `Waiting for the KV ${host} to answer.`,
+    `Listening on http://localhost:${server.port}/`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data in the KV ${host}.`,
+  ]);
+});
+
+Deno.test("server exits 0 when it is stopped while it waits for a KV Connect server", async () => {
+  await using far = await FarStore.create();
+  far.proxy.treatment = "swallow";
+  await using server = new ServerProcess({ KV_PATH: far.proxy.url });
+  await server.wrote("stderr", /^Waiting/m);
+
+  assertEquals((await server.stop()).code, 0);
+});
+
+Deno.test("server recovers when connections to Deno Deploy's own KV died silently", async () => {
+  await using far = await FarStore.create();
+  const { key } = await far.file.createAccount();
+  await using server = await far.serveOnDeploy();
+  const list = async () => outcome(await call(server, key));
+  assertEquals(await list(), "200");
+
+  far.proxy.silence();
+
+  assertEquals(await list(), "503 store_unavailable");
+  await untilReady(server);
+  assertEquals(await list(), "200");
+});
+
+Deno.test("server says what is missing when nobody can get a key on Deno Deploy", async () => {
+  await using far = await FarStore.create();
+  const lines = [];
+
+  for (const variables of [{}, { DENO_TIMELINE: "production" }]) {
+    await using server = await far.serveOnDeploy(variables);
+    await server.wrote("stderr", /^Animal Store .+\n/m);
+    const { errorLines } = await server.stop();
+    lines.push(errorLines.slice(2));
+  }
+
+  assertEquals(lines, [[], [
+    "Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.",
+  ]]);
+});

@@ -1,0 +1,55 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { exchange, jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { ServedStore } from "../support/temporary_store.ts";
+
+const ANIMAL = '{"name":"Rex","categoryId":9007199254740993}';
+const ORIGIN = { origin: "https://shop.example" };
+
+Deno.test("server answers a preflight without a key, charges nobody, and lets pages read its headers", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  const asks = { ...ORIGIN, "access-control-request-method": "POST" };
+
+  const preflight = await exchange(server, rawRequest("OPTIONS /v1/pets", asks));
+  const refused = await exchange(server, rawRequest("GET /v1/pets", ORIGIN));
+
+  assertEquals([preflight.status, preflight.body, refused.status], [204, "", 401]);
+  for (const { headers } of [preflight, refused]) {
+    assertEquals(headers.get("access-control-allow-origin"), "*");
+    assertEquals(headers.get("access-control-allow-credentials"), null);
+  }
+  const { headers } = preflight;
+  assertEquals(headers.get("access-control-allow-methods"), "GET, HEAD, OPTIONS, POST");
+  assertStringIncludes(headers.get("access-control-allow-headers") ?? "", "Authorization");
+  assertStringIncludes(refused.headers.get("access-control-expose-headers") ?? "", "RateLimit");
+  assertEquals(refused.headers.get("x-ratelimit-remaining"), "59");
+});
+
+Deno.test("server sends no body with 304, goes on, and keeps a list as it is for a client that takes gzip", async () => {
+  await using served = await ServedStore.start();
+  const headers = jsonHeaders(served.key);
+  using connection = await RawConnection.open(served.server.port);
+  const get = async (more: Record<string, string> = {}) => {
+    await connection.send(rawRequest("GET /v1/pets", { ...headers, ...more }));
+    return await connection.receive({
+      bodiless: "if-none-match" in more && more["if-none-match"] !== '"other"',
+    });
+  };
+  await connection.send(rawRequest("POST /v1/pets", headers, ANIMAL).repeat(20));
+  for (let id = 1; id <= 20; id++) assertEquals((await connection.receive())?.status, 201);
+
+  const plain = await get();
+  const etag = plain?.headers.get("etag") ?? "";
+  const zipped = await get({ "accept-encoding": "gzip, br" });
+  const unchanged = await get({ "accept-encoding": "gzip", "if-none-match": `"other",W/${etag}` });
+  const changed = await get({ "if-none-match": '"other"' });
+
+  assertMatch(etag, /^"[\x21\x23-\x7e]+"$/);
+  assertStringIncludes(plain?.body ?? "", '"categoryId":9007199254740993');
+  for (const answer of [zipped, changed]) {
+    assertEquals([answer?.status, answer?.body], [200, plain?.body]);
+    assertEquals(["etag", "content-encoding"].map((name) => answer?.headers.get(name)), [etag, null]);
+  }
+  assertEquals(unchanged?.status, 304);
+  assertEquals(["etag", "content-type"].map((name) => unchanged?.headers.get(name)), [etag, null]);
+});

@@ -1,0 +1,83 @@
+import { assertEquals } from "@std/assert";
+import { RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
+
+const OPEN_FILES = 128;
+const HEALTH = rawRequest("GET /health");
+/** With 50 ms between them, far more than a server needs to listen anew or a clock to show the next second. */
+const TRIES = 300;
+
+Deno.test("server says so in one line and accepts connections again when it runs out of open files", async () => {
+  await using store = await TemporaryStore.create();
+  const { key } = await store.createAccount();
+  await using server = await store.serve({}, { openFiles: OPEN_FILES });
+  const { port } = server;
+  using first = await RawConnection.open(port);
+  const list = rawRequest("GET /v1/pets", { authorization: `Bearer ${key}` });
+
+  for (const isPortTaken of [false, true]) {
+    using crowd = new DisposableStack();
+    await openUntilRefused(port, crowd);
+    if (isPortTaken) crowd.use(Deno.listen({ hostname: "127.0.0.1", port }));
+    await first.send(list);
+    const answer = await first.receive();
+    assertEquals(answer?.status, 200);
+    if (isPortTaken) await untilClockReaches(first, Date.parse(answer?.headers.get("date") ?? "") + 2_000);
+  }
+  using later = await openPatiently(port);
+  await later.send(list);
+  assertEquals((await later.receive())?.status, 200);
+  const { code, errorLines } = await server.stop();
+
+  assertEquals(code, 0);
+  assertEquals(errorLines.slice(2).map((line) => JSON.parse(line).route), ["accept"]);
+});
+
+/** Opens connections for as long as the server accepts any. */
+async function openUntilRefused(port: number, crowd: DisposableStack): Promise<void> {
+  crowd.use(await openPatiently(port));
+  for (let count = 0; count < 2 * OPEN_FILES; count++) {
+    const connection = await tryToOpen(port);
+    if (connection === undefined) return;
+    crowd.use(connection);
+  }
+  throw new Error("The server accepts more connections than it may have open files");
+}
+
+/** Waits until the server's clock, which tells whole seconds, shows at least this time. */
+async function untilClockReaches(connection: RawConnection, time: number): Promise<void> {
+  for (let count = 0; count < TRIES; count++) {
+    await shortly();
+    await connection.send(HEALTH);
+    if (Date.parse((await connection.receive())?.headers.get("date") ?? "") >= time) return;
+  }
+  throw new Error("The server's clock stands still");
+}
+
+/** A connection, as soon as the server accepts one. */
+async function openPatiently(port: number): Promise<RawConnection> {
+  for (let count = 0; count < TRIES; count++) {
+    const connection = await tryToOpen(port);
+    if (connection) return connection;
+    await shortly();
+  }
+  throw new Error("The server does not accept connections again");
+}
+
+async function tryToOpen(port: number): Promise<RawConnection | undefined> {
+  try {
+    return await RawConnection.open(port);
+  } catch (error) {
+    // Reset are those that wait in the queue of a listener when it is closed: some before Deno has asked for their
+    // address.
+    const { ConnectionRefused, ConnectionReset, NotConnected } = Deno.errors;
+    if ([ConnectionRefused, ConnectionReset, NotConnected].some((kind) => error instanceof kind)) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function shortly(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 50));
+}

@@ -1,0 +1,73 @@
+import { assertEquals } from "@std/assert";
+import { addAnimal, callAtOnce, listAnimals, readAnimal, tally, upTo } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { inOneDay, TemporaryStore } from "../support/temporary_store.ts";
+
+const LIMIT = 50;
+
+/** Two servers on one KV file. */
+class Cluster implements AsyncDisposable {
+  readonly store: TemporaryStore;
+  readonly servers: readonly [ServerProcess, ServerProcess];
+
+  private constructor(store: TemporaryStore, servers: readonly [ServerProcess, ServerProcess]) {
+    this.store = store;
+    this.servers = servers;
+  }
+
+  /** Starts both at once, on a file that does not exist yet. */
+  static async start(): Promise<Cluster> {
+    const store = await TemporaryStore.empty();
+    return new Cluster(store, await Promise.all([store.serve(), store.serve()]));
+  }
+
+  /** The one or the other server, for an even or odd index. */
+  server(index: number): ServerProcess {
+    return this.servers[index % 2 === 0 ? 0 : 1];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const server of this.servers) await server[Symbol.asyncDispose]();
+    await this.store[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("servers on one KV file admit exactly the limit when requests come at once", () =>
+  inOneDay(async () => {
+    await using cluster = await Cluster.start();
+    const { key } = await cluster.store.createAccount({ perDay: LIMIT });
+
+    const answers = await callAtOnce(LIMIT + 40, cluster.servers, key);
+
+    assertEquals(tally(answers), { "200": LIMIT, "429 rate_limit_day": 40 });
+  }));
+
+Deno.test("server lists an animal at once when another server on the KV file added it", async () => {
+  await using cluster = await Cluster.start();
+  const { key } = await cluster.store.createAccount();
+
+  for (const index of upTo(10)) {
+    const created = await addAnimal(cluster.server(index), key, `animal ${index}`);
+    const listed = await listAnimals(cluster.server(index + 1), key);
+    const animal = readAnimal(created.json);
+    assertEquals(listed.find(({ id }) => id === animal.id), animal);
+  }
+});
+
+Deno.test("servers on one KV file make one animal for each idempotency key when all come to both at once", async () => {
+  await using cluster = await Cluster.start();
+  const { key } = await cluster.store.createAccount();
+
+  const answers = await Promise.all(
+    upTo(60).map((index) => {
+      const name = `${index % 15}`;
+      return addAnimal(cluster.server(index), key, name, { "idempotency-key": name });
+    }),
+  );
+
+  assertEquals(tally(answers), { "201": 60 });
+  assertEquals(answers.filter(({ headers }) => headers.has("idempotency-replayed")).length, 45);
+  const ids = new Map(answers.map(({ json }) => readAnimal(json)).map(({ id, name }) => [id, { id, name }]));
+  assertEquals(await listAnimals(cluster.server(0), key), [...ids.values()].sort((a, b) => a.id - b.id));
+  assertEquals(ids.size, 15);
+});

@@ -1,0 +1,120 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { START_HELP } from "../../src/config.ts";
+import { VERSION } from "../../src/version.ts";
+import { call } from "../support/client.ts";
+import { runServer, type Variables } from "../support/process.ts";
+import { TemporaryStore } from "../support/temporary_store.ts";
+
+Deno.test("server tells its variables and its version when it is asked, and takes no other arguments", async () => {
+  const help = await runServer({ KV_PATH: ":memory:" }, "--help");
+  const short = await runServer({ KV_PATH: ":memory:" }, "-h");
+  const version = await runServer({ KV_PATH: ":memory:" }, "--version");
+  const refusal = await runServer({ KV_PATH: ":memory:" }, "--port", "80");
+
+  assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
+  assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
+  const errorLines = ["The service takes no arguments. See: deno task start --help"];
+  assertEquals(refusal, { code: 2, stdout: "", errorLines });
+});
+
+Deno.test("server refuses to start with one line when it cannot run as its variables say", async () => {
+  await using store = await TemporaryStore.empty();
+  await Deno.writeTextFile(store.kvPath, "This is a letter to the editor.\n".repeat(1_000));
+  using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = other.addr;
+
+  for (
+    const [variables, line] of [
+      [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
+      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: .+\.$/],
+      [{ PORT: `${port}` }, new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\.$`)],
+      [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
+      [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
+      [
+        { KV_PATH: `${store.folder}/typo/a.kv` },
+        /^The KV .+ cannot be used: there is no folder .+\/typo\/, .+\.$/,
+      ],
+    ] as const
+  ) {
+    const { code, stdout, errorLines } = await runServer({ KV_PATH: ":memory:", ...variables });
+    assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
+    assertMatch(errorLines.join(), line);
+  }
+  assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["animals.kv"]);
+});
+
+Deno.test("server refuses to start on Deno Deploy when no KV is attached, as each instance would have its own", async () => {
+  const { code, stdout, errorLines } = await runServer({ DENO_DEPLOYMENT_ID: "7f3k" });
+
+  assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
+  assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
+});
+
+Deno.test("server says what it is beside where it listens", async () => {
+  await using store = await TemporaryStore.create();
+  await store.createAccount();
+  const production = { ENVIRONMENT: "production", HOST: "0.0.0.0", KV_PATH: ":memory:" };
+
+  const usual = await linesOfOneRun(store);
+  const other = await linesOfOneRun(store, production);
+  const open = await linesOfOneRun(store, { ...production, SIGN_UP: "open", HOST: "::" });
+
+  assertEquals(usual.lines, [
+    `Listening on http://localhost:${usual.port}/`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data in the KV ${store.kvPath}.`,
+  ]);
+  const start = `Animal Store ${VERSION}: environment production, sign-up`;
+  assertEquals(other.lines, [
+    `Listening on http://localhost:${other.port}/`,
+    `${start} closed, data in the KV :memory:, 0.0.0.0 means all interfaces.`,
+  ]);
+  assertEquals(open.lines[1], `${start} open, data in the KV :memory:, :: means all interfaces.`);
+});
+
+Deno.test("server prints the first steps while there is no account and a command could make one", async () => {
+  await using store = await TemporaryStore.create();
+
+  const first = await linesOfOneRun(store, {}, /^ {2}curl .+\n/m);
+  const quoted = await linesOfOneRun(store, { KV_PATH: `${store.kvPath}'s` }, /^ {2}curl .+\n/m);
+  const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^ {2}ENVIRONMENT.+\n/m);
+
+  assertEquals(first.lines.slice(2), [
+    "There is no account yet. In another terminal, make one and list the animals:",
+    `  export KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
+    `  curl -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
+  ]);
+  assertEquals(
+    quoted.lines[3],
+    `  export KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`,
+  );
+  assertEquals(inProduction.lines.slice(2), [
+    "There is no account yet. In another terminal, make the first; it prints the API key, this once:",
+    `  ENVIRONMENT=production KV_PATH='${store.kvPath}' deno task accounts create me`,
+  ]);
+});
+
+Deno.test("server warns when there are accounts and none is of its environment", async () => {
+  await using store = await TemporaryStore.create();
+  await store.createAccount();
+
+  const { lines } = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^Warning: .+\n/m);
+
+  assertEquals(lines.slice(2), [
+    "Warning: of the first 1000 accounts none is of the environment production, so their API keys are not valid " +
+    "here. Is ENVIRONMENT right?",
+  ]);
+});
+
+/** What a server says on standard error from its start to its end, which comes once it has said what is expected. */
+async function linesOfOneRun(
+  store: TemporaryStore,
+  variables: Variables = {},
+  expected = /^Animal Store .+\n/m,
+): Promise<{ port: number; lines: readonly string[] }> {
+  await using server = await store.serve(variables);
+  await server.wrote("stderr", expected);
+  await call(server, undefined, "GET /ready");
+  const { code, errorLines, stdout } = await server.stop();
+  assertEquals([code, stdout], [0, ""]);
+  return { port: server.port, lines: errorLines };
+}

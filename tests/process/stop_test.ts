@@ -1,0 +1,135 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { pause } from "../../src/kv/retried.ts";
+import { call, outcome } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { inOneDay, ServedStore } from "../support/temporary_store.ts";
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  Deno.test(`server answers what is in flight and exits 0 when it gets ${signal}`, async () => {
+    await using served = await ServedStore.start();
+    const { server, key } = served;
+    using connection = await RawConnection.open(server.port);
+    const body = await beginToAdd(connection, key);
+
+    server.signal(signal);
+    await untilStopping(server);
+    await connection.send(body);
+    const answer = await connection.receive();
+    const { code, errorLines } = await server.ended();
+
+    assertEquals(answer?.status, 201);
+    assertMatch(answer?.body ?? "", /"name":"Rex"/);
+    assertEquals(code, 0);
+    assertEquals(errorLines.map((line) => line.split(" ")[0]), ["Listening", "Animal"]);
+  });
+}
+
+Deno.test("server takes signals that come together for one, as deno task passes Ctrl-C on a second time", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  const body = await beginToAdd(connection, served.key);
+
+  server.signal("SIGINT");
+  await untilStopping(server);
+  server.signal("SIGINT");
+  await connection.send(body);
+
+  assertEquals((await connection.receive())?.status, 201);
+  assertEquals((await server.ended()).code, 0);
+});
+
+Deno.test("server exits 130 at once when Ctrl-C is typed again", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await beginToAdd(connection, served.key);
+  let hasEnded = false;
+  const ended = server.ended().finally(() => hasEnded = true);
+
+  for (let typed = 0; typed < 100 && !hasEnded; typed++) {
+    server.signal("SIGINT");
+    await pause(50);
+  }
+
+  assertEquals((await ended).code, 130);
+});
+
+Deno.test("server exits 0 when it gets both signals and a connection stays idle", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await connection.send(rawRequest("GET /health"));
+  assertEquals((await connection.receive())?.status, 200);
+
+  server.signal("SIGTERM");
+  server.signal("SIGINT");
+
+  assertEquals((await server.ended()).code, 0);
+  assertEquals(await connection.receiveRest(), "");
+});
+
+Deno.test("server exits 0 though a client never ends its body", async () => {
+  await using served = await ServedStore.start();
+  const { server } = served;
+  using connection = await RawConnection.open(server.port);
+  await beginToAdd(connection, served.key);
+
+  server.signal("SIGTERM");
+
+  assertEquals((await connection.receive())?.status, 503);
+  assertEquals((await server.ended()).code, 0);
+});
+
+Deno.test("server gives back what it leased when it is stopped", () =>
+  inOneDay(async () => {
+    await using served = await ServedStore.start();
+    const { server, store, account } = served;
+    await Promise.all(Array.from({ length: 8 }, async () => {
+      for (let count = 0; count < 25; count++) {
+        assertEquals(outcome(await call(server, account.key)), "200");
+      }
+    }));
+
+    await server.stop();
+
+    const { usedToday, leased, leasedToday } = await store.usageOf(account);
+    assertEquals([usedToday, leased, leasedToday], [200, 0, 0]);
+  }));
+
+Deno.test("server and command leave no marks of their commits when they end", async () => {
+  await using served = await ServedStore.start();
+  const { server, store, account } = served;
+  assertEquals(outcome(await call(server, account.key)), "200");
+
+  await server.stop();
+  assertEquals((await store.run("accounts", "unban", account.id)).code, 0);
+
+  using kv = await Deno.openKv(store.kvPath);
+  assertEquals(await Array.fromAsync(kv.list({ prefix: ["commits"] })), []);
+});
+
+/** Sends the head of a request that adds an animal; resolves to the body once that is waited for. */
+async function beginToAdd(connection: RawConnection, key: string): Promise<string> {
+  const body = '{"name":"Rex","categoryId":1}';
+  const headers = { ...jsonHeaders(key), "content-length": `${body.length}`, expect: "100-continue" };
+  await connection.send(rawRequest("POST /v1/pets", headers));
+  assertEquals((await connection.receive())?.status, 100);
+  return body;
+}
+
+/** Waits until the server takes nothing new: it refuses connections, or answers 503 on them. */
+async function untilStopping(server: ServerProcess): Promise<void> {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
+    try {
+      using connection = await RawConnection.open(server.port);
+      await connection.send(rawRequest("GET /health"));
+      if ((await connection.receive())?.status === 503) return;
+    } catch (error) {
+      if (error instanceof Deno.errors.ConnectionRefused) return;
+      throw error;
+    }
+  }
+  throw new Error("The server goes on after the signal");
+}

@@ -1,0 +1,70 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { addAnimal, call, listAnimals, outcome, readAnimal } from "../support/client.ts";
+import type { ServerProcess } from "../support/process.ts";
+import { ServedStore } from "../support/temporary_store.ts";
+
+const TOKEN = "a-token-that-nobody-else-can-know";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
+
+Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_LOG is json", async () => {
+  const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}` };
+  await using served = await ServedStore.start({ variables });
+  const { server, account: { id, key } } = served;
+
+  for (const [who, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN]] as const) {
+    await call(server, who, "GET /v1/pets/77", { headers: { "x-request-id": trace } });
+  }
+  const { code, stdout, errorLines } = await server.stop();
+
+  assertEquals(code, 0);
+  const records: Record<string, unknown>[] = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const common = { method: "GET", route: "/v1/pets/:petId" };
+  assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
+    { id: "trace-1", ...common, status: 404, accountId: id },
+    { id: "[secret]", ...common, status: 401, accountId: "" },
+    { id: "[secret]", ...common, status: 404, accountId: id },
+    { id: "[secret]", ...common, status: 404, accountId: id },
+  ]);
+  for (const { time, ms } of records) {
+    assertMatch(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert(typeof ms === "number" && ms >= 0);
+  }
+  assert(!`${stdout}${errorLines}`.includes(key));
+});
+
+Deno.test("server takes an address from the header that CLIENT_ADDRESS_HEADER names, and no other", async () => {
+  await using served = await ServedStore.start();
+  await using proxied = await served.store.serve({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
+  const remaining = async (server: ServerProcess, forwarded: string) => {
+    const { headers } = await call(server, undefined, "GET /v1/pets", {
+      headers: { "x-forwarded-for": forwarded },
+    });
+    return headers.get("x-ratelimit-remaining");
+  };
+  const lists = ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"];
+
+  const told = [];
+  for (const list of lists) told.push([await remaining(proxied, list), await remaining(served.server, list)]);
+
+  assertEquals(told, [["59", "59"], ["58", "58"], ["59", "57"]]);
+});
+
+Deno.test("server refuses the other environment's keys when ENVIRONMENT is production", async () => {
+  await using served = await ServedStore.start({ variables: { ENVIRONMENT: "production" } });
+  assertEquals(outcome(await call(served.server, served.key)), "401 invalid_api_key");
+});
+
+Deno.test("server obeys PUBLIC_URL and MAX_STALENESS_MS", async () => {
+  const variables = { PUBLIC_URL: "https://pets.example/store/", MAX_STALENESS_MS: "60000" };
+  await using served = await ServedStore.start({ variables });
+  const { server: lazy, key } = served;
+  await using server = await served.store.serve();
+  assertEquals(await listAnimals(lazy, key), []);
+
+  await addAnimal(server, key, "Rex");
+
+  assertEquals((await listAnimals(server, key)).length, 1);
+  assertEquals(await listAnimals(lazy, key), []);
+  const { headers, json } = await addAnimal(lazy, key, "Tom");
+  assertEquals(headers.get("location"), `https://pets.example/store/v1/pets/${readAnimal(json).id}`);
+});

@@ -1,0 +1,92 @@
+import { assert, assertEquals } from "@std/assert";
+import { previousKeyExpiry } from "../../../src/accounts/account.ts";
+import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { hasCalled, pardon } from "../../../src/accounts/usage.ts";
+import { call } from "../../support/client.ts";
+import type { AccountsElsewhere } from "../../support/desk.ts";
+import { carryOut, FakeKv } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+Deno.test("AccountStore loses neither changes nor requests when they come at once", async () => {
+  await using service = await Harness.open();
+  await using other = new OtherProcess(service.kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+
+  const [, , rotated] = await Promise.all([
+    service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro }),
+    other.accounts.changeUsage(id, (usage) => ({ ...usage, bans: 7 })),
+    other.accounts.rotate(id, HOUR, NOON),
+    call(service, apiKey),
+  ]);
+
+  const state = await service.accounts.find(id);
+  assertEquals([state?.account.plan, state?.account.keyHash], ["pro", rotated?.account.keyHash]);
+  assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);
+});
+
+type Change = (accounts: AccountsElsewhere, id: string) => Promise<unknown>;
+
+Deno.test.each<readonly [what: string, change: Change]>([
+  ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
+  ["remove()", (accounts, id) => accounts.remove(id, ({ usage }) => !hasCalled(usage))],
+])("%s loses no request that is charged between what it reads and what it writes", async (_, change) => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using operator = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  operator.disturbance = {
+    async commit(commit) {
+      // The one that opens a slot sets nothing else.
+      if (commit.keys.length > 1) {
+        operator.disturbance = {};
+        await call(service, apiKey);
+      }
+      return await carryOut(commit);
+    },
+  };
+
+  await time.until(change(operator.accounts, id), 1_000);
+
+  assertEquals((await service.accounts.find(id))?.usage.used, 1);
+});
+
+Deno.test("remove() removes an account with its rows, if the condition allows it and nothing changes meanwhile", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  for (const now of [NOON - 90 * DAY, NOON]) {
+    service.now = now;
+    await call(service, apiKey);
+  }
+  await service.accounts.rotate(id, HOUR, NOON);
+  await service.app.settle();
+  const counts = () =>
+    Promise.all(
+      ["accounts", "usage", "api_keys", "usage_days"].map(async (table) =>
+        (await Array.fromAsync(service.kv.list({ prefix: [table] }))).length
+      ),
+    );
+
+  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used === 0), false);
+  assertEquals(await service.accounts.remove("acct_none", () => true), null);
+  assertEquals(await counts(), [1, 1, 2, 1]);
+  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used > 0), true);
+
+  assertEquals(await counts(), [0, 0, 0, 0]);
+  assertEquals((await call(service, apiKey)).code, "invalid_api_key");
+});
+
+Deno.test("previousKeyExpiry() tells when the key before ends, but not once it or the account has ended", async () => {
+  await using service = await Harness.open();
+  const { account: { id } } = await service.createAccount();
+  const issued = await service.accounts.rotate(id, HOUR, NOON);
+  assert(issued);
+
+  const told = [NOON, NOON + HOUR].map((now) => previousKeyExpiry(issued.account, now));
+  const closed = previousKeyExpiry({ ...issued.account, closedAt: NOON }, NOON);
+
+  assertEquals([...told, closed], ["2027-01-15T13:00:00.000Z", null, null]);
+});

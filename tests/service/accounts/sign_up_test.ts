@@ -1,0 +1,253 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { AccountState } from "../../../src/accounts/account_state.ts";
+import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { sweepCounts, sweepSignUps } from "../../../src/accounts/sign_up.ts";
+import { call, type HarnessRequest } from "../../support/client.ts";
+import { Harness, OtherProcess } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const ONE = "POST /v1/accounts";
+
+/** Removes accounts of a service. */
+function removerOf({ accounts }: Harness): Parameters<typeof sweepSignUps>[1] {
+  return (id, condition) => accounts.remove(id, condition);
+}
+
+/** Signs up; gives the response with its body. */
+async function signUp(
+  service: Harness,
+  request: HarnessRequest = { json: { name: "Zoë" } },
+): Promise<{ status: number; headers: Headers; body: Record<string, string> }> {
+  const response = await service.fetch(ONE, request);
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** Rows below a table. */
+async function countRows(service: Harness, table: string): Promise<number> {
+  return (await Array.fromAsync(service.kv.list({ prefix: [table] }))).length;
+}
+
+Deno.test("createAccount() makes an account of the Free plan and shows its key, this once", async () => {
+  await using service = await Harness.open();
+
+  const { status, headers, body } = await signUp(service);
+
+  assertEquals(status, 201);
+  assertEquals(headers.get("cache-control"), "no-store");
+  const { id = "", apiKey = "", ...rest } = body;
+  assertMatch(id, /^acct_[0-9A-Za-z]{16}$/);
+  assertEquals(rest, { name: "Zoë", plan: "free" });
+  const { limit, remaining } = await call(service, apiKey);
+  assertEquals([limit, remaining], [60, 59]);
+  const account = (await service.accounts.find(id))?.account;
+  assertEquals([account?.environment, account?.signedUp, account?.createdAt], ["staging", true, NOON]);
+});
+
+Deno.test("createAccount() lets an address make five accounts an hour, and says what is left of them", async () => {
+  await using service = await Harness.open();
+  service.now = NOON + 1_000;
+
+  for (const remaining of [4, 3, 2, 1, 0]) {
+    const { status, headers } = await signUp(service);
+    assertEquals([status, headers.get("x-ratelimit-limit")], [201, "5"]);
+    assertEquals(headers.get("x-ratelimit-remaining"), `${remaining}`);
+    assertEquals(headers.get("x-ratelimit-reset"), `${(NOON + HOUR) / 1_000}`);
+    assertEquals(headers.get("ratelimit-policy"), '"hour";q=5;w=3600');
+    assertEquals(headers.get("ratelimit"), `"hour";r=${remaining};t=3599`);
+  }
+
+  const { status, headers, body } = await signUp(service);
+  const message = "No more than 5 accounts an hour from one address. Try again in 3599 s.";
+  assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
+  assertEquals([headers.get("retry-after"), headers.get("x-ratelimit-remaining")], ["3599", "0"]);
+  assertEquals(await countRows(service, "accounts"), 5);
+
+  service.address = "198.51.100.7";
+  assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
+  service.address = "192.0.2.1";
+  service.now = NOON + HOUR - 1;
+  assertEquals((await signUp(service)).headers.get("retry-after"), "1");
+  service.now = NOON + HOUR;
+  assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
+});
+
+Deno.test("createAccount() reads no body once the hour of the address, or the day, is used up", async () => {
+  await using service = await Harness.open();
+  let pulls = 0;
+  const pull = () => void pulls++;
+  const request = () => ({
+    headers: { "content-type": "application/json" },
+    body: new ReadableStream({ pull }, { highWaterMark: 0 }),
+  });
+  for (let count = 0; count < 5; count++) assertEquals((await signUp(service)).status, 201);
+
+  const [hour, malformed] = [await signUp(service, request()), await signUp(service, { body: "{" })];
+  await service.kv.set(["sign_ups_by_day", Math.floor(NOON / DAY)], new TextEncoder().encode("1000"));
+  service.address = "198.51.100.7";
+  const day = await signUp(service, request());
+
+  for (const { status, body } of [hour, malformed, day]) {
+    assertEquals([status, body.code], [429, "sign_up_limit"]);
+  }
+  assertEquals(pulls, 0);
+});
+
+Deno.test("createAccount() makes exactly five accounts when 30 are asked for at once, of two processes", async () => {
+  await using one = await Harness.open();
+  await using other = new OtherProcess(one.kv);
+
+  const replies = await Promise.all(
+    Array.from({ length: 30 }, (_, index) => signUp(index % 2 ? one : other)),
+  );
+
+  const made = replies.filter(({ status }) => status === 201);
+  assertEquals(made.map(({ headers }) => headers.get("x-ratelimit-remaining")).sort(), [
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+  ]);
+  assertEquals(replies.filter(({ body }) => body.code === "sign_up_limit").length, 25);
+  assertEquals(await countRows(one, "accounts"), 5);
+});
+
+Deno.test("createAccount() makes no more than a thousand accounts a day in all", async () => {
+  await using service = await Harness.open();
+  const midnight = NOON + DAY / 2;
+  const day = ["sign_ups_by_day", NOON / DAY - 0.5];
+  await signUp(service);
+  assert((await service.kv.get(day)).versionstamp);
+  await service.kv.set(day, new TextEncoder().encode("999"));
+
+  assertEquals((await signUp(service)).status, 201);
+  const { status, headers, body } = await signUp(service);
+
+  const message = "No more than 1000 accounts a day. Try again in 43200 s.";
+  assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
+  const names = ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+  const told = names.map((name) => Number(headers.get(name)));
+  assertEquals(told, [43_200, 1_000, 0, midnight / 1_000]);
+  assertEquals(headers.get("ratelimit"), '"day";r=0;t=43200');
+  assertEquals(headers.get("ratelimit-policy"), '"day";q=1000;w=86400');
+  service.now = midnight;
+  assertEquals((await signUp(service)).status, 201);
+});
+
+Deno.test("createAccount() counts attempts as requests of the address, and only accounts it makes", async () => {
+  await using service = await Harness.open();
+
+  for (let count = 0; count < 59; count++) {
+    const { status, headers } = await signUp(service, { json: {} });
+    assertEquals([status, headers.get("x-ratelimit-remaining")], [400, `${59 - count}`]);
+  }
+
+  assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
+  const { status, body } = await signUp(service);
+  assertEquals([status, body.code], [429, "rate_limit_minute"]);
+});
+
+Deno.test("createAccount() takes no Idempotency-Key", async () => {
+  await using service = await Harness.open();
+
+  const { status, body } = await signUp(service, {
+    json: { name: "a" },
+    headers: { "idempotency-key": "1" },
+  });
+
+  assertEquals([status, body.code], [400, "invalid_request"]);
+  assertEquals(await countRows(service, "accounts"), 0);
+});
+
+Deno.test("createAccount() makes no account where only the operator does", async () => {
+  await using service = await Harness.open({ signUpIsOpen: false });
+
+  const { status, headers, body } = await signUp(service);
+
+  assertEquals([status, body.code], [403, "sign_up_closed"]);
+  assertEquals(headers.get("x-ratelimit-remaining"), "59");
+  assertEquals(await countRows(service, "accounts"), 0);
+});
+
+Deno.test("sweepSignUps() removes accounts that signed up more than 30 days ago and never called", async () => {
+  await using service = await Harness.open();
+  const [idle, used] = [(await signUp(service)).body, (await signUp(service)).body];
+  await call(service, used.apiKey);
+  const { account: made } = await service.createAccount();
+  service.now = NOON + 1;
+  const late = (await signUp(service)).body;
+  const sweep = (now: number) => sweepSignUps(service.store, removerOf(service), now);
+  const left = async () => (await Array.fromAsync(service.accounts.list())).map(({ account }) => account.id);
+
+  assertEquals(await sweep(NOON + 30 * DAY), false);
+  assertEquals((await left()).length, 4);
+  assertEquals(await sweep(NOON + 30 * DAY + 1), false);
+
+  assertEquals(await left(), [used.id, made.id, late.id].sort());
+  assertEquals((await call(service, idle.apiKey)).code, "invalid_api_key");
+  assertEquals(await countRows(service, "sign_ups"), 1);
+});
+
+Deno.test("sweepSignUps() leaves an account alone that an operator has moved to another plan", async () => {
+  await using service = await Harness.open();
+  const { id = "", apiKey } = (await signUp(service)).body;
+  await service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro });
+
+  assertEquals(await sweepSignUps(service.store, removerOf(service), NOON + 30 * DAY + 1), false);
+
+  assertEquals((await call(service, apiKey)).status, 200);
+  assertEquals(await countRows(service, "sign_ups"), 0);
+});
+
+Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls meanwhile", async () => {
+  await using service = await Harness.open();
+  const made = [];
+  for (let number = 0; number < 45; number++) {
+    service.address = `${number}`;
+    made.push((await signUp(service)).body);
+  }
+  // Those of one time come in the order of ids.
+  const last = made.toSorted((a, b) => (a.id ?? "") < (b.id ?? "") ? -1 : 1).at(-1);
+  const remove = async (id: string, condition: (state: AccountState) => boolean) => {
+    if (id === last?.id) await call(service, last.apiKey);
+    return await service.accounts.remove(id, condition);
+  };
+  const sweep = () => sweepSignUps(service.store, remove, NOON + 30 * DAY + 1);
+
+  const steps: unknown[] = [];
+  for (let step = 0; step < 3; step++) steps.push([await sweep(), await countRows(service, "accounts")]);
+
+  assertEquals(steps, [[true, 25], [true, 5], [false, 1]]);
+  assertEquals((await call(service, last?.apiKey)).status, 200);
+});
+
+Deno.test("sweepCounts() removes the counts of hours and days that were over before the last began", async () => {
+  await using service = await Harness.open();
+  for (const now of [NOON, NOON + HOUR, NOON + DAY]) {
+    service.now = now;
+    assertEquals((await signUp(service)).status, 201);
+  }
+  const counts =
+    async () => [await countRows(service, "sign_ups_by_hour"), await countRows(service, "sign_ups_by_day")];
+
+  assertEquals(await sweepCounts(service.store, NOON + 2 * HOUR - 1), false);
+  assertEquals(await counts(), [3, 2]);
+  assertEquals(await sweepCounts(service.store, NOON + 2 * HOUR), false);
+  assertEquals(await counts(), [2, 2]);
+  await sweepCounts(service.store, NOON + 2 * DAY);
+  assertEquals(await counts(), [0, 1]);
+});
+
+Deno.test("createAccount() makes no more accounts in an hour that is over for another process, which sweeps", async () => {
+  await using behind = await Harness.open();
+  const midnight = NOON + DAY / 2;
+  behind.now = midnight - 1;
+  for (let count = 0; count < 5; count++) assertEquals((await signUp(behind)).status, 201);
+
+  await sweepCounts(behind.store, midnight);
+
+  assertEquals((await signUp(behind)).body.code, "sign_up_limit");
+  assertEquals([await countRows(behind, "accounts"), await countRows(behind, "sign_ups_by_day")], [5, 1]);
+});

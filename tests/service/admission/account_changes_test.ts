@@ -1,0 +1,243 @@
+import { assert, assertEquals } from "@std/assert";
+import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { call, callAtOnce, type Reply, tally } from "../../support/client.ts";
+import type { Desk } from "../../support/desk.ts";
+import { carryOut, type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { SAMPLES } from "../../support/operations.ts";
+import { REX } from "../../support/pets.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+const HOUR = 3_600_000;
+
+/** What brings an account of the Free plan into a condition. */
+const CONDITIONS:
+  readonly (readonly [condition: string, prepare: (service: Harness, key: string) => Promise<unknown>])[] = [
+    ["in use", (service, key) => callAtOnce(12, [service], key)],
+    ["leased", async (service, key) => {
+      // Time stands still, so these come very fast.
+      for (let count = 0; count < 12; count++) await call(service, key);
+    }],
+    ["exhausted", (service, key) => callAtOnce(70, [service], key)],
+    ["banned", (service, key) => callAtOnce(121, [service], key)],
+  ];
+
+/** What is said next in each condition: what remains, or the code of the error. */
+type Told = readonly [inUse: string, leased: string, exhausted: string, banned: string];
+
+const ENDED: Told = ["invalid_api_key", "invalid_api_key", "invalid_api_key", "invalid_api_key"];
+const SUSPENDED: Told = [
+  "account_suspended",
+  "account_suspended",
+  "account_suspended",
+  "account_suspended",
+];
+const SAME: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "key_banned"];
+const ONE_LESS: Told = ["46 of 60", "46 of 60", "rate_limit_minute", "key_banned"];
+const HIGHER: Told = ["287 of 300", "287 of 300", "239 of 300", "key_banned"];
+const LOWER: Told = ["7 of 20", "7 of 20", "rate_limit_minute", "key_banned"];
+const PARDONED: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "rate_limit_minute"];
+const RESET: Told = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
+
+type Apply = (desk: Desk, id: string) => Promise<string | void>;
+
+/** A change, what is said next to the key there was, and to a new one after that. */
+const changes: readonly (readonly [what: string, apply: Apply, told: Told, toNewKey?: Told])[] = [
+  ["closed", (desk, id) => desk.do("close", id), ENDED],
+  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
+  ["suspended and resumed", async (desk, id) => {
+    await desk.do("suspend", id);
+    await desk.do("resume", id);
+  }, SAME],
+  ["suspended and closed", async (desk, id) => {
+    await desk.do("suspend", id);
+    await desk.do("close", id);
+  }, ENDED],
+  ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
+  ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
+  ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
+  [
+    "moved to a lower plan",
+    (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
+    LOWER,
+  ],
+  ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
+  ["reset", (desk, id) => desk.do("reset", id), RESET],
+];
+
+function told({ code, remaining, limit }: Reply): string {
+  return code || `${remaining} of ${limit}`;
+}
+
+for (const [what, apply, expected, toNewKey] of changes) {
+  CONDITIONS.forEach(([condition, prepare], index) => {
+    Deno.test(`createApp() notices at the next request that an account, ${condition}, was ${what} elsewhere`, async () => {
+      using time = new VirtualTime();
+      const kv = new FakeKv();
+      await using service = new NotedService(time, kv);
+      await using other = new NotedService(time, kv);
+      const { account: { id }, apiKey } = await service.createAccount("free");
+      await prepare(service, apiKey);
+      const leased = (await other.desk.usage(id)).leased;
+      assertEquals(leased > 0, condition === "leased");
+
+      const newKey = await apply(other.desk, id);
+
+      assertEquals(told(await time.until(call(service, apiKey), 1_000)), expected[index]);
+      assertEquals(newKey !== undefined, toNewKey !== undefined);
+      if (newKey !== undefined) assertEquals(told(await call(service, newKey)), toNewKey?.[index]);
+    });
+  });
+}
+
+for (const { operation, target, request } of SAMPLES) {
+  if (operation.access !== "key") continue;
+  Deno.test(`createApp() does nothing for ${target} with the key of a leased account that was closed elsewhere`, async () => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    await using service = new NotedService(time, kv);
+    await using other = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount("free");
+    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
+    for (let count = 0; count < 12; count++) await call(service, apiKey);
+    await other.desk.do("close", id);
+    const stored = () =>
+      [...kv.rows.values()].filter(({ key: [table] }) => table !== "usage" && table !== "commits");
+    const before = stored();
+
+    const { code } = await time.until(call(service, apiKey, target, request), 1_000);
+
+    assertEquals(code, "invalid_api_key");
+    assertEquals(stored(), before);
+  });
+}
+
+Deno.test("createApp() loses no request when its account is changed while many are under way", async () => {
+  await using service = await Harness.open();
+  await using other = new OtherProcess(service.kv);
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
+
+  const replies = await Promise.all(Array.from({ length: 8 }, async (_, round) => {
+    await other.desk.rename(id, `${round}`);
+    return await callAtOnce(50, [service], apiKey);
+  }));
+
+  assertEquals(tally(replies.flat()), { 200: 400 });
+  assertEquals((await call(service, apiKey)).remaining, 99);
+});
+
+Deno.test("createApp() charges a request again while its account changes, for five seconds", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount();
+  let changes = 0;
+  const commit = async (commit: Commit) => {
+    if (++changes !== 20) await other.desk.rename(id, `${changes}`);
+    return await carryOut(commit);
+  };
+  service.disturbance = { commit };
+
+  const { status, remaining } = await time.until(call(service, apiKey), 4_000);
+  assertEquals([status, remaining, changes], [200, 999, 20]);
+  service.expectsErrors = true;
+  const given = await time.until(call(service, apiKey), 6_000);
+  service.disturbance = {};
+
+  assertEquals([given.status, given.code], [503, "store_unavailable"]);
+  assertEquals((await time.until(call(service, apiKey), 1_000)).remaining, 998);
+});
+
+Deno.test("createApp() charges an account by one commit, while another account changes", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { apiKey } = await service.createAccount();
+  const { account: { id } } = await service.createAccount();
+  await time.until(call(service, apiKey), 1_000);
+  await time.advance(60_000);
+  service.now += 60_000;
+  service.disturbance = {
+    commit: async (commit) => {
+      await other.desk.rename(id, "changed");
+      return await carryOut(commit);
+    },
+  };
+  service.forget();
+
+  assertEquals((await time.until(call(service, apiKey), 1_000)).status, 200);
+  assertEquals(service.commits.length, 1);
+});
+
+/** Has the replies of commits wait, once they have applied, until they are let go. */
+function holdReplies(service: NotedService): { readonly letGo: () => void; readonly count: () => number } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let count = 0;
+  const commit = async (commit: Commit) => {
+    const result = await carryOut(commit);
+    count++;
+    await promise;
+    return result;
+  };
+  service.disturbance = { commit };
+  const letGo = () => {
+    service.disturbance = {};
+    resolve();
+  };
+  return { letGo, count: () => count };
+}
+
+Deno.test("createApp() admits nobody beyond a plan that is lowered while a lease is on its way", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv, { maxChecks: 10 });
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10_000 });
+  service.disturbance = { commit: slowly };
+  const callNext = async () => {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(1);
+  };
+  for (let count = 0; count < 300; count++) await callNext();
+  const held = holdReplies(service);
+  // More is leased before the last places are handed out.
+  for (let count = 0; count < 1_000 && held.count() === 0; count++) await callNext();
+  assert(held.count() > 0);
+  const leased = (await other.desk.usage(id)).leased;
+  await other.desk.plan(id, { minute: 60, day: 1_000 });
+
+  const replies = callAtOnce(3, [service], apiKey);
+  await time.advance(10);
+  held.letGo();
+
+  assert(leased > 0);
+  assertEquals(tally(await time.until(replies, 1_000)), { "429 rate_limit_minute": 3 });
+  assertEquals(tally(await time.until(callAtOnce(3, [service], apiKey), 1_000)), {
+    "429 rate_limit_minute": 3,
+  });
+});
+
+Deno.test("createApp() refuses a key that ended when its account is read while a request waits", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await call(service, apiKey);
+  await time.advance(5_000);
+  const held = holdReplies(service);
+  const before = call(service, apiKey);
+  await time.advance(1);
+  await other.desk.do("close", id);
+
+  const after = call(service, apiKey);
+  // Written otherwise, the key is looked up anew.
+  const again = call(service, undefined, "GET /v1/pets", { headers: { authorization: `bearer ${apiKey}` } });
+
+  assertEquals((await time.until(again, 1_000)).code, "invalid_api_key");
+  held.letGo();
+  assertEquals((await time.until(before, 1_000)).status, 200);
+  assertEquals((await time.until(after, 1_000)).code, "invalid_api_key");
+});

@@ -1,0 +1,112 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../../src/accounts/api_key.ts";
+import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
+import { call, callAtOnce, remainders, tally, upTo } from "../../support/client.ts";
+import { Harness } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
+
+const MINUTE = 60_000;
+
+for (
+  const [what, code, key] of [
+    ["no key", "missing_api_key", undefined],
+    ["a mistyped key", "invalid_api_key", "as_test_mistyped"],
+    ["an unknown key", "invalid_api_key", createApiKey("staging")],
+    ["a key of the other environment", "invalid_api_key", createApiKey("production")],
+  ] as const
+) {
+  Deno.test(`createApp() tells an address with ${what} 401 sixty times a minute, and then 429`, async () => {
+    await using service = await Harness.open();
+
+    const replies = await callAtOnce(100, [service], key);
+
+    assertEquals(tally(replies), { [`401 ${code}`]: 60, "429 rate_limit_minute": 40 });
+    const admitted = replies.filter(({ status }) => status === 401);
+    assertEquals(admitted.map(({ remaining }) => remaining).sort((a, b) => a - b), upTo(60));
+    for (const { status, limit, reset, retryAfter } of replies) {
+      assertEquals([limit, reset, retryAfter], [60, NOON / 1_000 + 60, status === 429 ? 60 : undefined]);
+    }
+  });
+}
+
+Deno.test("createApp() tells an exhausted address that it is keys that are missing", async () => {
+  await using service = await Harness.open();
+  await callAtOnce(60, [service]);
+
+  const { message } = await (await service.fetch("GET /v1/pets")).json();
+
+  assertEquals(message, "More than 60 requests in a minute came without a valid API key. Try again in 60 s.");
+});
+
+Deno.test("createApp() never bans an address, never limits it by the day, and describes only the minute", async () => {
+  await using service = await Harness.open();
+
+  for (let minute = 0; minute < 20; minute++) {
+    service.now = NOON + minute * MINUTE;
+    const { headers } = await service.fetch("GET /v1/pets");
+    assertEquals(headers.get("ratelimit-policy"), '"minute";q=60;w=60');
+    assertEquals(headers.get("ratelimit"), '"minute";r=59;t=60');
+    const expected = { "401 missing_api_key": 59, "429 rate_limit_minute": 141 };
+    assertEquals(tally(await callAtOnce(200, [service])), expected);
+  }
+});
+
+Deno.test("createApp() serves a valid key and other addresses unhindered when an address is exhausted", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
+  await callAtOnce(61, [service]);
+
+  const replies = await callAtOnce(60, [service], apiKey);
+  assertEquals(tally(replies), { 200: 60 });
+  assertEquals(remainders(replies), upTo(60));
+
+  service.address = "2001:db8::/64";
+  const { status, remaining } = await call(service);
+  assertEquals([status, remaining], [401, 59]);
+});
+
+/** A limiter that has admitted as many requests of "a" as it may at noon. */
+function exhausted(): AnonymousLimiter {
+  const limiter = new AnonymousLimiter();
+  for (let count = 0; count < 60; count++) limiter.take("a", NOON);
+  return limiter;
+}
+
+for (
+  const [when, time, refusal] of [
+    ["in a minute's last millisecond", NOON + MINUTE - 1, "minute"],
+    ["when the clock goes back a little", NOON - 4 * MINUTE, "minute"],
+    ["from the next minute on", NOON + MINUTE, undefined],
+    ["when the clock proves to have been far ahead", NOON - 4 * MINUTE - 1, undefined],
+  ] as const
+) {
+  Deno.test(`AnonymousLimiter.take() ${refusal ? "refuses" : "admits"} ${when}`, () => {
+    assertEquals(exhausted().take("a", time).refusal, refusal);
+  });
+}
+
+Deno.test("AnonymousLimiter.peek() takes nothing, and sees what a new minute gives", () => {
+  const limiter = new AnonymousLimiter();
+  limiter.take("a", NOON);
+
+  const remaining = [["a", NOON], ["a", NOON], ["b", NOON], ["a", NOON + MINUTE]] as const;
+  assertEquals(remaining.map(([address, now]) => limiter.peek(address, now).minute.remaining), [
+    59,
+    59,
+    60,
+    60,
+  ]);
+  assertEquals(limiter.take("a", NOON).minute.remaining, 58);
+});
+
+Deno.test("AnonymousLimiter remembers thousands of addresses, those that go on, and no more than 10,000", () => {
+  const [limiter, other] = [exhausted(), exhausted()];
+
+  for (let address = 0; address < 50_000; address++) {
+    limiter.take(`${address}`, NOON);
+    if (address % 4_000 === 0) assertEquals(limiter.take("a", NOON).refusal, "minute");
+  }
+
+  for (let address = 0; address < 10_000; address++) other.take(`${address}`, NOON);
+  assertEquals(other.take("a", NOON).refusal, undefined);
+});

@@ -1,0 +1,47 @@
+import { assert, assertEquals } from "@std/assert";
+import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
+import { ApiKeys } from "../../../src/admission/api_keys.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { call, tally } from "../../support/client.ts";
+import { FakeKv } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+Deno.test("ApiKeys.find() reads an account again if a change was seen while it was read", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { apiKey } = await service.createAccount();
+  const accounts = { key: ACCOUNTS_VERSION, version: "" };
+  const keys = new ApiKeys({ store: service.store, accounts, environment: "staging" }, () => undefined);
+  const authorization = `Bearer ${apiKey}`;
+  service.disturbance = {
+    read(keys) {
+      if (keys.some(([table]) => table === "accounts")) accounts.version = "~";
+    },
+  };
+
+  const found = await keys.find(authorization, NOON);
+  const again = keys.find(authorization, NOON);
+
+  assert(found);
+  assert(again instanceof Promise);
+  assertEquals(await again, found);
+});
+
+Deno.test("createApp() admits by a new key at once, however old its view of accounts may be", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv, { maxStalenessMs: 60_000 });
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount();
+  await call(service, apiKey);
+  const issued = await other.accounts.rotate(id, 0, NOON);
+  service.disturbance = { read: () => pause(10) };
+
+  const first = call(service, issued?.apiKey);
+  // The key is known by now, but its account has not been read yet.
+  await time.advance(15);
+  const second = call(service, issued?.apiKey);
+
+  assertEquals(tally(await time.until(Promise.all([first, second]), 1_000)), { 200: 2 });
+});

@@ -1,0 +1,114 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../../src/accounts/api_key.ts";
+import { call } from "../../support/client.ts";
+import { Harness, OtherProcess } from "../../support/harness.ts";
+
+const CHALLENGE = 'Bearer realm="animal-store"';
+const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
+const INVALID = "The API key is not valid.";
+const QUOTED = "The API key is in quotes; send it without them.";
+const OTHER_FORM = "This is not an API key. An API key is as_test_ or as_live_ and 38 letters and digits.";
+
+/** Status, challenge and body of the answer to a bad key. */
+function badKey(message: string = INVALID): unknown[] {
+  const body = { code: "invalid_api_key", message, status: 401 };
+  return [401, `${CHALLENGE}, error="invalid_token"`, body];
+}
+
+/** Status, challenge and body of the answer to a request with this header. */
+async function answer(service: Harness, authorization?: string): Promise<unknown[]> {
+  const headers = authorization === undefined ? {} : { authorization };
+  const response = await service.fetch("GET /v1/pets", { headers });
+  return [response.status, response.headers.get("www-authenticate"), await response.json()];
+}
+
+Deno.test("createApp() asks for a key when there is none in bearer form", async (t) => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount();
+
+  for (
+    const form of [
+      ...[undefined, "", "KEY", "Bearer", "Bearer ", "Basic KEY", "Token KEY", "BearerKEY"],
+      ...["Bearer KEY KEY", "Bearer KEY, Bearer KEY"],
+    ]
+  ) {
+    await t.step(`Authorization: ${form}`, async () => {
+      const body = { code: "missing_api_key", message: MISSING, status: 401 };
+      assertEquals(await answer(service, form?.replaceAll("KEY", apiKey)), [401, CHALLENGE, body]);
+    });
+  }
+});
+
+Deno.test("createApp() says of a bad key what can be seen of it, and the same of all that look right", async (t) => {
+  await using service = await Harness.open();
+  const { account, apiKey } = await service.createAccount();
+  const closed = await service.createAccount();
+  await service.accounts.change(closed.account.id, { closedAt: service.now });
+  const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
+
+  const replaced = await service.createAccount();
+  await service.accounts.rotate(replaced.account.id, 0, service.now);
+
+  for (
+    const [what, key, message] of [
+      ["mistyped", typo, INVALID],
+      ["unknown", createApiKey("staging"), INVALID],
+      ["replaced", replaced.apiKey, INVALID],
+      ["of a closed account", closed.apiKey, INVALID],
+      ["too short", apiKey.slice(0, -1), OTHER_FORM],
+      ["too long", `${apiKey}0`, OTHER_FORM],
+      ["with another character", `${apiKey.slice(0, -1)}-`, OTHER_FORM],
+      ["in capitals", apiKey.toUpperCase(), OTHER_FORM],
+      ["an account's id", account.id, OTHER_FORM],
+      ["a placeholder", "<API_KEY>", OTHER_FORM],
+      ["very long", "x".repeat(100_000), OTHER_FORM],
+      ["in quotes", `"${apiKey}"`, QUOTED],
+      ["in single quotes", `'${apiKey}'`, QUOTED],
+      ["with a quote before it", `"${apiKey}`, QUOTED],
+      ["with a quote after it", `${apiKey}'`, QUOTED],
+    ] as const
+  ) {
+    await t.step(what, async () => assertEquals(await answer(service, `Bearer ${key}`), badKey(message)));
+  }
+});
+
+Deno.test("createApp() takes the scheme in any letters and any number of spaces around the key", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount();
+
+  for (const form of ["Bearer KEY", "bearer KEY", "BEARER KEY", "Bearer    KEY", "Bearer KEY  "]) {
+    // Twice: what is known of a header is used the second time.
+    for (let count = 0; count < 2; count++) {
+      const headers = { authorization: form.replace("KEY", apiKey) };
+      const response = await service.fetch("GET /v1/pets", { headers });
+      await response.body?.cancel();
+      assertEquals(response.status, 200, form);
+    }
+  }
+});
+
+Deno.test("createApp() accepts a key only in its own environment, though both are on one KV", async () => {
+  await using staging = await Harness.open();
+  await using production = new OtherProcess(staging.kv, { environment: "production" });
+  const { apiKey } = await staging.createAccount();
+  const live = await production.createAccount("free");
+
+  const toStaging = badKey("This is a production key; this service is staging.");
+  assertEquals(await answer(staging, `Bearer ${live.apiKey}`), toStaging);
+  const toProduction = badKey("This is a staging key; this service is production.");
+  assertEquals(await answer(production, `Bearer ${apiKey}`), toProduction);
+  assertEquals((await call(production, live.apiKey)).status, 200);
+});
+
+Deno.test("createApp() accepts a key made by another process at once, also when it was tried before", async () => {
+  await using service = await Harness.open();
+  await using elsewhere = await Harness.open();
+  const { apiKey } = await elsewhere.createAccount();
+  for (let count = 0; count < 2; count++) {
+    assertEquals(await answer(service, `Bearer ${apiKey}`), badKey());
+  }
+
+  for await (const { key, value } of elsewhere.kv.list({ prefix: [] })) await service.kv.set(key, value);
+
+  assertEquals((await call(service, apiKey)).status, 200);
+});

@@ -1,0 +1,162 @@
+import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch } from "@std/assert";
+import { pardon, reset, type Usage } from "../../../src/accounts/usage.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { call, callAtOnce, tally } from "../../support/client.ts";
+import { FakeKv } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const MINUTE = 60_000;
+
+/** A service, and an account of the Free plan that was just banned. */
+async function withBanned(): Promise<{ service: Harness; id: string; apiKey: string }> {
+  const service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(121, [service], apiKey);
+  return { service, id, apiKey };
+}
+
+async function usageOf(service: Harness, id: string): Promise<Usage | undefined> {
+  return (await service.accounts.find(id))?.usage;
+}
+
+Deno.test("createApp() admits whoever calls after a ban was lifted, though what began it is still on its way", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await time.until(call(service, apiKey), 1_000);
+  await time.advance(5_000);
+  service.disturbance = {
+    async commit({ apply }) {
+      const result = await apply();
+      // The look takes longer than the rest of this commit.
+      service.disturbance = { read: () => pause(300) };
+      await pause(200);
+      return result;
+    },
+  };
+  const banned = callAtOnce(125, [service], apiKey);
+  await time.advance(50);
+  const lifted = await other.accounts.changeUsage(id, (usage) => reset(pardon(usage), NOON));
+
+  const after = call(service, apiKey);
+
+  assertGreater(lifted?.usage.bannedUntil, NOON);
+  assertEquals((await time.until(after, 5_000)).status, 200);
+  await time.until(banned, 5_000);
+});
+
+Deno.test("createApp() bans from the refusal on that is too many, when they come one after the other", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
+
+  for (let count = 0; count < 120; count++) {
+    assertEquals((await call(service, apiKey)).code, count < 60 ? "" : "rate_limit_minute");
+  }
+
+  const { status, code, retryAfter, limit, remaining, reset } = await call(service, apiKey);
+  assertEquals([status, code, retryAfter], [429, "key_banned", 300]);
+  assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
+});
+
+Deno.test("createApp() bans from the refusal on that is too many, when all come at once", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
+
+  const replies = await callAtOnce(200, [service], apiKey);
+
+  assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
+});
+
+Deno.test("createApp() bans once and no earlier when two processes refuse, and then in both", async () => {
+  await using one = await Harness.open();
+  await using other = new OtherProcess(one.kv);
+  const { account: { id }, apiKey } = await one.createAccount("free");
+
+  const codes = [];
+  while (codes.at(-1) !== "key_banned") {
+    codes.push((await call(codes.length % 3 === 0 ? other : one, apiKey)).code);
+    assert(codes.length < 400);
+  }
+
+  assertGreaterOrEqual(codes.filter((code) => code === "rate_limit_minute").length, 60);
+  for (const service of [one, other]) {
+    const { code, retryAfter } = (await callAtOnce(70, [service], apiKey)).at(-1) ?? {};
+    assertEquals([code, retryAfter], ["key_banned", 300]);
+  }
+  const usage = await usageOf(one, id);
+  assertEquals([usage?.bans, usage?.bannedUntil], [1, NOON + 5 * MINUTE]);
+});
+
+Deno.test("createApp() writes before long how often it refused, if it does not go on", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(60, [service], apiKey);
+  await call(service, apiKey);
+
+  await time.advance(500);
+
+  const usage = await usageOf(service, id);
+  assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
+});
+
+Deno.test.each([["none", 0], ["one", 1]])(
+  "createApp() writes, after a ban was lifted elsewhere, how often it has refused since, such as %s",
+  async (_, refused) => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    await using service = new NotedService(time, kv);
+    await using operator = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount("free");
+    await callAtOnce(60, [service], apiKey);
+    await callAtOnce(10, [service], apiKey);
+
+    await operator.accounts.changeUsage(id, pardon);
+    await callAtOnce(refused, [service], apiKey);
+    await time.advance(1_500);
+
+    assertEquals((await usageOf(service, id))?.strikes, refused);
+  },
+);
+
+Deno.test("createApp() upholds a ban when the service starts again, and leaves other accounts alone", async () => {
+  const { service, apiKey } = await withBanned();
+  await using _ = service;
+  const { apiKey: free } = await service.createAccount("free");
+
+  await using restarted = new OtherProcess(service.kv);
+  restarted.now = NOON + 2 * MINUTE;
+  const { status, code, retryAfter } = await call(restarted, apiKey);
+
+  assertEquals([status, code, retryAfter], [429, "key_banned", 180]);
+  assertEquals((await call(restarted, free)).remaining, 59);
+});
+
+Deno.test("createApp() does not prolong a ban when requests go on, and admits from its end on", async () => {
+  const { service, id, apiKey } = await withBanned();
+  await using _ = service;
+  const usage = await usageOf(service, id);
+
+  for (let minute = 0; minute < 5; minute++) {
+    service.now = NOON + minute * MINUTE;
+    const replies = await callAtOnce(130, [service], apiKey);
+    assertEquals(tally(replies), { "429 key_banned": 130 });
+    assertEquals(replies[0]?.retryAfter, 300 - minute * 60);
+  }
+  assertEquals(await usageOf(service, id), usage);
+
+  service.now = NOON + 5 * MINUTE;
+  assertEquals((await call(service, apiKey)).remaining, 59);
+});
+
+Deno.test("createApp() counts each ban, also the first one after days without any", async () => {
+  const { service, apiKey } = await withBanned();
+  await using _ = service;
+  service.now += 2 * 86_400_000;
+  await callAtOnce(121, [service], apiKey);
+
+  assertMatch(service.store.metrics.bans.text(), / 2\n$/);
+});

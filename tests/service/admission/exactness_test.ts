@@ -1,0 +1,169 @@
+import { assert, assertEquals } from "@std/assert";
+import { type Limits, PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
+import { FakeKv } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const MIDNIGHT = NOON + DAY / 2;
+
+/** What the rows of an account say that it has used, once everything is written. */
+async function usedBy(service: Harness, id: string): Promise<Limits> {
+  await service.app.settle();
+  const { used, usedToday } = await service.desk.usage(id);
+  return { minute: used, day: usedToday };
+}
+
+/** Asserts what all of the replies say of the limit, and those that refuse of how long to wait. */
+function assertAll(replies: readonly Reply[], limit: number, reset: number, wait: number): void {
+  for (const reply of replies) {
+    const expected = [limit, reset / 1_000, reply.status === 429 ? wait : undefined];
+    assertEquals([reply.limit, reply.reset, reply.retryAfter], expected);
+  }
+}
+
+for (const plan of ["free", "pro", "business"] as const) {
+  for (const processes of [1, 2]) {
+    const { minute } = PLAN_LIMITS[plan];
+    Deno.test(`createApp() admits exactly ${minute} of ${plan} when 40 more come to ${processes} at once`, async () => {
+      await using one = await Harness.open();
+      await using other = new OtherProcess(one.kv, { maxChecks: 10 });
+      const { account: { id }, apiKey } = await one.createAccount(plan);
+
+      const replies = await callAtOnce(minute + 40, [one, other].slice(0, processes), apiKey);
+
+      assertEquals(tally(replies), { 200: minute, "429 rate_limit_minute": 40 });
+      assertAll(replies, minute, NOON + MINUTE, 60);
+      if (processes === 1) assertEquals(remainders(replies), upTo(minute));
+      assertEquals(await usedBy(one, id), { minute, day: minute });
+    });
+  }
+}
+
+for (
+  const [window, limits, code, end, next] of [
+    ["minute", { minute: 50, day: 1_000 }, "429 rate_limit_minute", NOON + MINUTE, NOON + 2 * MINUTE],
+    ["day", { minute: 60, day: 50 }, "429 rate_limit_day", MIDNIGHT, MIDNIGHT + DAY],
+  ] as const
+) {
+  Deno.test(`createApp() admits again from the next UTC ${window} on`, async () => {
+    await using service = await Harness.open();
+    const { apiKey } = await service.createAccount(limits);
+    await callAtOnce(50, [service], apiKey);
+
+    service.now = end - 1;
+    const late = await callAtOnce(3, [service], apiKey);
+    assertEquals(tally(late), { [code]: 3 });
+    assertAll(late, 50, end, 1);
+
+    service.now = end;
+    const replies = await callAtOnce(90, [service], apiKey);
+    assertEquals(tally(replies), { 200: 50, [code]: 40 });
+    assertEquals(remainders(replies), upTo(50));
+    assertAll(replies, 50, next, (next - end) / 1_000);
+  });
+}
+
+Deno.test("createApp() counts each account by itself when many call two processes at once", async () => {
+  await using one = await Harness.open();
+  await using other = new OtherProcess(one.kv, { maxChecks: 10 });
+  const accounts = await Array.fromAsync(
+    upTo(40),
+    (number) => one.createAccount({ minute: number + 1, day: 100 }),
+  );
+
+  const replies = await Promise.all(accounts.map(({ apiKey }) => callAtOnce(41, [one, other], apiKey)));
+
+  assertEquals(replies.map((each) => tally(each)[200]), upTo(41).slice(1));
+});
+
+Deno.test("createApp() has requests wait for what another process leased and gives back", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using holder = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { apiKey } = await holder.createAccount({ minute: 10, day: 100 });
+  for (let count = 0; count < 2; count++) await call(holder, apiKey);
+  const rest = await time.until(callAtOnce(6, [other], apiKey), 100);
+  assertEquals(remainders(rest), upTo(6));
+
+  const replies = await time.until(callAtOnce(3, [other], apiKey), 1_000);
+
+  assertEquals(tally(replies), { 200: 2, "429 rate_limit_minute": 1 });
+});
+
+Deno.test("createApp() refuses after 3 s who waits for places of a silent process, and others then at once", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
+  const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
+  await service.desk.forgeUsage(id, full);
+
+  const replies = await time.until(callAtOnce(3, [service], apiKey), 4_000);
+  assertEquals(tally(replies), { "429 rate_limit_minute": 3 });
+  assertEquals(time.now, 3_000);
+
+  assertEquals((await call(service, apiKey)).code, "rate_limit_minute");
+  service.now += MINUTE;
+  assertEquals((await call(service, apiKey)).remaining, 9);
+});
+
+/** Lets a service ask its KV as one that is so many ms away. */
+function moveAway(service: NotedService, roundTrip: number): void {
+  const travel = () => pause(roundTrip / 2);
+  const read = async () => (await travel(), await travel());
+  service.disturbance = {
+    read,
+    async commit({ apply }) {
+      await travel();
+      const result = await apply();
+      await travel();
+      return result;
+    },
+  };
+}
+
+for (const [near, far] of [[0, 300], [20, 400]] as const) {
+  Deno.test(`createApp(), ${near} ms from its KV, has requests wait for what a process ${far} ms away leased`, async () => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    await using distant = new NotedService(time, kv);
+    await using service = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
+    moveAway(distant, far);
+    moveAway(service, near);
+    let served = 0;
+    for (let round = 0; round < 6; round++) {
+      const replies = [
+        ...upTo(2).map(() => call(service, apiKey)),
+        ...upTo(8).map(() => call(distant, apiKey)),
+      ];
+      served += tally(await time.until(Promise.all(replies), 5_000))[200] ?? 0;
+    }
+    const leased = (await time.until(service.desk.usage(id), 1_000)).leased;
+
+    const replies = await time.until(callAtOnce(400 - served + 3, [service], apiKey), 5_000);
+
+    assert(leased > 0);
+    assertEquals(tally(replies), { 200: 400 - served, "429 rate_limit_minute": 3 });
+  });
+}
+
+Deno.test("createApp() has requests wait for what another process leased, though it gives back more itself", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using holder = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
+  for (let count = 0; count < 2; count++) await call(other, apiKey);
+  for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);
+  const leased = (await holder.desk.usage(id)).leased;
+
+  const replies = await time.until(callAtOnce(97, [other], apiKey), 4_000);
+
+  assertEquals(leased, 16 + 16);
+  assertEquals(tally(replies), { 200: 96, "429 rate_limit_minute": 1 });
+});

@@ -1,0 +1,128 @@
+import { assert, assertEquals } from "@std/assert";
+import { UNUSED } from "../../../src/accounts/usage.ts";
+import { encodeJson, encodeText } from "../../../src/kv/row.ts";
+import { call, tally, upTo } from "../../support/client.ts";
+import { carryOut, disturbed, fail, FakeKv, hang, slowly } from "../../support/fake_kv.ts";
+import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const numbers = Object.values(UNUSED);
+
+for (
+  const [what, table, value] of [
+    ["garbage for usage", "usage", new Uint8Array([0xff, 0])],
+    ["too little usage", "usage", encodeJson(numbers.slice(1))],
+    ["negative usage", "usage", encodeJson([-1, ...numbers.slice(1)])],
+    ["garbage for an account", "accounts", encodeText("{")],
+    ["garbage for whose a key is", "api_keys", encodeText("acct_1")],
+  ] as const
+) {
+  for (const isKnown of [false, true]) {
+    // Whose a key is, is read once.
+    if (isKnown && table === "api_keys") continue;
+    Deno.test(`createApp() fails only the account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
+      await using service = await Harness.open();
+      service.expectsErrors = true;
+      const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
+      const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+      if (isKnown) await callAll();
+      const { id = "", keyHash = "" } = accounts[2]?.account ?? {};
+      const key = [table, table === "api_keys" ? keyHash : id];
+      const { value: before } = await service.kv.get(key);
+      await service.kv.set(key, value);
+      // Has every process look accounts up again.
+      if (table === "accounts") await service.desk.rename(accounts[0]?.account.id ?? "", "x");
+
+      assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
+      assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
+
+      // What goes on in the background would fail whoever joins it.
+      await service.app.settle();
+      await service.kv.set(key, before);
+      assertEquals(tally(await callAll()), { 200: 5 });
+    });
+  }
+}
+
+Deno.test("createApp() serves every other account, and charges the one not whose commits fail", async () => {
+  await using quiet = await Harness.open();
+  let failing = "";
+  const rough = disturbed(quiet.kv, {
+    commit: (commit) =>
+      commit.keys.some((key) => key.includes(failing))
+        ? Promise.reject(new TypeError("disk I/O error"))
+        : carryOut(commit),
+  });
+  // Of a KV that takes more than ten checks it is known to be near, however busy the machine is.
+  await using service = new OtherProcess(rough, { maxChecks: 11 });
+  const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
+  const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+  await callAll();
+  service.expectsErrors = true;
+  failing = accounts[7]?.account.id ?? "";
+
+  const replies = await callAll();
+
+  assertEquals(tally(replies), { 200: 19, "503 store_unavailable": 1 });
+  for (const { status, limit, remaining, reset } of replies) {
+    const expected = status === 200 ? [60, 58, NOON / 1_000 + 60] : [60, 60, NOON / 1_000 + 60];
+    assertEquals([limit, remaining, reset], expected);
+  }
+  failing = "";
+  assertEquals(
+    (await callAll()).map(({ remaining }) => remaining),
+    replies.map(({ status }) => status === 200 ? 57 : 58),
+  );
+});
+
+const refuse = () => Promise.resolve<Deno.KvCommitError>({ ok: false });
+
+for (
+  const [what, commit, isGivenBack] of [["was refused", refuse, true], ["may be done", hang, false]] as const
+) {
+  Deno.test(`createApp() gives back once more what it could not give back: ${isGivenBack}, where that ${what}`, async () => {
+    using time = new VirtualTime();
+    await using service = new NotedService(time);
+    const { account: { id }, apiKey } = await service.createAccount("business");
+    for (let count = 0; count < 30; count++) {
+      await time.until(call(service, apiKey), 1_000);
+      await time.advance(5);
+    }
+    service.disturbance = { commit };
+    await time.advance(8_000);
+    service.disturbance = {};
+    await time.advance(8_000);
+
+    const { used, leased } = await service.desk.usage(id);
+    assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
+  });
+}
+
+Deno.test("createApp() asks a KV that fails every other second, and no more often, to take back what is leased", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
+  const { account: { id }, apiKey } = await service.createAccount();
+  service.disturbance = { commit: slowly };
+  let calls = 0;
+  for (; calls < 300; calls++) {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(1);
+  }
+  service.disturbance = { commit: fail };
+  service.forget();
+  // A commit that is to lease more fails before the last places are handed out.
+  for (; service.commits.length === 0 && calls < 1_000; calls++) {
+    await call(service, apiKey);
+    await time.advance(1);
+  }
+  service.disturbance = { read: fail, commit: fail };
+  service.forget();
+
+  await time.advance(10_000);
+  const asked = service.reads.length + service.commits.length;
+  service.disturbance = {};
+  await time.advance(3_000);
+
+  assert(asked >= 4 && asked <= 12, `${asked} times`);
+  assertEquals((await service.desk.usage(id)).used, calls);
+});

@@ -1,0 +1,38 @@
+import { assert, assertEquals } from "@std/assert";
+import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
+import { Gate } from "../../../src/admission/gate.ts";
+import { Permits } from "../../../src/admission/permits.ts";
+import { Transactions } from "../../../src/store/transactions.ts";
+import { Versions } from "../../../src/store/versions.ts";
+import { NotedService } from "../../support/harness.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+Deno.test("Gate.usedBy() tells of what was used, though the rows it is given are older than the leases held", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { store } = service;
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  const versions = new Versions(store);
+  const accounts = versions.watch(ACCOUNTS_VERSION);
+  const clock = () => service.now;
+  const permits = new Permits({ store, transactions: new Transactions(store, clock), clock });
+  const gate = new Gate({ store, accounts, environment: "staging", permits });
+  const request = async () => {
+    await versions.check();
+    await gate.admit({
+      authorization: `Bearer ${apiKey}`,
+      address: () => "",
+      now: service.now,
+      isRead: true,
+    });
+  };
+
+  await request();
+  const before = await service.accounts.find(id);
+  for (let count = 1; count < 5; count++) await request();
+
+  assert(before);
+  assertEquals(permits.count().count, 1);
+  assertEquals(gate.usedBy(before).used, 5);
+  await time.until(permits.settle(), 1_000);
+});

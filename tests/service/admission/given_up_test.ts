@@ -1,0 +1,153 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../../src/accounts/api_key.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { carryOut, type Commit, FakeKv, hang } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
+import { credentialFor, SAMPLES } from "../../support/operations.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+const PET = { name: "Rex", categoryId: 1 };
+
+/** Every request that changes something; also with an Idempotency-Key, where one may be sent. */
+const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
+  // An operator's command goes on after its answer has begun.
+  if (changes.length === 0 || operation.access === "operator") return [];
+  const plain = { operation, target, what: target, request };
+  if (!operation.errors.includes("idempotency_key_reused")) return [plain];
+  const headers = { "idempotency-key": "1" };
+  const once = { ...plain, what: `${target} with an Idempotency-Key`, request: { ...request, headers } };
+  // An animal is added without a read that could take long.
+  return operation.id === "createPet" ? [once] : [plain, once];
+});
+
+for (const { operation, target, what, request } of CHANGES) {
+  Deno.test(`createApp() begins no change for ${what} once it has said 503`, async () => {
+    using time = new VirtualTime();
+    await using service = new NotedService(time, new FakeKv());
+    const { apiKey } = await service.createAccount();
+    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    await time.advance(3_000);
+    // Each in time by itself, but not all of them together.
+    service.disturbance = { read: () => pause(3_000), commit: late };
+    service.forget();
+
+    const sent = service.fetch(target, { ...credentialFor(operation, apiKey), ...request });
+    const { status } = await time.until(sent, 6_000);
+    const before = service.commits.length;
+    await time.advance(20_000);
+
+    assertEquals(status, 503);
+    assertEquals(service.commits.length - before, 0);
+  });
+}
+
+Deno.test("createApp() logs nothing of a key that turns out to be wrong once it has said 503", async () => {
+  using time = new VirtualTime();
+  let isAnswered = false;
+  const clientAddress = () => {
+    if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
+    return "192.0.2.1";
+  };
+  await using service = new NotedService(time, new FakeKv(), { clientAddress, deadline: 8_000 });
+  service.disturbance = { read: () => pause(6_000) };
+
+  const asked = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
+  const { status } = await time.until(asked, 6_000);
+  isAnswered = true;
+  await time.advance(20_000);
+
+  assertEquals([status, service.errors], [503, []]);
+});
+
+Deno.test("createApp() does not try again to create what was refused once it has said 503", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, new FakeKv(), { deadline: 8_000 });
+  const { apiKey: key } = await service.createAccount();
+  await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
+  await time.advance(3_000);
+  const creations = () => service.commits.filter(isCreation).length;
+  service.forget();
+  service.disturbance = {
+    async commit(commit) {
+      if (!isCreation(commit)) return await commit.apply();
+      await pause(5_500);
+      return { ok: false };
+    },
+  };
+
+  const response = await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 6_000);
+  const before = creations();
+  await time.advance(20_000);
+
+  assertEquals([response.status, before, creations()], [503, 1, 1]);
+});
+
+async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
+  await pause(3_000);
+  return await carryOut(commit);
+}
+
+/** Commits of a kind that are on their way at a time; what comes after them waits. */
+const LANES = 3;
+/** Tables of what requests make and change. */
+const TABLES: readonly Deno.KvKeyPart[] = ["pets", "messages", "idempotency", "accounts", "api_keys"];
+
+function stored({ rows }: FakeKv): string[] {
+  return [...rows.values()].filter(({ key: [table = ""] }) => TABLES.includes(table))
+    .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
+}
+
+/** A service with an account, and other accounts, each with an animal of its own; ids ascend from 1, the account's first. */
+async function withOthers(time: VirtualTime, service: NotedService): Promise<string[]> {
+  const keys: string[] = [];
+  for (let count = 0; count <= LANES; count++) {
+    const { apiKey } = await service.createAccount();
+    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    keys.push(apiKey);
+  }
+  await time.advance(3_000);
+  return keys;
+}
+
+for (
+  const [what, options, beside] of [
+    ["POST /v1/pets", { json: PET }, "PATCH /v1/pets/"],
+    ["POST /v1/pets", { json: PET, headers: { "idempotency-key": "1" } }, "PATCH /v1/pets/"],
+    ["PATCH /v1/pets/1", { json: { name: "Max" } }, "PATCH /v1/pets/"],
+    ["DELETE /v1/pets/1", {}, "PATCH /v1/pets/"],
+    ["POST /v1/messages", { json: { message: "Hello" } }, "POST /v1/messages"],
+    ["POST /v1/accounts", { json: { name: "Ann" } }, "POST /v1/accounts"],
+  ] as const
+) {
+  const how = "headers" in options ? " with an Idempotency-Key" : "";
+  Deno.test(`createApp() stores nothing for ${what}${how} that waited behind other commits until it was told 503`, async () => {
+    using time = new VirtualTime();
+    const kv = new FakeKv();
+    // So that what hangs outlasts the request.
+    await using service = new NotedService(time, kv, { deadline: 8_000 });
+    const [key = "", ...others] = await withOthers(time, service);
+    service.expectsErrors = true;
+    const isChange = ({ keys }: Commit) => keys.some(([table = ""]) => TABLES.includes(table));
+    service.disturbance = { commit: (commit) => isChange(commit) ? hang() : carryOut(commit) };
+    for (const [index, other] of others.entries()) {
+      service.address = `198.51.100.${index}`;
+      const target = beside.endsWith("/") ? `${beside}${index + 2}` : beside;
+      service.fetch(target, { key: other, json: { name: "Max", message: "Hello" } });
+      await time.advance(10);
+    }
+    const waiting = service.fetch(what, { key, ...options });
+    await time.advance(10);
+    service.disturbance = {};
+
+    const { status } = await time.until(waiting, 6_000);
+    const before = stored(kv);
+    await time.advance(20_000);
+
+    assertEquals(status, 503);
+    assertEquals(stored(kv), before);
+  });
+}
+
+function isCreation({ keys }: Commit): boolean {
+  return keys.some(([table]) => table === "pets");
+}

@@ -1,0 +1,416 @@
+import { assertEquals, assertLessOrEqual } from "@std/assert";
+import type { Account } from "../../../src/accounts/account.ts";
+import { type Limits, PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
+import type { Desk } from "../../support/desk.ts";
+import { carryOut, type Commit, fail, FakeKv } from "../../support/fake_kv.ts";
+import { type HarnessOptions, NotedService } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const REX = { name: "Rex", categoryId: 1 };
+const POST = "POST /v1/pets";
+
+/** Two processes. In one an account holds a lease: it has two animals, and has used 10 of 60 requests. */
+class Fixture implements AsyncDisposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly kv: FakeKv = new FakeKv();
+  readonly service: NotedService;
+  readonly other: NotedService;
+  key: string = "";
+  #account: Account | undefined;
+
+  private constructor(options: HarnessOptions) {
+    this.service = new NotedService(this.time, this.kv, options);
+    this.other = new NotedService(this.time, this.kv);
+  }
+
+  static async open(options?: HarnessOptions, limits?: Limits): Promise<Fixture> {
+    const fixture = new Fixture(options ?? {});
+    const { account, apiKey } = await fixture.service.createAccount(limits ?? "free");
+    fixture.#account = account;
+    fixture.key = apiKey;
+    for (let count = 0; count < 2; count++) await fixture.send(POST, { json: REX });
+    for (let count = 2; count < 10; count++) await fixture.send("GET /v1/pets");
+    fixture.service.forget();
+    return fixture;
+  }
+
+  get id(): string {
+    return this.#account?.id ?? "";
+  }
+
+  /** Sends a request to the process that holds the lease. */
+  send(target: string, request: HarnessRequest = {}): Promise<Reply> {
+    return this.time.until(call(this.service, this.key, target, request), 1_000);
+  }
+
+  /** Starts to add an animal whose body comes only when it is let go. */
+  startAdding(animal: object = REX): { reply: Promise<Reply>; sendBody: () => void } {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-type": "application/json" };
+    return {
+      reply: call(this.service, this.key, POST, { body: readable, headers }),
+      sendBody: () => void new Blob([JSON.stringify(animal)]).stream().pipeTo(writable),
+    };
+  }
+
+  /** What is stored of animals, messages and replies. */
+  stored(): unknown[] {
+    const tables: Deno.KvKeyPart[] = ["pets", "pets_by_status", "messages", "idempotency"];
+    return [...this.kv.rows.values()].filter(({ key: [table = ""] }) => tables.includes(table));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.service[Symbol.asyncDispose]();
+    await this.other[Symbol.asyncDispose]();
+    this.time[Symbol.dispose]();
+  }
+}
+
+for (const [animal, status] of [[REX, 201], [{}, 400]] as const) {
+  Deno.test(`createApp() counts the place of a request as leased until it is answered with ${status}`, async () => {
+    await using fixture = await Fixture.open();
+    const { service, time, id } = fixture;
+    const settledUsage = async () => {
+      await time.until(service.app.settle(), 1_000);
+      const { used, leased } = await service.desk.usage(id);
+      return { used, leased };
+    };
+
+    const { reply, sendBody } = fixture.startAdding(animal);
+    assertEquals(await settledUsage(), { used: 11, leased: 1 });
+    sendBody();
+
+    assertEquals((await time.until(reply, 1_000)).status, status);
+    assertEquals(await settledUsage(), { used: 11, leased: 0 });
+  });
+}
+
+type Change = (desk: Desk, id: string) => Promise<unknown>;
+
+const ENDED = "401 invalid_api_key";
+const SUSPENDED = "403 account_suspended";
+const REFUSED = "429 rate_limit_minute";
+
+/** What is done to the account, what its next request is told if it is in order, and what the one after that. */
+const CHANGES: readonly (readonly [what: string, change: Change, told: string, next: string])[] = [
+  ["renamed", (desk, id) => desk.rename(id, "new"), "49 of 60", "48 of 60"],
+  ["closed", (desk, id) => desk.do("close", id), ENDED, ENDED],
+  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED, SUSPENDED],
+  ["given a new key", (desk, id) => desk.rotate(id), ENDED, ENDED],
+  [
+    "moved to a higher plan",
+    (desk, id) => desk.plan(id, PLAN_LIMITS.pro),
+    "289 of 300",
+    "288 of 300",
+  ],
+  [
+    "moved to a lower plan",
+    (desk, id) => desk.plan(id, { minute: 10, day: 99 }),
+    REFUSED,
+    REFUSED,
+  ],
+  [
+    "moved to a plan with one place left",
+    (desk, id) => desk.plan(id, { minute: 11, day: 99 }),
+    "0 of 11",
+    REFUSED,
+  ],
+  [
+    "reset",
+    (desk, id) => desk.do("reset", id),
+    "59 of 60",
+    "58 of 60",
+  ],
+];
+
+/** Requests that change something, or would, and the status that they get from an account in order. */
+const REQUESTS:
+  readonly (readonly [what: string, target: string, request: HarnessRequest, status: number])[] = [
+    ["adds an animal", POST, { json: REX }, 201],
+    ["adds one with an Idempotency-Key", POST, { json: REX, headers: { "idempotency-key": "1" } }, 201],
+    ["would add one without a name", POST, { json: {} }, 400],
+    ["changes an animal", "PATCH /v1/pets/1", { json: { name: "Tom" } }, 200],
+    ["changes nothing", "PATCH /v1/pets/1", { json: { name: "Rex" } }, 200],
+    ["would change one that is not there", "PATCH /v1/pets/9", { json: { name: "Tom" } }, 404],
+    ["removes an animal", "DELETE /v1/pets/2", {}, 204],
+    ["queues a message", "POST /v1/messages", { json: { message: "hello" } }, 202],
+  ];
+
+for (const [change, apply, told, next] of CHANGES) {
+  for (const [what, target, request, status] of REQUESTS) {
+    Deno.test(`createApp() answers whoever ${what} after the account was ${change} elsewhere`, async () => {
+      await using fixture = await Fixture.open();
+      const before = fixture.stored();
+      await apply(fixture.other.desk, fixture.id);
+
+      const reply = await fixture.send(target, request);
+
+      const { code, remaining, limit } = reply;
+      const isRefused = [ENDED, SUSPENDED, REFUSED].includes(told);
+      assertEquals(isRefused ? `${reply.status} ${code}` : `${remaining} of ${limit}`, told);
+      if (isRefused) assertEquals(fixture.stored(), before);
+      else assertEquals(reply.status, status);
+      const after = await fixture.send("GET /v1/pets");
+      assertEquals(
+        after.code ? `${after.status} ${after.code}` : `${after.remaining} of ${after.limit}`,
+        next,
+      );
+    });
+  }
+}
+
+/** What these requests may ask of KV, and how many of the reads may tell of versions, alone or beside other rows. */
+const COSTS: Readonly<Record<string, { reads: number; looks: number; commits: number }>> = {
+  "adds an animal": { reads: 0, looks: 0, commits: 1 },
+  "would add one without a name": { reads: 1, looks: 1, commits: 0 },
+  "changes an animal": { reads: 1, looks: 1, commits: 1 },
+  "changes nothing": { reads: 1, looks: 1, commits: 0 },
+  "removes an animal": { reads: 1, looks: 1, commits: 1 },
+  "queues a message": { reads: 1, looks: 1, commits: 1 },
+};
+
+Deno.test("Gate.enter() costs whoever changes something no look beside its commit, while it has a lease", async (t) => {
+  for (const [what, target, request] of REQUESTS.filter(([what]) => what in COSTS)) {
+    await t.step(what, async () => {
+      await using fixture = await Fixture.open();
+
+      await fixture.send(target, request);
+
+      const { reads } = fixture.service;
+      const { looks, ...cost } = COSTS[what] ?? { reads: 0, looks: 0, commits: 0 };
+      fixture.service.assertCost(cost);
+      assertLessOrEqual(reads.flat().filter(([table]) => table === "versions").length, looks);
+    });
+  }
+});
+
+Deno.test("createApp() adds nothing for an account that was closed, however old its view of others may be", async () => {
+  await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
+  const before = fixture.stored();
+  await fixture.other.desk.do("close", fixture.id);
+
+  const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
+
+  assertEquals(tally(replies), { [ENDED]: 5 });
+  assertEquals(fixture.stored(), before);
+});
+
+Deno.test("createApp() knows no account that another process removed, once it has to look at its row", async () => {
+  await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
+  const { desk } = fixture.other;
+  await call(fixture.other, fixture.key);
+  await fixture.time.advance(1_500);
+  for (let count = 0; count < 3; count++) await fixture.send("GET /v1/pets");
+  await desk.do("close", fixture.id);
+  await desk.do("delete", fixture.id);
+  await fixture.time.advance(3_000);
+
+  const reply = await fixture.send("GET /v1/pets");
+
+  assertEquals([reply.status, reply.code], [401, "invalid_api_key"]);
+});
+
+Deno.test("createApp() adds nothing for a closed account when another's request has seen a change", async () => {
+  await using fixture = await Fixture.open();
+  const { apiKey } = await fixture.service.createAccount("free");
+  const before = fixture.stored();
+  await fixture.other.desk.do("close", fixture.id);
+  assertEquals((await call(fixture.service, apiKey)).status, 200);
+
+  const reply = await fixture.send(POST, { json: REX });
+
+  assertEquals(reply.code, "invalid_api_key");
+  assertEquals(fixture.stored(), before);
+});
+
+Deno.test("createApp() adds animals in one commit that come at once, where KV takes ten checks", async () => {
+  await using fixture = await Fixture.open({ maxChecks: 10 });
+
+  const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
+
+  assertEquals(tally(replies), { 201: 5 });
+  const added = fixture.service.commits.map(({ keys }) => keys.filter(([table]) => table === "pets").length);
+  assertEquals(added.filter((count) => count > 0), [5]);
+});
+
+Deno.test("createApp() charges an animal once that is added as the minute ends", async () => {
+  await using fixture = await Fixture.open();
+  const { service } = fixture;
+  const times = [NOON + 59_999];
+  Object.defineProperty(service, "now", { get: () => times.shift() ?? NOON + 60_000 });
+
+  const reply = await fixture.send(POST, { json: REX });
+
+  assertEquals([reply.status, reply.remaining], [201, 59]);
+  assertEquals((await fixture.send("GET /v1/pets")).remaining, 58);
+});
+
+Deno.test("createApp() charges once for a request that is admitted anew after its lease was settled", async () => {
+  for (const limits of [{ minute: 60, day: 99 }, { minute: 11, day: 99 }]) {
+    await using fixture = await Fixture.open({}, limits);
+    const { time, other } = fixture;
+    const { account: { id: stranger } } = await other.createAccount("free");
+    const { reply, sendBody } = fixture.startAdding();
+    await time.advance(3_000);
+    await other.desk.rename(stranger, "new");
+
+    sendBody();
+
+    const { status, remaining } = await time.until(reply, 1_000);
+    assertEquals([status, remaining], [201, limits.minute - 11]);
+    await time.until(fixture.service.app.settle(), 1_000);
+    const usage = await other.desk.usage(fixture.id);
+    assertEquals([usage.used, usage.leased], [11, 0]);
+  }
+});
+
+Deno.test("createApp() refuses a key that ended while another request's commit was on its way", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, id } = fixture;
+  service.disturbance = {
+    commit: async ({ apply }) => {
+      const result = await apply();
+      await pause(20);
+      return result;
+    },
+  };
+  const before = call(service, fixture.key, POST, { json: REX });
+  await time.advance(5);
+  await other.accounts.rotate(id, 0, NOON);
+  await time.advance(5);
+  const { reply, sendBody } = fixture.startAdding({});
+  const { status } = await time.until(before, 1_000);
+
+  sendBody();
+
+  assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
+});
+
+Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {
+  await using fixture = await Fixture.open();
+  const { time, other, id } = fixture;
+  const { reply, sendBody } = fixture.startAdding();
+  await time.advance(3_000);
+  await other.desk.rotate(id);
+
+  sendBody();
+
+  assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
+  await time.advance(1_000);
+  assertEquals((await other.desk.usage(id)).used, 10);
+});
+
+Deno.test("createApp() gives no place back that a ban kept as the minute ended", async () => {
+  await using fixture = await Fixture.open({}, { minute: 400, day: 1_000 });
+  const { time, service, other, id } = fixture;
+  const { account: { id: stranger } } = await other.createAccount("free");
+  await other.desk.forgeUsage(id, { bannedUntil: NOON + 300_000 });
+  assertEquals((await fixture.send("GET /v1/pets")).status, 200);
+  await other.desk.rename(stranger, "new");
+  const times = [NOON + 59_999];
+  Object.defineProperty(service, "now", { get: () => times.shift() ?? NOON + 60_000 });
+
+  assertEquals((await fixture.send(POST, { json: {} })).code, "key_banned");
+
+  await time.until(service.app.settle(), 1_000);
+  assertEquals((await other.desk.usage(id)).usedToday, 11);
+});
+
+Deno.test("createApp() looks for a refusal though a commit has found no change, but before the request came", async () => {
+  await using fixture = await Fixture.open();
+  await fixture.send(POST, { json: REX });
+  await fixture.time.advance(1);
+  await fixture.other.desk.do("close", fixture.id);
+
+  assertEquals((await fixture.send(POST, { json: {} })).code, "invalid_api_key");
+});
+
+Deno.test("createApp() goes by what a look shows, where what its commit checks has vanished", async () => {
+  await using fixture = await Fixture.open();
+  const { service, kv } = fixture;
+  await fixture.other.desk.rename(fixture.id, "new");
+  await fixture.send("GET /v1/pets");
+  for (const [name, { key }] of kv.rows) if (key[0] === "versions") kv.rows.delete(name);
+  service.forget();
+
+  assertEquals((await fixture.send(POST, { json: REX })).status, 201);
+  assertEquals(service.commits.length, 2);
+});
+
+Deno.test("createApp() needs no look any more once it has seen a change", async () => {
+  await using fixture = await Fixture.open();
+  const { service, other, id } = fixture;
+  await other.desk.rename(id, "new");
+  await fixture.send("GET /v1/pets");
+  service.forget();
+
+  assertEquals((await fixture.send(POST, { json: REX })).status, 201);
+  assertEquals(service.reads, []);
+});
+
+/** Has commits that add animals take 4 s. */
+const SLOW_ADDING = {
+  commit: async (commit: Commit) => {
+    if (commit.keys.some(([table]) => table === "pets")) await pause(4_000);
+    return await carryOut(commit);
+  },
+};
+
+for (const [what, stops] of [["stopped", true], ["out of time", false]] as const) {
+  Deno.test(`createApp() does nothing more for a request that was given up because it was ${what}`, async () => {
+    await using fixture = await Fixture.open();
+    const { time, service, other, id } = fixture;
+    const slowRead = (keys: readonly Deno.KvKey[]) =>
+      keys[0]?.[0] === "idempotency" ? pause(3_000) : undefined;
+    service.disturbance = stops ? SLOW_ADDING : { ...SLOW_ADDING, read: slowRead };
+    const reply = service.fetch(POST, { key: fixture.key, json: REX, headers: { "idempotency-key": "1" } });
+    await time.advance(10);
+    await other.desk.rename(id, "new");
+    const stopped = stops ? service.stop() : Promise.resolve();
+
+    assertEquals((await time.until(reply, 6_000)).status, 503);
+    await time.until(stopped, 1_000);
+    await time.advance(1_000);
+    service.forget();
+    await time.advance(20_000);
+
+    assertEquals(service.commits.map(({ keys }) => keys), []);
+    assertEquals((await other.desk.usage(id)).used, 11);
+  });
+}
+
+Deno.test("createApp() counts a request once in the metrics, also one that is answered anew", async () => {
+  await using fixture = await Fixture.open();
+  const { admitted } = fixture.service.store.metrics;
+  const count = () => Number(/\{plan="free"\} (\d+)$/m.exec(admitted.text())?.[1]);
+  const before = count();
+  await fixture.other.desk.rename(fixture.id, "new");
+
+  const replies = [await fixture.send(POST, { json: REX }), await fixture.send(POST, { json: {} })];
+  replies.push(await fixture.send(POST, { json: REX }), await fixture.send("GET /v1/pets"));
+
+  assertEquals(replies.map(({ status }) => status), [201, 400, 201, 200]);
+  assertEquals(count() - before, 4);
+});
+
+Deno.test("createApp() does not do again what may have been done, though the account has changed", async () => {
+  await using fixture = await Fixture.open();
+  const { service, other, id } = fixture;
+  const before = fixture.stored().length;
+  service.expectsErrors = true;
+  service.disturbance = {
+    commit: async ({ apply }: Commit) => {
+      service.disturbance = {};
+      await apply();
+      await other.desk.rename(id, "new");
+      return await fail();
+    },
+  };
+
+  const reply = await fixture.send(POST, { json: REX });
+
+  assertEquals(reply.status, 201);
+  assertEquals(fixture.stored().length, before + 2);
+});

@@ -1,0 +1,188 @@
+import { assert, assertEquals } from "@std/assert";
+import { accountKey } from "../../../src/accounts/account.ts";
+import { sweepSignUps } from "../../../src/accounts/sign_up.ts";
+import { encodeJson } from "../../../src/kv/row.ts";
+import { call, callAtOnce, tally } from "../../support/client.ts";
+import { carryOut, type Commit, FakeKv } from "../../support/fake_kv.ts";
+import { Harness, type HarnessOptions, NotedService } from "../../support/harness.ts";
+import { SAMPLES } from "../../support/operations.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const REX = { name: "Rex", categoryId: 1 };
+const SUSPENDED = {
+  code: "account_suspended",
+  message: "The account is suspended. Ask the operator of the service to resume it.",
+  status: 403,
+};
+
+Deno.test("createApp() refuses every operation of a suspended account with 403, and charges the address", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  await service.accounts.suspend(id, NOON);
+  let left = 60;
+
+  for (const { operation, target } of SAMPLES) {
+    if (operation.access !== "key") continue;
+    const response = await service.fetch(target, { key });
+
+    assertEquals(response.status, 403);
+    assertEquals(response.headers.get("x-ratelimit-limit"), "60");
+    assertEquals(response.headers.get("x-ratelimit-remaining"), `${--left}`);
+    assertEquals(response.headers.get("www-authenticate"), null);
+    assertEquals(await response.json(), SUSPENDED);
+  }
+
+  assert(left < 52);
+  assertEquals(tally(await callAtOnce(60, [service], key)), {
+    "403 account_suspended": left,
+    "429 rate_limit_minute": 60 - left,
+  });
+  await service.app.settle();
+  assertEquals((await service.accounts.find(id))?.usage.used, 0);
+});
+
+Deno.test("createApp() tells a suspended account of paths and methods that do not exist, and lets its client sign up", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  await service.accounts.suspend(id, NOON);
+
+  const statuses = [];
+  for (const target of ["GET /v1/nowhere", "PUT /v1/pets", "OPTIONS /v1/pets", "GET /health"]) {
+    const response = await service.fetch(target, { key });
+    await response.body?.cancel();
+    statuses.push(response.status);
+  }
+  const signUp = await call(service, key, "POST /v1/accounts", { json: { name: "New" } });
+
+  assertEquals([...statuses, signUp.status], [404, 405, 204, 200, 201]);
+});
+
+Deno.test("createApp() says of the key before that it is suspended for as long as its grace lasts", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: before } = await service.createAccount();
+  const issued = await service.accounts.rotate(id, HOUR, NOON);
+  await service.accounts.suspend(id, NOON);
+  const codes = async () => [(await call(service, before)).code, (await call(service, issued?.apiKey)).code];
+
+  assertEquals(await codes(), ["account_suspended", "account_suspended"]);
+  service.now += HOUR;
+  assertEquals(await codes(), ["invalid_api_key", "account_suspended"]);
+});
+
+Deno.test("createApp() goes on with the key and the animals of an account that was resumed", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount("free");
+  await call(service, key, "POST /v1/pets", { json: REX });
+  await service.accounts.suspend(id, NOON);
+  await call(service, key);
+  const { apiKey: other } = await service.createAccount();
+  const list = await service.fetch("GET /v1/pets", { key: other });
+  assertEquals((await list.json()).length, 1);
+
+  await service.accounts.suspend(id, null);
+
+  const reply = await call(service, key, "PATCH /v1/pets/1", { json: { status: "sold" } });
+  assertEquals([reply.status, reply.remaining], [200, 58]);
+});
+
+/** Two processes on one KV, in virtual time. */
+class Pair implements AsyncDisposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly service: NotedService;
+  readonly other: NotedService;
+
+  constructor(options: HarnessOptions = {}) {
+    const kv = new FakeKv();
+    this.service = new NotedService(this.time, kv, options);
+    this.other = new NotedService(this.time, kv);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.service[Symbol.asyncDispose]();
+    await this.other[Symbol.asyncDispose]();
+    this.time[Symbol.dispose]();
+  }
+}
+
+Deno.test("createApp() gives back what it has leased of an account that was suspended elsewhere", async () => {
+  await using pair = new Pair();
+  const { time, service, other } = pair;
+  const { account: { id }, apiKey } = await service.createAccount();
+  for (let count = 0; count < 10; count++) await call(service, apiKey);
+  assert((await other.accounts.find(id))?.usage.leased);
+
+  await other.accounts.suspend(id, NOON);
+  await time.advance(3_000);
+
+  const usage = (await other.accounts.find(id))?.usage;
+  assertEquals([usage?.used, usage?.leased], [10, 0]);
+});
+
+Deno.test("createApp() admits no request that waits for a place when its account is suspended elsewhere", async () => {
+  await using pair = new Pair();
+  const { time, service, other } = pair;
+  const { account: { id }, apiKey } = await service.createAccount();
+  await call(service, apiKey);
+  await time.advance(5_000);
+  service.disturbance = {
+    commit: async (commit: Commit) => {
+      service.disturbance = {};
+      await other.accounts.suspend(id, NOON);
+      return await carryOut(commit);
+    },
+  };
+
+  const replies = callAtOnce(3, [service], apiKey);
+
+  assertEquals(tally(await time.until(replies, 1_000)), { "403 account_suspended": 3 });
+  assertEquals((await other.accounts.find(id))?.usage.used, 1);
+});
+
+Deno.test("createApp() notices a suspension, and its end, no later than MAX_STALENESS_MS after it", async () => {
+  await using pair = new Pair({ maxStalenessMs: 10_000 });
+  const { time, service, other } = pair;
+  const { account: { id }, apiKey } = await service.createAccount();
+  await time.until(call(service, apiKey), 1_000);
+  const replies = [];
+
+  for (const since of [NOON, null]) {
+    await other.accounts.suspend(id, since);
+    await time.advance(10_001);
+    replies.push(await time.until(call(service, apiKey), 1_000));
+  }
+
+  assertEquals(replies.map(({ status }) => status), [403, 200]);
+});
+
+Deno.test("AccountStore suspends an account that was stored before accounts could be", async () => {
+  await using service = await Harness.open();
+  const { account: { suspendedAt, ...stored }, apiKey } = await service.createAccount();
+  assertEquals(suspendedAt, null);
+  await service.kv.set(accountKey(stored.id), encodeJson(stored));
+  assertEquals((await service.accounts.find(stored.id))?.account.suspendedAt, null);
+  assertEquals((await call(service, apiKey)).status, 200);
+
+  const before = await service.accounts.suspend(stored.id, NOON);
+
+  assertEquals(before?.suspendedAt, null);
+  assertEquals((await call(service, apiKey)).code, "account_suspended");
+});
+
+Deno.test("sweepSignUps() keeps a suspended account, though it never called", async () => {
+  await using service = await Harness.open();
+  const sent = ["one", "two"].map((name) => service.fetch("POST /v1/accounts", { json: { name } }));
+  const made: { id: string }[] = await Promise.all(
+    (await Promise.all(sent)).map((response) => response.json()),
+  );
+  const ids = made.map(({ id }) => id);
+  await service.accounts.suspend(ids[0] ?? "", NOON);
+
+  const remove: Parameters<typeof sweepSignUps>[1] = (id, condition) =>
+    service.accounts.remove(id, condition);
+  await sweepSignUps(service.store, remove, NOON + 31 * DAY);
+
+  const left = await Promise.all(ids.map((id) => service.accounts.find(id)));
+  assertEquals(left.map((state) => state?.account.id), [ids[0], undefined]);
+});

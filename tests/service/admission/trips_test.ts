@@ -1,0 +1,121 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../../src/accounts/api_key.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { call, callAtOnce } from "../../support/client.ts";
+import { carryOut, FakeKv } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+const TRIP = 100;
+const LIST = "GET /v1/pets?limit=1";
+const ADD = "POST /v1/pets";
+const REX = { json: { name: "Rex", categoryId: 1 } };
+
+/** A service whose KV is 100 ms away, in virtual time, with an account that has ids and lanes at hand. */
+class FarService extends NotedService {
+  readonly time: VirtualTime;
+
+  constructor(time: VirtualTime, kv: FakeKv = new FakeKv()) {
+    super(time, kv, { maxChecks: 10 });
+    this.time = time;
+    this.disturbance = {
+      read: () => pause(TRIP),
+      commit: async (commit) => {
+        await pause(TRIP);
+        return await carryOut(commit);
+      },
+    };
+  }
+
+  /** How many trips to its KV an answer takes, and its status. */
+  async trips(key: string, target: string, request = {}): Promise<string> {
+    const started = this.time.now;
+    const { status } = await this.time.until(call(this, key, target, request), 10_000);
+    // What comes at the same time is waited for, a millisecond a trip at most.
+    return `${status} after ${Math.floor((this.time.now - started) / TRIP)}`;
+  }
+
+  /** Opens lanes, takes ids, and remembers the key and the page. */
+  async warmUp(key: string): Promise<void> {
+    for (let count = 0; count < 4; count++) {
+      await this.time.until(Promise.all([call(this, key, ADD, REX), call(this, key, ADD, REX)]), 10_000);
+      await this.time.until(call(this, key, LIST), 10_000);
+    }
+    await this.time.advance(5_000);
+  }
+
+  /** Calls until a lease is held. */
+  async lease(key: string): Promise<void> {
+    for (let count = 0; count < 6; count++) {
+      await this.time.until(Promise.all([call(this, key, LIST), call(this, key, LIST)]), 10_000);
+    }
+  }
+}
+
+async function create(service: FarService, plan: "free" | "business" = "business") {
+  return await service.time.until(service.createAccount(plan), 10_000);
+}
+
+Deno.test("createApp() answers a read after one trip, with a lease or without", async () => {
+  using time = new VirtualTime();
+  await using service = new FarService(time);
+  const { apiKey } = await create(service);
+  await service.warmUp(apiKey);
+
+  assertEquals(await service.trips(apiKey, LIST), "200 after 1");
+  await service.lease(apiKey);
+  assertEquals(await service.trips(apiKey, LIST), "200 after 1");
+});
+
+Deno.test("createApp() answers a write after one trip with a lease, and after two without", async () => {
+  using time = new VirtualTime();
+  await using service = new FarService(time);
+  const { apiKey } = await create(service);
+  await service.warmUp(apiKey);
+
+  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 2");
+  await service.lease(apiKey);
+  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 1");
+});
+
+Deno.test("createApp() answers the first request with a key after three trips, and one with an unknown key after one", async () => {
+  using time = new VirtualTime();
+  await using service = new FarService(time);
+  const [known, first] = [await create(service), await create(service)];
+  await service.warmUp(known.apiKey);
+
+  assertEquals(await service.trips(first.apiKey, "GET /v1/nowhere"), "404 after 3");
+  assertEquals(await service.trips(createApiKey("staging"), LIST), "401 after 1");
+});
+
+Deno.test("createApp() answers 429 from memory after one check of the versions, for a ban, too", async () => {
+  using time = new VirtualTime();
+  await using service = new FarService(time);
+  const { apiKey } = await create(service, "free");
+  await service.warmUp((await create(service)).apiKey);
+  await time.until(callAtOnce(61, [service], apiKey, LIST), 10_000);
+  await time.until(call(service, apiKey, LIST), 10_000);
+  await time.advance(1_000);
+
+  assertEquals(await service.trips(apiKey, LIST), "429 after 1");
+  assertEquals(await service.trips(apiKey, ADD, REX), "429 after 1");
+  await time.until(callAtOnce(70, [service], apiKey, LIST), 10_000);
+  await time.advance(1_000);
+  assertEquals(await service.trips(apiKey, LIST), "429 after 1");
+});
+
+Deno.test("createApp() takes one trip more for a read when another account has changed, and begins a write anew", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new FarService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { apiKey } = await create(service);
+  const { account } = await other.createAccount();
+  await service.warmUp(apiKey);
+  await service.lease(apiKey);
+
+  await other.accounts.rotate(account.id, 0, service.now);
+  assertEquals(await service.trips(apiKey, LIST), "200 after 2");
+  await other.accounts.rotate(account.id, 0, service.now);
+  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 4");
+});

@@ -1,0 +1,167 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { type Incoming, operation } from "../../../src/api/operation.ts";
+import { integer, object, oneOf, optional, text } from "../../../src/api/schema.ts";
+import { ApiError } from "../../../src/http/error.ts";
+import { assertError } from "../../support/assertions.ts";
+import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
+
+/** An operation that answers with what it was sent. */
+const ECHO = operation({
+  id: "echo",
+  method: "POST",
+  path: "/{name}",
+  access: "public",
+  summary: "Echo",
+  params: { name: text({ max: 3 }) },
+  query: { limit: optional(integer(1, 100), 20), status: optional(oneOf(["available", "sold"])) },
+  headers: { "X-One": optional(text({ max: 3 })), "X-Two": optional(text({ max: 3 })) },
+  body: object({ a: text(), b: integer(0, 9), c: integer(0, 9), d: optional(text()) }),
+}, ({ bytes: _, ...input }) => Response.json(input));
+
+/** A request to it. */
+function incoming(query: string, headers: Record<string, string>, object: Record<string, unknown>): Incoming {
+  return {
+    request: new Request("http://localhost/", { headers }),
+    params: { name: "Rex" },
+    query,
+    base: "",
+    now: 0,
+    accountId: "",
+    transact: () => Promise.reject(new Error("It writes nothing")),
+    address: () => "",
+    readBody: () => Promise.resolve({ object, bytes: new Uint8Array() }),
+  };
+}
+
+/** What it answers with. */
+async function echoed(...request: Parameters<typeof incoming>): Promise<unknown> {
+  return await (await ECHO.answer(incoming(...request))).json();
+}
+
+Deno.test("answer() hands on what was sent, parsed, with defaults and without what is not known", async () => {
+  const body = { a: "x", b: 1, c: 2 };
+
+  assertEquals(await echoed("?status=s%6Fld&x=1&x=2&__proto__=1", { "x-one": "abc" }, { ...body, e: 1 }), {
+    params: { name: "Rex" },
+    query: { limit: 20, status: "sold" },
+    headers: { "X-One": "abc" },
+    body,
+  });
+  for (const query of ["", "?", "?Limit=5&constructor=2", "?limit=20"]) {
+    assertEquals(await echoed(query, {}, body), {
+      params: { name: "Rex" },
+      query: { limit: 20 },
+      headers: {},
+      body,
+    });
+  }
+});
+
+Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
+  ["a is required and must be a string.", "", {}, { b: 1, c: 1 }],
+  [
+    "X-Two must have 1 to 3 characters; The query parameter limit must be an integer from 1 to 100; " +
+    "b must be a number, not a string.",
+    "?limit=0",
+    { "x-two": "long" },
+    { a: "x", b: "1", c: 1 },
+  ],
+  [
+    "X-One must have 1 to 3 characters; limit must be given at most once; a must be a string; " +
+    "b must be written without fraction or exponent; c is required and must be an integer from 0 to 9.",
+    "?limit=1&l%69mit=1",
+    { "x-one": "long" },
+    { a: 1, b: NaN },
+  ],
+  [
+    "X-One must have 1 to 3 characters; X-Two must have 1 to 3 characters; " +
+    "The query parameter limit must be an integer from 1 to 100; " +
+    "The query parameter status must be one of available, sold; a must be a string; and 3 more.",
+    "?limit=&status=",
+    { "x-one": "long", "x-two": "long" },
+    { a: null, b: -1, c: {}, d: [] },
+  ],
+])("answer() tells all at once: %s", async (faults, ...request) => {
+  const error = await assertRejects(async () => await ECHO.answer(incoming(...request)), ApiError);
+
+  assertEquals([error.code, error.message], ["invalid_request", faults]);
+});
+
+Deno.test("answer() tells what is wrong with the path before all else", async () => {
+  const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
+  const error = await assertRejects(async () => await ECHO.answer(call), ApiError);
+
+  assertEquals([error.code, error.message], ["invalid_request", "name must have 1 to 3 characters."]);
+});
+
+const SURROGATE = { name: "\ud800" };
+const KEY = { "idempotency-key": "a b" };
+const TAG = { "if-match": "a" };
+
+Deno.test("createApp() tells of all that is wrong with a request at once", async () => {
+  await using shop = await Shop.open();
+
+  for (
+    const [target, request, faults] of [
+      ["GET /v1/pets?limit=0&status=lost&cursor=x", {}, [
+        "The query parameter limit must be an integer from 1 to 100",
+        "The query parameter status must be one of available, pending, sold",
+        "The query parameter cursor must be one that a Link header of this service gave",
+      ]],
+      ["POST /v1/pets", { json: { ...SURROGATE, categoryId: "1" }, headers: KEY }, [
+        "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, which may enclose them",
+        "name must not contain half a surrogate pair",
+        "categoryId must be a number, not a string",
+      ]],
+      ["POST /v1/pets", { body: '{"categoryId":1.0,"status":"lost"}', headers: JSON_TYPE }, [
+        "name is required and must be a string",
+        "categoryId must be written without fraction or exponent",
+        "status must be one of available, pending, sold",
+      ]],
+      ["PATCH /v1/pets/9", { body: '{"categoryId":1e2,"name":""}', headers: { ...JSON_TYPE, ...TAG } }, [
+        'If-Match must be * or entity tags in double quotes, such as "a3219ffc0c406b50"',
+        "name must have 1 to 255 characters",
+        "categoryId must be written without fraction or exponent",
+      ]],
+      ["POST /v1/pets", { body: `{"name":"Rex","categoryId":${"9".repeat(20)}}`, headers: JSON_TYPE }, [
+        "categoryId must be an integer from -9223372036854775808 to 9223372036854775807",
+      ]],
+    ] as const
+  ) {
+    const response = await shop.call(target, request);
+    const { message } = await response.clone().json();
+    await assertError(response, 400, "invalid_request");
+    assertEquals(message, `${faults.join("; ")}.`);
+  }
+});
+
+Deno.test("createApp() tells of a body that is no JSON alone, and of a path that leads nowhere before all", async () => {
+  await using shop = await Shop.open();
+  const wrong = { json: SURROGATE, headers: TAG };
+
+  await assertError(await shop.call("PATCH /v1/pets/rex", wrong), 404, "pet_not_found");
+  await assertError(await shop.call("DELETE /v1/pets/rex", { headers: TAG }), 404, "pet_not_found");
+  for (
+    const [headers, body, code, message] of [
+      [JSON_TYPE, "{", "invalid_json", /^The body must be valid JSON\.$/],
+      [{ "content-type": "text/plain" }, "{}", "invalid_content_type", /^The Content-Type must be [^;]*\.$/],
+    ] as const
+  ) {
+    const response = await shop.call("PATCH /v1/pets/9", { headers: { ...TAG, ...headers }, body });
+    await assertError(response, 400, code, message);
+  }
+  // An animal that is not there comes last.
+  await assertError(
+    await shop.call("PATCH /v1/pets/9", wrong),
+    400,
+    "invalid_request",
+    /^If-Match .*; name /,
+  );
+  await assertError(
+    await shop.call("DELETE /v1/pets/9", { headers: TAG }),
+    400,
+    "invalid_request",
+    /If-Match/,
+  );
+  await assertError(await shop.call("PATCH /v1/pets/9", { json: REX }), 404, "pet_not_found");
+});

@@ -1,0 +1,73 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { Operator } from "../support/operator.ts";
+
+Deno.test("main() prints help, whatever the variables are", async () => {
+  await using operator = await Operator.start();
+  operator.environment.set("PORT", "no port");
+
+  for (const command of ["accounts --help", "pets -h", "messages take --help"]) {
+    assertEquals([await operator.run(command), operator.err], [0, []]);
+    assertStringIncludes(operator.out.join(), "Usage: deno task ");
+  }
+});
+
+Deno.test.each([
+  ["KV_PATH", ":memory:", /^KV_PATH=:memory: is private to the server; no command reaches it\.$/],
+  ["KV_PATH", "FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
+  ["KV_PATH", "FOLDER/a/b.kv", /^The KV FOLDER\/a\/b\.kv cannot be used: there is no such file, [^\n]+\.$/],
+  ["ENVIRONMENT", "testing", /^ENVIRONMENT must be one of production, staging\.$/],
+])("main() exits with 1, says why and makes nothing when %s is %s", async (name, value, says) => {
+  await using operator = await Operator.start();
+  operator.environment.set(name, value.replace("FOLDER", operator.folder));
+
+  const code = await operator.run("accounts create tests");
+
+  assertEquals([code, operator.out], [1, []]);
+  assertMatch(operator.err.join("\n").replaceAll(operator.folder, "FOLDER"), says);
+  const names = (await Array.fromAsync(Deno.readDir(operator.folder))).map((entry) => entry.name);
+  assertEquals(names, ["data"]);
+});
+
+Deno.test("main() leaves nothing in the KV but what it was told to store", async () => {
+  await using operator = await Operator.start();
+  const { id } = await operator.createAccount();
+  const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
+
+  const codes: number[] = [];
+  for (const command of [...commands, "accounts list", "messages take 5", "pets list"]) {
+    codes.push(await operator.run(command));
+  }
+
+  assertEquals(codes, new Array(8).fill(0));
+  await using service = await operator.serve();
+  const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
+  const kinds = rows.map(({ key: [kind] }) => kind);
+  assertEquals(kinds, ["accounts", "api_keys", "schema", "usage", "versions"]);
+});
+
+Deno.test("main() works on the file of a service that is running and busy", async () => {
+  await using operator = await Operator.start();
+  await using service = await operator.serve();
+  const { apiKey: key } = await service.createAccount();
+  const statuses = new Set<number>();
+  let isBusy = true;
+  const work = async () => {
+    while (isBusy) {
+      statuses.add(
+        (await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 1 } })).status,
+      );
+      service.now += 100;
+    }
+  };
+  const working = [work(), work()];
+
+  const codes: number[] = [];
+  for (let count = 0; count < 8; count++) codes.push(await operator.run("accounts create tests"));
+  isBusy = false;
+  await Promise.all(working);
+
+  assertEquals(codes, new Array(8).fill(0));
+  assertEquals(statuses, new Set([201]));
+  await operator.run("accounts list");
+  assertEquals(operator.out.length, 9);
+});

@@ -1,0 +1,318 @@
+import { setImmediate } from "node:timers/promises";
+import { assertEquals, assertRejects } from "@std/assert";
+import { BODY_RULES, type BodyRules, readJsonObject } from "../../../src/http/body.ts";
+import { ApiError, type ErrorCode } from "../../../src/http/error.ts";
+import { Server } from "../../../src/http/server.ts";
+import { assertError } from "../../support/assertions.ts";
+import { Harness } from "../../support/harness.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
+const MESSAGE = { message: "Hello" };
+const MERGE_PATCH = "application/merge-patch+json";
+
+/** Reads a request's body, which is JSON unless the headers say something else. */
+function read(body: BodyInit | null, headers: Record<string, string> = {}, rules = BODY_RULES) {
+  const init = { method: "POST", body, headers: { "content-type": "application/json", ...headers } };
+  return readJsonObject(new Request("http://localhost/", init), rules);
+}
+
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+
+async function assertRefused(
+  reading: Promise<unknown>,
+  code: ErrorCode,
+  message: string,
+  headers: Record<string, string> = {},
+): Promise<void> {
+  const error = await assertRejects(() => reading, ApiError, message);
+  assertEquals([error.code, error.headers], [code, headers]);
+}
+
+/** A body of spaces, one byte a pull. */
+function endlessBody() {
+  const source = { pulls: 0, cancelled: false };
+  const pull = (controller: ReadableStreamDefaultController) => {
+    source.pulls++;
+    controller.enqueue(encode(" "));
+  };
+  const cancel = () => void (source.cancelled = true);
+  return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
+}
+
+Deno.test("readJsonObject() leaves nothing behind that fails later where a body cannot be read any more", async () => {
+  using time = new VirtualTime();
+  const failures: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    failures.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", note);
+  const headers = { "content-type": "application/json" };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: endlessBody().stream });
+  const lock = request.body?.getReader();
+
+  await assertRefused(readJsonObject(request, BODY_RULES), "invalid_request", "ended before");
+  await time.advance(20_000);
+
+  assertEquals(failures, []);
+  globalThis.removeEventListener("unhandledrejection", note);
+  lock?.releaseLock();
+});
+
+Deno.test.each<Record<string, string>>([
+  { "content-type": "application/json" },
+  { "content-type": "APPLICATION/JSON" },
+  { "content-type": "application/json; charset=utf-8" },
+  { "content-type": "application/json ;v=1;\tCharset=UTF8 ; v=2" },
+  { "content-type": 'application/json;charset="utf-8"' },
+  { "content-encoding": "Identity" },
+])("readJsonObject() takes what comes with %j", async (headers) => {
+  const { bytes, object } = await read('{"a":1}', headers);
+
+  assertEquals(object, { a: 1 });
+  assertEquals(bytes, encode('{"a":1}'));
+});
+
+const TYPE = "The Content-Type must be application/json.";
+const CHARSET = "The charset of the Content-Type must be utf-8.";
+const ENCODING = "The Content-Encoding must be identity, or left out.";
+
+Deno.test.each([
+  ["content-type", "", TYPE],
+  ["content-type", "text/json", TYPE],
+  ["content-type", "application/jsonp", TYPE],
+  ["content-type", MERGE_PATCH, TYPE],
+  ["content-type", "x application/json", TYPE],
+  ["content-type", "application/json; charset=iso-8859-1", CHARSET],
+  ["content-type", "application/json;v=1;CHARSET=utf-16", CHARSET],
+  ["content-type", "application/json; charset=utf-80", CHARSET],
+  ["content-type", 'application/json; charset="latin1"', CHARSET],
+  ["content-type", "application/json; charset=", CHARSET],
+  ["content-type", "application/json; charset=utf-8; charset=utf-7", CHARSET],
+  ["content-encoding", "gzip", ENCODING],
+  ["content-encoding", "identity, br", ENCODING],
+])("readJsonObject() refuses the %s '%s' unread: %s", async (name, value, message) => {
+  const source = endlessBody();
+
+  await assertRefused(read(source.stream, { [name]: value }), "invalid_content_type", message);
+
+  assertEquals(source.pulls, 0);
+});
+
+Deno.test("readJsonObject() takes another type as well where it is told to", async () => {
+  const readTyped = (type: string) =>
+    read("{}", { "content-type": type }, { ...BODY_RULES, otherType: MERGE_PATCH });
+
+  assertEquals((await readTyped(`${MERGE_PATCH}; charset=utf-8`)).object, {});
+  assertEquals((await readTyped("application/json")).object, {});
+  await assertRefused(readTyped(`${MERGE_PATCH}; charset=latin1`), "invalid_content_type", CHARSET);
+  await assertRefused(readTyped("text/plain"), "invalid_content_type", `application/json or ${MERGE_PATCH}.`);
+});
+
+Deno.test.each([
+  ["no body", null, "invalid_json", "The body is empty; send a JSON object."],
+  ["a body of length zero", "", "invalid_json", "The body is empty; send a JSON object."],
+  ["a blank body", " ", "invalid_json", "must be valid JSON"],
+  ["half an object", '{"a":', "invalid_json", "must be valid JSON"],
+  ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
+  ["17 levels", `{"a":${"[".repeat(16)}${"]".repeat(16)}}`, "invalid_json", "nested at most 16 levels deep"],
+  ["25,000 levels", `{"a":${"[".repeat(25_000)}`, "invalid_json", "nested at most 16 levels deep"],
+  ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1,000 values"],
+  ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1,000 values"],
+  ["a list", "[{}]", "invalid_request", "must be a JSON object"],
+  ["a string", '"{}"', "invalid_request", "must be a JSON object"],
+  ["null", "null", "invalid_request", "must be a JSON object"],
+])("readJsonObject() refuses %s", async (_, body, code, message) => {
+  await assertRefused(read(body), code, message);
+});
+
+Deno.test("readJsonObject() takes 1,000 values and 16 levels", async () => {
+  const levels = `${"[".repeat(15)}1${"]".repeat(15)}`;
+
+  const { object: { a, b } } = await read(`{"a":[1${",1".repeat(981)}],"b":${levels}}`);
+
+  assertEquals([Array.isArray(a) && a.length, JSON.stringify(b)], [982, levels]);
+});
+
+Deno.test("readJsonObject() joins chunks, also within a character, and keeps none of their buffers", async () => {
+  const buffer = new Uint8Array(1);
+  async function* chunks() {
+    for (const byte of encode('{"a":"é"}')) {
+      buffer[0] = byte;
+      yield buffer;
+      await setImmediate();
+    }
+  }
+  assertEquals((await read(ReadableStream.from(chunks()))).object, { a: "é" });
+});
+
+Deno.test("readJsonObject() reads a body as it comes that claims to be longer than 64 KiB", async () => {
+  const large: BodyRules = { ...BODY_RULES, maxBytes: 1024 * 1024 };
+  const text = `{"a":"${"b".repeat(65_536)}"}`;
+  const headers = { "content-type": "application/json", "content-length": `${text.length}` };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: text });
+  Object.defineProperty(request, "bytes", { value: () => Promise.reject(new Error("It takes the memory")) });
+
+  assertEquals((await readJsonObject(request, large)).bytes, encode(text));
+  for (const length of ["65545", "66000"]) {
+    const refused = read(text, { "content-length": length }, large);
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  }
+});
+
+Deno.test.each([
+  ["unread, by its content-length", { "content-length": "11" }, 0, false],
+  ["once it has too many bytes", {}, 11, true],
+])("readJsonObject() refuses a body that is too large: %s", async (_, headers, pulls, cancelled) => {
+  const source = endlessBody();
+
+  await assertRefused(read(source.stream, headers, SHORT), "payload_too_large", "at most 10 bytes");
+
+  assertEquals([source.pulls, source.cancelled], [pulls, cancelled]);
+});
+
+Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "10" }]])(
+  "readJsonObject() takes a body of %s of as many bytes as allowed, and none that stalls or breaks off",
+  async (_, headers) => {
+    const stalled = new ReadableStream({ start: (controller) => controller.enqueue(encode("{")) });
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new TypeError("reset")) });
+    const late = read(stalled, headers, { ...SHORT, timeoutMs: 1 });
+
+    assertEquals((await read('{"a":"bc"}', headers, SHORT)).object, { a: "bc" });
+    await assertRefused(late, "request_timeout", "within 0.001 s");
+    await assertRefused(read(broken, headers, SHORT), "invalid_request", "ended before it was complete");
+  },
+);
+
+Deno.test.each([["less", "11"], ["more", "1"]])(
+  "readJsonObject() refuses a body that comes to %s than its length: it was given up on the way",
+  async (_, length) => {
+    const refused = read("{}", { "content-length": length });
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  },
+);
+
+Deno.test.each([
+  ["nothing that is told of", null, {}, undefined],
+  ["a length of zero", null, { "content-length": "0" }, undefined],
+  ["a type alone over HTTP/1.1", null, { "content-type": "application/json", host: "localhost" }, undefined],
+  ["a type alone over HTTP/2: it was given up", null, { "content-type": "application/json" }, "invalid_json"],
+  ["an object that no header tells of", '{"a":1}', {}, "invalid_content_type"],
+])(
+  "readJsonObject() takes no body for an object only where there is none: %s",
+  async (_, body, headers, code) => {
+    const request = new Request("http://localhost/", { method: "POST", body: body && encode(body), headers });
+    const reading = readJsonObject(request, { ...BODY_RULES, mayBeEmpty: true });
+
+    if (code === undefined) assertEquals((await reading).object, {});
+    else await assertRefused(reading, code, "");
+  },
+);
+
+Deno.test("readJsonObject() takes an object of no told length where there may be none, too", async () => {
+  const body = await read('{"a":1}', { host: "localhost" }, { ...BODY_RULES, mayBeEmpty: true });
+
+  assertEquals(body.object, { a: 1 });
+});
+
+Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    // By then the timer that was to be armed is.
+    await setImmediate();
+    await setImmediate();
+    controller.enqueue(encode("{}"));
+    controller.close();
+  };
+
+  assertEquals((await read(new ReadableStream({ pull }, { highWaterMark: 0 }))).object, {});
+});
+
+Deno.test("readJsonObject() refuses chunks unread, unless they are allowed", async () => {
+  const chunked = { "transfer-encoding": "chunked" };
+  const source = endlessBody();
+
+  const reading = read(source.stream, chunked, SHORT);
+
+  await assertRefused(reading, "length_required", "Content-Length, not in chunks");
+  assertEquals(source.pulls, 0);
+  assertEquals((await read("{}", chunked, { ...SHORT, chunked: true })).object, {});
+});
+
+Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has no chunks", false]])(
+  "createApp() takes a body of unknown length over %s",
+  async (_, chunkedBodies) => {
+    await using service = await Harness.open({ chunkedBodies });
+    const { apiKey } = await service.createAccount("free");
+    const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
+    using client = Deno.createHttpClient({ http1: chunkedBodies, http2: !chunkedBodies });
+
+    const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/messages`, {
+      client,
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+      body: ReadableStream.from(['{"message":', '"Hello"}'].map(encode)),
+    });
+
+    assertEquals([response.status, (await response.json()).message], [202, "Hello"]);
+    await server.stop();
+  },
+);
+
+Deno.test("createApp() reads a thousand bodies at a time, and charges for the one that it refuses", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const bodies = Array.from({ length: 1_000 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  const sent = bodies.map(({ readable }) =>
+    service.fetch("POST /v1/messages", { key, headers, body: readable })
+  );
+  // One that came along with its headers would have been read by then.
+  await setImmediate();
+  const { headers: before } = await service.fetch("GET /v1/pets", { key });
+
+  const refused = await service.fetch("POST /v1/messages", { key, json: MESSAGE });
+  assertEquals(refused.headers.get("retry-after"), "1");
+  assertEquals(
+    refused.headers.get("x-ratelimit-remaining"),
+    `${Number(before.get("x-ratelimit-remaining")) - 1}`,
+  );
+  await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+
+  await bodies[0]?.writable.close();
+  assertEquals((await sent[0])?.status, 400);
+  assertEquals((await service.fetch("POST /v1/messages", { key, json: MESSAGE })).status, 202);
+  await Promise.all(bodies.slice(1).map(({ writable }) => writable.close()));
+  for (const response of sent.slice(1)) assertEquals((await response).status, 400);
+});
+
+Deno.test("createApp() reads a thousand bodies at a time, also of more that are begun at once", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const bodies = Array.from({ length: 1_100 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  let refused = 0;
+  const sent = bodies.map(async ({ readable }) => {
+    const { status } = await service.fetch("POST /v1/messages", { key, headers, body: readable });
+    if (status === 503) refused++;
+    return status;
+  });
+
+  for (let turn = 0; turn < 10_000 && refused < 100; turn++) await setImmediate();
+  await Promise.allSettled(bodies.map(({ writable }) => writable.close()));
+
+  assertEquals(Map.groupBy(await Promise.all(sent), (status) => status).get(400)?.length, 1_000);
+  assertEquals(refused, 100);
+});
+
+Deno.test("createApp() reads more than a thousand bodies at a time that come along with their headers", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const sent = Array.from({ length: 1_100 }, () => service.fetch("POST /v1/pets", { key, json: {} }));
+
+  const statuses = new Set((await Promise.all(sent)).map(({ status }) => status));
+
+  assertEquals(statuses, new Set([400]));
+});

@@ -1,0 +1,140 @@
+import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { createRequestIds, hasValidHost, targetOf } from "../../../src/http/request.ts";
+import { assertError, assertLimitHeaders } from "../../support/assertions.ts";
+import { Harness } from "../../support/harness.ts";
+import { ALL, SAMPLES } from "../../support/operations.ts";
+
+function request(headers: Record<string, string> = {}): Request {
+  return new Request("http://localhost/", { headers });
+}
+
+Deno.test.each([
+  ["http://localhost:8000", "/", "/", ""],
+  ["https://pets.example", "/v1/pets", "/v1/pets", ""],
+  ["http://[::1]:8000", "/v1/pets?limit=1", "/v1/pets", "?limit=1"],
+  ["http://localhost", "", "/", ""],
+  ["http://localhost", "/v1/pets?", "/v1/pets", "?"],
+  ["http://localhost", "/a?b?c=https://d/e", "/a", "?b?c=https://d/e"],
+  ["http://localhost", "//a%2Fb/%zz", "//a%2Fb/%zz", ""],
+])("targetOf() splits %s%s", (origin, target, path, query) => {
+  assertEquals(targetOf(origin + target), { origin, path, query });
+});
+
+const LONGEST = `${"a".repeat(250)}:8000`;
+const GOOD = "localhost pets.example:8443 my_pets-1.example. 192.0.2.1:80 [2001:db8::1]:8000 [::1]".split(
+  " ",
+);
+const BAD = 'a/v1/health a?b a#b "><script> user@pets.example a:b a:123456 :80 ::1 [::1 é.example'.split(" ");
+
+Deno.test("hasValidHost() takes a host with or without a port, or none, and nothing else", () => {
+  for (const host of [...GOOD, "", LONGEST]) {
+    assertEquals([host, hasValidHost(request({ host }), targetOf(request({ host }).url))], [host, true]);
+  }
+  for (const host of [...BAD, "a b", `a${LONGEST}`]) {
+    assertEquals([host, hasValidHost(request({ host }), targetOf(request({ host }).url))], [host, false]);
+  }
+});
+
+// The absolute form of a target, and HTTP/2, give the URL an authority that is not the Host header's.
+Deno.test.each([
+  [`http://${LONGEST}/`, true],
+  [`http://a${LONGEST}/`, false],
+  ["http://pets.example;a='b'/", false],
+])("hasValidHost() looks at the authority of %s, with and without a Host", (url, expected) => {
+  for (const headers of [{}, { host: "" }, { host: "localhost" }]) {
+    assertEquals(hasValidHost(new Request(url, { headers }), targetOf(url)), expected);
+  }
+});
+
+Deno.test.each([
+  ["http://pets.example", "http://pets.example"],
+  ["https://pets.example", "https://pets.example"],
+  // A socket that only a front end can reach.
+  ["http+vsock://pets.example", "https://pets.example"],
+  // What a client may say of itself over HTTP/2.
+  ["javascript://pets.example", "https://pets.example"],
+  ["httpx://pets.example", "https://pets.example"],
+])("createApp() begins URLs with http or https alone: asked at %s with %s", async (asked, base) => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount("free");
+  const ask = (method: string, path: string, body: string | null) =>
+    service.app.fetch(
+      new Request(asked + path, {
+        method,
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body,
+      }),
+      { remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 } },
+    );
+
+  const created = await ask("POST", "/v1/pets", '{"name":"Rex","categoryId":1}');
+  await ask("POST", "/v1/pets", '{"name":"Tom","categoryId":1}');
+  const listed = await ask("GET", "/v1/pets?limit=1", null);
+
+  assertEquals([created.status, listed.status], [201, 200]);
+  assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
+  assertEquals(created.headers.get("content-location"), `${base}/v1/pets/1`);
+  assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
+});
+
+Deno.test("createApp() refuses a bad Host whatever is asked, and charges it to the key or else to the address", async () => {
+  for (const target of [...SAMPLES.map(({ target }) => target), "GET /nothing", "GET /v1x"]) {
+    await using service = await Harness.open(ALL);
+    const { apiKey: key } = await service.createAccount("free");
+    const remaining: (string | null)[] = [];
+
+    for (const caller of [{ key }, { key }, {}, {}]) {
+      const response = await service.fetch(target, { ...caller, headers: { host: "a/b" } });
+      remaining.push(response.headers.get("x-ratelimit-remaining"));
+      assertLimitHeaders(response);
+      await assertError(response, 400, "invalid_request", /Host header must be/);
+    }
+
+    assertEquals([target, ...remaining], [target, "59", "58", "59", "58"]);
+  }
+});
+
+Deno.test.each([
+  [undefined, "http://localhost:8000"],
+  ["https://pets.example/shop", "https://pets.example/shop"],
+])(
+  "createApp() with the PUBLIC_URL %s begins its own URLs with %s, whatever was forwarded",
+  async (publicUrl, base) => {
+    await using service = await Harness.open({ publicUrl });
+    const { apiKey: key } = await service.createAccount();
+    const headers = {
+      "x-forwarded-host": "evil.example",
+      "x-forwarded-proto": "https",
+      forwarded: "host=evil.example;proto=https",
+    };
+    const json = { name: "Rex", categoryId: 7 };
+
+    const created = await service.fetch("POST /v1/pets", { key, headers, json });
+    await service.fetch("POST /v1/pets", { key, json });
+    const listed = await service.fetch("GET /v1/pets?limit=1", { key, headers });
+
+    assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
+    assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
+  },
+);
+
+const MADE = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
+
+Deno.test("requestId() takes the client's, of up to 64 visible characters, or makes one up", () => {
+  const requestId = createRequestIds();
+  for (const id of ["7", "trace-1.2:3/4", "!~", "x".repeat(64)]) {
+    assertEquals(requestId(request({ "x-request-id": id })), id);
+  }
+  for (const id of ["", "two words", "tab\tbed", "caf\u00e9", "a, b", "x".repeat(65)]) {
+    assertMatch(requestId(request({ "x-request-id": id })), MADE);
+  }
+});
+
+Deno.test("requestId() makes one up for each request without, in each process others", () => {
+  const requestId = createRequestIds();
+  const [first, second] = [requestId(request()), requestId(request())];
+
+  assertMatch(first, MADE);
+  assertNotEquals(second, first);
+  assertNotEquals(createRequestIds()(request()), first);
+});

@@ -1,0 +1,74 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { etagOf } from "../../../src/http/etag.ts";
+import { createResponse, jsonResponse, ownOf, Representation } from "../../../src/http/response.ts";
+import { answers } from "../../support/operations.ts";
+
+const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
+const TAG = etagOf("[]");
+const LASTING = { ...ALWAYS, etag: TAG, "cache-control": "private, no-cache", sunset: "never" };
+
+/** The response to a client that has a version of the representation, or none. */
+function respondTo(known: string | undefined, representation = representationOf("[]")): Response {
+  return ownOf(representation.respondTo(known));
+}
+
+function representationOf(text: string): Representation {
+  return new Representation(text, { type: "text/plain", headers: { sunset: "never" } });
+}
+
+Deno.test("createResponse() and jsonResponse() send what every response has, and what they are given", async () => {
+  const empty = createResponse(null, { status: 204, headers: { allow: "GET" } });
+  const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/pets/1" } });
+
+  assertEquals([empty.status, empty.body, json.status], [204, null, 200]);
+  assertEquals(Object.fromEntries(empty.headers), { ...ALWAYS, allow: "GET" });
+  assertEquals(Object.fromEntries(json.headers), {
+    ...ALWAYS,
+    "content-type": "application/json",
+    location: "/v1/pets/1",
+  });
+  assertEquals(await json.text(), '{"id":9007199254740993}');
+});
+
+Deno.test.each([TAG, `W/${TAG}`, `"6.a", ${TAG}`, `"6.a",W/${TAG},"8.a"`, "*"])(
+  "respondTo() is 304 when the client has %s",
+  (known) => {
+    const { status, headers, body } = respondTo(known);
+
+    assertEquals([status, body], [304, null]);
+    assertEquals(Object.fromEntries(headers), LASTING);
+  },
+);
+
+Deno.test.each([undefined, '"6.a"', '"6.a", "8.a"', ""])(
+  "respondTo() sends the body when the client has %s",
+  async (known) => {
+    const response = respondTo(known);
+
+    assertEquals([response.status, await response.text()], [200, "[]"]);
+    assertEquals(Object.fromEntries(response.headers), { ...LASTING, "content-type": "text/plain" });
+  },
+);
+
+Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
+  "respondTo() answers many who have %s, each with a response of its own",
+  async (known, body) => {
+    const representation = representationOf("[]");
+
+    const responses = [1, 2].map(() => respondTo(known, representation));
+    responses[0]?.headers.set("x-request-id", "first");
+
+    assertEquals(responses.map(({ headers }) => headers.get("x-request-id")), ["first", null]);
+    assertEquals(await Promise.all(responses.map((response) => response.text())), [body, body]);
+  },
+);
+
+Deno.test("createApp() sends what every response has, and says nothing of origins that nobody asked for", async () => {
+  for await (const { target, response: { headers } } of answers({})) {
+    for (const [name, value] of Object.entries(ALWAYS)) {
+      assertEquals([target, headers.get(name)?.startsWith(value)], [target, true]);
+    }
+    assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
+    assertEquals([...headers.keys()].filter((name) => name.startsWith("access-control-")), []);
+  }
+});

@@ -1,0 +1,133 @@
+import { assertEquals, assertGreater } from "@std/assert";
+import { carryOut, type Commit, disturbed } from "../../support/fake_kv.ts";
+import { type Harness, OtherProcess } from "../../support/harness.ts";
+import { REX, Shop } from "../../support/pets.ts";
+
+const DAY = 86_400_000;
+const COUNTS = "idempotency_counts";
+
+/** Adds an animal with each of these Idempotency-Keys, one after the other, each a ms later. */
+async function createAll(shop: Shop, keys: readonly string[]): Promise<void> {
+  for (const key of keys) {
+    await create(shop, key);
+    shop.now++;
+  }
+}
+
+/** Adds an animal, or has it replayed; resolves to whether that was so. */
+async function create(shop: Shop, key: string): Promise<boolean> {
+  const { headers, body } = await shop.call("POST /v1/pets", {
+    json: REX,
+    headers: { "idempotency-key": key },
+  });
+  await body?.cancel();
+  return headers.get("idempotency-replayed") === "true";
+}
+
+function keysUpTo(end: number): string[] {
+  return Array.from({ length: end }, (_, number) => `key${number}`);
+}
+
+/** Removes some of the replies that have expired by that time; resolves to whether there may be more. */
+async function sweep(service: Harness, now: number): Promise<boolean | undefined> {
+  return await service.app.sweeps[0]?.(now);
+}
+
+async function countRows({ kv }: Harness): Promise<number[]> {
+  const kinds = ["idempotency", "idempotency_by_expiry"];
+  return await Promise.all(
+    kinds.map(async (kind) => (await Array.fromAsync(kv.list({ prefix: [kind] }))).length),
+  );
+}
+
+async function stepsOf(service: Harness, now: number, count: number): Promise<unknown[]> {
+  const steps: unknown[] = [];
+  for (let step = 0; step < count; step++) {
+    steps.push([await sweep(service, now), ...await countRows(service)]);
+  }
+  return steps;
+}
+
+Deno.test("service sweeps replies that have expired, in ten commits a step, each of what it can check", async () => {
+  await using shop = await Shop.open();
+  const checks: number[] = [];
+  const commit = (commit: Commit) => (checks.push(commit.checks), carryOut(commit));
+  await using other = new OtherProcess(disturbed(shop.kv, { commit }), { maxChecks: 3 });
+  await createAll(shop, keysUpTo(25));
+  shop.now += DAY;
+  const end = shop.now;
+  await create(shop, "alive");
+
+  const steps = await stepsOf(other, end, 4);
+
+  assertEquals(steps, [[true, 6, 6], [false, 1, 1], [false, 1, 1], [false, 1, 1]]);
+  assertEquals(Math.max(...checks), 3);
+  assertEquals([await create(shop, "alive"), await create(shop, "key0")], [true, false]);
+});
+
+Deno.test("service sweeps replies on a KV of this machine in one commit a step", async () => {
+  await using shop = await Shop.open();
+  await using other = new OtherProcess(shop.kv, { maxChecks: 11 });
+  await createAll(shop, keysUpTo(15));
+
+  assertEquals(await stepsOf(other, shop.now + DAY, 2), [[true, 5, 5], [false, 0, 0]]);
+});
+
+Deno.test("service sweeps the reply first that expired first", async () => {
+  await using shop = await Shop.open();
+  await using other = new OtherProcess(shop.kv, { maxChecks: 2 });
+  const keys = keysUpTo(11).reverse();
+  await createAll(shop, keys);
+
+  await sweep(other, shop.now + DAY);
+
+  const left = await Array.fromAsync(shop.kv.list({ prefix: ["idempotency"] }));
+  assertEquals(left.map(({ key }) => key.at(-1)), keys.slice(-1));
+});
+
+Deno.test("service spares the newer reply to a key that was used again", async () => {
+  await using shop = await Shop.open();
+  await create(shop, "twice");
+  shop.now += DAY;
+  await create(shop, "twice");
+
+  await sweep(shop, shop.now + 1);
+
+  assertEquals(await create(shop, "twice"), true);
+  assertEquals(await countRows(shop), [1, 1]);
+  await sweep(shop, shop.now + DAY + 1);
+  assertEquals(await countRows(shop), [0, 0]);
+});
+
+Deno.test("service sweeps no reply that is renewed while it looks", async () => {
+  await using shop = await Shop.open();
+  await create(shop, "twice");
+  shop.now += DAY;
+  let renewals = 0;
+  const commit = async ({ apply, checks }: Commit) => {
+    if (checks > 1 && renewals++ === 0) await create(shop, "twice");
+    return await apply();
+  };
+  await using other = new OtherProcess(disturbed(shop.kv, { commit }));
+
+  const more = await sweep(other, shop.now + 1);
+
+  assertGreater(renewals, 0);
+  assertEquals(more, true);
+  assertEquals(await create(shop, "twice"), true);
+});
+
+Deno.test("service forgets how many replies there were before yesterday", async () => {
+  await using shop = await Shop.open();
+  for (let day = 0; day < 4; day++) {
+    await create(shop, "daily");
+    shop.now += DAY;
+  }
+  const now = shop.now - DAY;
+
+  for (let step = 0; step < 3; step++) await sweep(shop, now);
+
+  const today = Math.floor(now / DAY);
+  const counts = await Array.fromAsync(shop.kv.list({ prefix: [COUNTS] }));
+  assertEquals(counts.map(({ key }) => key[1]), [today - 1, today]);
+});

@@ -1,0 +1,21 @@
+import { assertEquals } from "@std/assert";
+import { pause } from "../../../src/kv/retried.ts";
+import { PORTABLE_CHECKS } from "../../../src/kv/store.ts";
+import { NotedService } from "../../support/harness.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+Deno.test.each([
+  ["far", PORTABLE_CHECKS, true],
+  ["local, though slow", PORTABLE_CHECKS + 1, false],
+])("RoundTrip.isFar tells that a slow KV is %s", async (_, maxChecks, isFar) => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time, undefined, { maxChecks });
+  const { reads } = service.store;
+  assertEquals([reads.ms, reads.isFar], [0, false]);
+
+  service.disturbance = { read: () => pause(100) };
+  for (let count = 0; count < 8; count++) await time.until(service.store.get(["row"]), 1_000);
+  service.disturbance = {};
+
+  assertEquals([reads.ms > 50, reads.isFar], [true, isFar]);
+});

@@ -1,0 +1,97 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { assertError } from "../../support/assertions.ts";
+import { call, tally } from "../../support/client.ts";
+import { NotedService } from "../../support/harness.ts";
+import { Shop } from "../../support/pets.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+Deno.test("createMessage() queues a message, and keeps to itself who sent it", async () => {
+  await using shop = await Shop.open();
+  const { account, apiKey: key } = await shop.createAccount();
+  shop.now += 1;
+
+  const response = await shop.fetch("POST /v1/messages", { key, json: { message: " Hello\n", to: "you" } });
+
+  assertEquals(response.status, 202);
+  assertEquals(response.headers.get("content-type"), "application/json");
+  const { id, ...rest } = await response.json();
+  assertMatch(id, /^msg_\w{21}$/);
+  const message = { message: " Hello\n", status: "queued", createdAt: "2027-01-15T12:00:00.001Z" };
+  assertEquals(rest, message);
+  assertEquals(await stored(shop), [{ id, ...message, accountId: account.id }]);
+});
+
+Deno.test.each([["ASCII", "x"], ["what JSON writes as six bytes", "\u0001"], ["four bytes of UTF-8", "🐶"]])(
+  "createMessage() stores many messages of 10,000 characters at once, each %s",
+  async (_, character) => {
+    await using shop = await Shop.open();
+    const json = { message: character.repeat(10_000) };
+
+    const responses = await Promise.all(
+      Array.from(
+        { length: 20 },
+        (_, number) => shop.call("POST /v1/messages", { json, headers: { "idempotency-key": `${number}` } }),
+      ),
+    );
+
+    assertEquals(responses.map(({ status }) => status), new Array(20).fill(202));
+    assertEquals((await stored(shop)).map(({ message }) => message), new Array(20).fill(json.message));
+  },
+);
+
+Deno.test.each([
+  [510, 3, { 202: 200 }],
+  [980, 2, { 202: 20, "429 queue_full": 180 }],
+])(
+  "createMessage() answers 200 at once where %i wait, in %i commits at most",
+  async (waiting, commits, expected) => {
+    using time = new VirtualTime();
+    await using service = new NotedService(time);
+    const { account: { id }, apiKey: key } = await service.createAccount();
+    await service.kv.atomic().sum(["messages_waiting", id], BigInt(waiting)).commit();
+    service.forget();
+
+    const send = () => call(service, key, "POST /v1/messages", { json: { message: "Hello" } });
+    const replies = await time.until(Promise.all(Array.from({ length: 200 }, send)), 5_000);
+
+    assertEquals(tally(replies), expected);
+    service.assertCost({ reads: Infinity, commits });
+  },
+);
+
+/** Every row that messages and replies have left, but for the counts. */
+async function rowsOf({ kv }: Shop): Promise<string[]> {
+  const rows = await Promise.all(
+    ["messages", "idempotency", "idempotency_by_expiry"].map((table) =>
+      Array.fromAsync(kv.list({ prefix: [table] }))
+    ),
+  );
+  return rows.flat().map(({ key }) => key.join());
+}
+
+const NO_NUMBER = new Uint8Array([1]);
+
+Deno.test("createMessage() stores nothing at all where the count of all messages holds no number", async () => {
+  await using shop = await Shop.open();
+  const { account: { id }, apiKey: key } = await shop.createAccount();
+  const send = (json: object) =>
+    shop.fetch("POST /v1/messages", { key, json, headers: { "idempotency-key": "1" } });
+  await shop.kv.set(["messages_waiting"], NO_NUMBER);
+  shop.expectsErrors = true;
+
+  const refused = await send({ message: "Hello" });
+
+  await assertError(refused, 500, "internal_error");
+  assertEquals(await rowsOf(shop), []);
+  assertEquals((await shop.kv.get(["messages_waiting", id])).value, null);
+  await shop.kv.delete(["messages_waiting"]);
+  const response = await send({ message: "Hello" });
+  assertEquals([response.status, response.headers.has("idempotency-replayed")], [202, false]);
+  assertEquals((await stored(shop)).length, 1);
+});
+
+/** Every message that waits. */
+async function stored({ kv }: Shop): Promise<Record<string, unknown>[]> {
+  const rows = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["messages"] }));
+  return rows.map(({ value }) => JSON.parse(new TextDecoder().decode(value)));
+}

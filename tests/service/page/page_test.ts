@@ -1,0 +1,212 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { isDocumented } from "../../../src/api/openapi.ts";
+import { ERRORS } from "../../../src/http/error.ts";
+import { Harness, type HarnessOptions } from "../../support/harness.ts";
+import { SAMPLES } from "../../support/operations.ts";
+
+const SCRIPT = `${import.meta.dirname}/../../../src/page/page.js`;
+const MAX_BYTES = 40 * 1024;
+
+/** Asks a service for its page, by the name of some host. */
+function ask(
+  service: Harness,
+  host: string,
+  headers: Record<string, string> = {},
+  path = "/",
+): Response | Promise<Response> {
+  const request = new Request(`http://${host}${path}`, { headers: { host, ...headers } });
+  return service.app.fetch(request, {
+    remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
+  });
+}
+
+/** The page as a service answers with it. */
+async function getPage(
+  options: HarnessOptions = {},
+  host = "localhost:8000",
+): Promise<{ response: Response; html: string }> {
+  await using service = await Harness.open(options);
+  const response = await ask(service, host);
+  return { response, html: await response.text() };
+}
+
+/** Bytes of the text when it is compressed. */
+async function compressedLength(text: string): Promise<number> {
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
+  return (await new Response(stream).bytes()).length;
+}
+
+async function hashOf(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return `'sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}'`;
+}
+
+Deno.test("getPage() answers with a page that charges nobody and has to be revalidated", async () => {
+  const { response } = await getPage();
+  const { headers } = response;
+
+  assertEquals(response.status, 200);
+  assertEquals(headers.get("content-type"), "text/html; charset=utf-8");
+  assertEquals(headers.get("cache-control"), "no-cache");
+  assertEquals(headers.get("referrer-policy"), "no-referrer");
+  assertEquals(headers.get("x-content-type-options"), "nosniff");
+  assertEquals(headers.get("link"), '</v1/openapi.json>; rel="service-desc"');
+  assertEquals(headers.get("x-ratelimit-limit"), null);
+});
+
+Deno.test("getPage() answers 304 to whoever has the page, and HEAD", async () => {
+  await using service = await Harness.open();
+  const etag = (await service.fetch("GET /")).headers.get("etag") ?? "";
+
+  const known = await service.fetch("GET /", { headers: { "if-none-match": etag } });
+  const head = await service.fetch("HEAD /");
+
+  assertMatch(etag, /^"[\da-f]{32}"$/);
+  assertEquals([known.status, await known.text(), known.headers.get("etag")], [304, "", etag]);
+  assertEquals([head.status, head.headers.get("etag")], [200, etag]);
+});
+
+Deno.test("page and document are compressed for each host that asks, after a hundred that somebody made up", async () => {
+  await using service = await Harness.open();
+  for (let count = 0; count < 300; count++) await ask(service, `h${count}.example`);
+
+  for (const path of ["/", "/v1/openapi.json"]) {
+    const response = await ask(service, "real.example", { "accept-encoding": "gzip" }, path);
+    assertEquals(response.headers.get("content-encoding"), "gzip");
+    const body = response.body ?? new Blob().stream();
+    const text = await new Response(body.pipeThrough(new DecompressionStream("gzip"))).text();
+    if (path === "/") assertStringIncludes(text, "http://real.example/v1");
+    assertEquals(text, await (await ask(service, "real.example", {}, path)).text());
+    assert(!text.includes("base.invalid"));
+  }
+});
+
+Deno.test("getPage() allows its own style and script, and no other", async () => {
+  const { response, html } = await getPage();
+  const policy = response.headers.get("content-security-policy") ?? "";
+  const [style, script] = ["style", "script"].map((name) =>
+    [...html.matchAll(new RegExp(`<${name}\\b[^>]*>(.*?)</${name}>`, "gs"))].map(([, text = ""]) => text)
+  );
+
+  assertEquals([style?.length, script?.length], [1, 1]);
+  assertStringIncludes(policy, `style-src ${await hashOf(style?.[0] ?? "")};`);
+  assertStringIncludes(policy, `script-src ${await hashOf(script?.[0] ?? "")};`);
+  assertStringIncludes(policy, "default-src 'none'; ");
+  assertStringIncludes(policy, "connect-src 'self';");
+  for (const rule of ["base-uri", "form-action", "frame-ancestors"]) {
+    assertStringIncludes(policy, `${rule} 'none'`);
+  }
+  assertEquals(html.match(/ style=| on\w+=|javascript:/g), null);
+});
+
+Deno.test("getPage() names the host that it was asked for, and where that is known, the public URL", async () => {
+  const local = await getPage();
+  const other = await getPage({}, "animals.example");
+  const { response, html } = await getPage({ publicUrl: "https://shop.example/animals" });
+
+  assertStringIncludes(local.html, "http://localhost:8000/v1/pets");
+  assertStringIncludes(other.html, "http://animals.example/v1/pets");
+  assert(!other.html.includes("//localhost"));
+  assertStringIncludes(html, "https://shop.example/animals/v1/pets");
+  assertStringIncludes(html, 'data-base="https://shop.example/animals"');
+  assert(!html.includes("//localhost"));
+  const policy = response.headers.get("content-security-policy") ?? "";
+  assertStringIncludes(policy, "connect-src 'self' https://shop.example;");
+  assertEquals(
+    response.headers.get("link"),
+    '<https://shop.example/animals/v1/openapi.json>; rel="service-desc"',
+  );
+});
+
+Deno.test("getPage() lets visitors sign up only where they may", async () => {
+  const open = await getPage();
+  const closed = await getPage({ signUpIsOpen: false, environment: "production" });
+
+  assertStringIncludes(open.html, 'data-key="make"');
+  assertStringIncludes(open.html, 'id="sign-up-curl"');
+  assertStringIncludes(open.html, "as_test_");
+  assertStringIncludes(closed.html, 'data-key="paste"');
+  assert(!closed.html.includes('id="sign-up-curl"'));
+  assertStringIncludes(closed.html, "<code>deno task accounts create</code>");
+  assertStringIncludes(closed.html, "as_live_");
+});
+
+Deno.test("getPage() has every operation of the interface, every error and every plan", async () => {
+  const { html } = await getPage();
+
+  for (const { id } of SAMPLES.map(({ operation }) => operation).filter(isDocumented)) {
+    for (const part of [`<article id="${id}"`, `id="request-${id}"`, `value="${id}"`, `href="#${id}"`]) {
+      assertStringIncludes(html, part);
+    }
+  }
+  for (const code of Object.keys(ERRORS).filter((code) => code !== "invalid_operator_token")) {
+    assertStringIncludes(html, `id="error-${code}"`);
+  }
+  for (const path of ["/health", "/ready", "/docs/deprecations"]) assertStringIncludes(html, path);
+  assertMatch(html, /business<\/th>\s*<td class="number">1,000<\/td>\s*<td class="number">100,000<\/td>/);
+  assertMatch(html, /Sixty\s+requests a minute/);
+  assertEquals(PLAN_LIMITS.free.minute, 60);
+});
+
+Deno.test("getPage() has no two elements of one id, no link to nowhere and nothing from elsewhere", async () => {
+  const { html } = await getPage();
+  const page = html.replace(/<script[^]*<\/script>|<style>[^]*<\/style>/g, "");
+  const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+  const links = [...page.matchAll(/ (?:href="#|for="|data-copy="|data-try=")([^"]*)"/g)].map(([, id]) => id);
+
+  assertEquals(page.match(/undefined|\[object|NaN/g), null);
+  assertEquals(ids.length, new Set(ids).size);
+  assertEquals(links.filter((id) => !ids.includes(id)), []);
+  const addresses = [...page.matchAll(/ (?:src|href)="([^"#]*)"/g)].map(([, address = ""]) => address);
+  assertEquals(addresses.filter((address) => !/^data:|^http:\/\/localhost:8000\//.test(address)), []);
+});
+
+Deno.test("getPage() weighs less than 40 kB on the wire", async () => {
+  const length = await compressedLength((await getPage()).html);
+
+  assert(length < MAX_BYTES, `${length} bytes`);
+});
+
+Deno.test("getPage() has the script as it is tested, whole", async () => {
+  const { html } = await getPage();
+  const script = await Deno.readTextFile(SCRIPT);
+
+  assert(html.includes(`<script type="module">${script}</script>`));
+  assertEquals(script.match(/<\/script|<!--|\bimport\(|^import /gm), null);
+});
+
+Deno.test("getPage() gives each button to copy a name of its own", async () => {
+  const { html } = await getPage();
+  const names = [...html.matchAll(/aria-label="(Copy [^"]*)"/g)].map(([, name]) => name);
+
+  assertEquals(html.match(/>Copy<\/button>/g)?.length, names.length);
+  assertEquals(names.length, new Set(names).size);
+});
+
+Deno.test("the icon is an SVG, under both its names", async () => {
+  await using service = await Harness.open();
+
+  for (const path of ["/favicon.svg", "/favicon.ico"]) {
+    const response = await service.fetch(`GET ${path}`);
+    assertEquals(response.headers.get("content-type"), "image/svg+xml");
+    assertMatch(await response.text(), /^<svg .*<\/svg>$/);
+  }
+});
+
+Deno.test("getPage() has a retry function that waits as long as a response says, and longer each time", async () => {
+  const [, code = ""] = /<pre id="retry-code">([^<]*)</.exec((await getPage()).html) ?? [];
+  const source = code.replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+  const send = new Function("fetch", "setTimeout", `${source}; return send("/");`);
+  for (const status of [429, 503]) {
+    const waits: number[] = [];
+    const response = await send(
+      () => Promise.resolve(new Response(null, { status, headers: { "retry-after": "7" } })),
+      (go: () => void, ms: number) => (waits.push(ms), go()),
+    );
+
+    assertEquals(response.status, status);
+    assertEquals(waits.length, 4);
+    assert(waits.every((ms, index) => ms >= 7_000 * 2 ** index && ms < 8_750 * 2 ** index), `${waits}`);
+  }
+});

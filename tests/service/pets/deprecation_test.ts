@@ -1,0 +1,64 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { assertError } from "../../support/assertions.ts";
+import { REX, Shop } from "../../support/pets.ts";
+
+const SUNSET = Date.UTC(2030, 11, 5);
+
+/** Headers of RFC 9745, RFC 8594 and RFC 8288. */
+function assertDeprecated({ headers, status }: Response): void {
+  const also = status === 404 ? ', </v1/openapi.json>; rel="service-desc"' : "";
+  assertEquals(headers.get("deprecation"), `@${Date.UTC(2025, 11, 5) / 1000}`);
+  assertEquals(headers.get("sunset"), "Thu, 05 Dec 2030 00:00:00 GMT");
+  assertEquals(
+    headers.get("link"),
+    `</docs/deprecations>; rel="deprecation"; type="text/plain", </v1/pets>; rel="successor-version"${also}`,
+  );
+}
+
+Deno.test("getPet() announces its removal until its sunset, and is gone from then on", async () => {
+  await using shop = await Shop.open();
+  await shop.add("available");
+
+  shop.now = SUNSET - 1;
+  const last = await Promise.all([shop.call("GET /v1/pets/1"), shop.call("GET /v1/pets/2")]);
+  shop.now = SUNSET;
+  const gone = await Promise.all([shop.call("GET /v1/pets/1"), shop.call("GET /v1/pets/rex")]);
+  const withoutKey = await shop.fetch("GET /v1/pets/1");
+
+  assertEquals(last.map(({ status }) => status), [200, 404]);
+  for (const response of [...last, ...gone]) assertDeprecated(response);
+  for (const response of gone) {
+    await assertError(response, 410, "gone", /status filter/);
+  }
+  await assertError(withoutKey, 401, "missing_api_key");
+});
+
+Deno.test("the other operations outlive getPet()", async () => {
+  await using shop = await Shop.open();
+  shop.now = SUNSET;
+
+  const responses = [
+    await shop.call("POST /v1/pets", { json: REX }),
+    await shop.call("GET /v1/pets"),
+    await shop.patch(1, { name: "Tom" }),
+    await shop.call("DELETE /v1/pets/1"),
+  ];
+
+  assertEquals(responses.map(({ status }) => status), [201, 200, 200, 204]);
+  for (const { headers } of responses) {
+    assertEquals(["deprecation", "sunset", "link"].map((name) => headers.get(name)), [null, null, null]);
+  }
+});
+
+Deno.test("getPet() links to a document on its deprecation, open to anyone", async () => {
+  await using shop = await Shop.open();
+  const { headers } = await shop.call("GET /v1/pets/1");
+  const path = /<([^>]+)>; rel="deprecation"/.exec(headers.get("link") ?? "")?.[1];
+
+  const document = await shop.fetch(`GET ${path}`);
+
+  assertEquals(document.status, 200);
+  assertEquals(document.headers.get("content-type"), "text/plain; charset=utf-8");
+  assertEquals(document.headers.get("x-ratelimit-limit"), null);
+  assertMatch(await document.text(), /5 December 2030[^]+GET \/v1\/pets with the status filter/);
+});

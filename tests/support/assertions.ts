@@ -1,0 +1,24 @@
+// What every error, and every answer that counts, has to say.
+import { assertEquals, assertMatch } from "@std/assert";
+import type { ErrorCode } from "../../src/http/error.ts";
+
+/** Asserts the status, and an Error body with these members and no others. */
+export async function assertError(
+  response: Response,
+  status: number,
+  code: ErrorCode,
+  message: RegExp = /\S/,
+): Promise<void> {
+  assertEquals(response.status, status);
+  assertEquals(response.headers.get("content-type"), "application/json");
+  const body: Record<string, unknown> = await response.json();
+  assertEquals(body, { code, message: body.message, status });
+  assertMatch(String(body.message), message);
+}
+
+/** Asserts that the response tells the caller's limits. */
+export function assertLimitHeaders({ headers }: Response): void {
+  for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]) {
+    assertMatch(headers.get(name) ?? `no ${name}`, /^\d+$/);
+  }
+}

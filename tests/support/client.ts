@@ -1,0 +1,148 @@
+// Requests to the service, wherever it runs, and what tests want to know of its answers.
+
+/** What a request carries beside its method and path. */
+export interface HarnessRequest extends RequestInit {
+  /** API key to send as bearer credential. */
+  readonly key?: string;
+  /** Body to send as JSON. */
+  readonly json?: unknown;
+}
+
+/** The whole service: a harness, or a process of its own. */
+export interface Callable {
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  fetch(target: string, request?: HarnessRequest): Promise<Response>;
+}
+
+/** What an answer says. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  /** A JSON body, parsed; undefined if there is none. */
+  readonly json: unknown;
+  /** Error code; empty if the answer is no error. */
+  readonly code: string;
+  readonly limit: number;
+  readonly remaining: number;
+  /** Unix seconds. */
+  readonly reset: number;
+  /** Seconds; undefined if there is no such header. */
+  readonly retryAfter: number | undefined;
+}
+
+/** An animal as a test of a process sees it. */
+export interface Animal {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** The request that `fetch()` sends to this origin. */
+export function requestTo(
+  origin: string,
+  target: string,
+  { key, json, ...init }: HarnessRequest = {},
+): Request {
+  const [method = "", path = ""] = target.split(" ");
+  const headers = new Headers(init.headers);
+  if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
+  if (json !== undefined) headers.set("content-type", "application/json");
+  const body = json === undefined ? init.body ?? null : JSON.stringify(json);
+  return new Request(`${origin}${path}`, { ...init, method, headers, body });
+}
+
+/** Sends a request, one that counts against the limits unless told otherwise, and reads the answer. */
+export async function call(
+  service: Callable,
+  key?: string,
+  target: string = "GET /v1/pets",
+  request: HarnessRequest = {},
+): Promise<Reply> {
+  const response = await service.fetch(target, key === undefined ? request : { ...request, key });
+  const { headers, status } = response;
+  const text = await response.text();
+  const isJson = text !== "" && headers.get("content-type") === "application/json";
+  const json = isJson ? JSON.parse(text) : undefined;
+  const number = (name: string) => Number(headers.get(name) ?? NaN);
+  return {
+    status,
+    headers,
+    json,
+    code: status < 400 ? "" : json.code,
+    limit: number("x-ratelimit-limit"),
+    remaining: number("x-ratelimit-remaining"),
+    reset: number("x-ratelimit-reset"),
+    retryAfter: headers.has("retry-after") ? number("retry-after") : undefined,
+  };
+}
+
+/** Sends such requests all at once, to the services in turn. */
+export function callAtOnce(
+  count: number,
+  services: readonly Callable[],
+  key?: string,
+  target?: string,
+): Promise<Reply[]> {
+  return Promise.all(
+    Array.from({ length: Math.ceil(count / services.length) }, () => services).flat().slice(0, count)
+      .map((service) => call(service, key, target)),
+  );
+}
+
+/** The status of an answer and, of an error, its code. */
+export function outcome({ status, code }: Pick<Reply, "status" | "code">): string {
+  return code ? `${status} ${code}` : `${status}`;
+}
+
+/** How many replies came out how. */
+export function tally(replies: readonly Pick<Reply, "status" | "code">[]): Record<string, number> {
+  const counts = Object.groupBy(replies, outcome);
+  return Object.fromEntries(Object.entries(counts).map(([name, same = []]) => [name, same.length]));
+}
+
+/** What admitted requests were told to have left, ascending. */
+export function remainders(replies: readonly Reply[]): number[] {
+  return replies.filter(({ status }) => status === 200).map(({ remaining }) => remaining)
+    .sort((a, b) => a - b);
+}
+
+/** The numbers from 0 to below `end`. */
+export function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, number) => number);
+}
+
+/** Adds an animal with this name. */
+export function addAnimal(
+  service: Callable,
+  key: string,
+  name: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Reply> {
+  return call(service, key, "POST /v1/pets", { headers, json: { name, categoryId: 1 } });
+}
+
+/** Every animal of the catalogue, by a walk through its pages. */
+export async function listAnimals(service: Callable, key: string): Promise<Animal[]> {
+  const animals: Animal[] = [];
+  for (let target: string | undefined = "GET /v1/pets?limit=100"; target !== undefined;) {
+    const reply: Reply = await call(service, key, target);
+    if (!Array.isArray(reply.json)) throw new TypeError(`Not a list of animals: ${outcome(reply)}`);
+    animals.push(...reply.json.map(readAnimal));
+    target = nextTarget(reply);
+  }
+  return animals;
+}
+
+/** The animal in a response body. */
+export function readAnimal(json: unknown): Animal {
+  if (typeof json === "object" && json !== null && "id" in json && "name" in json) {
+    const { id, name } = json;
+    if (typeof id === "number" && typeof name === "string") return { id, name };
+  }
+  throw new TypeError("Not an animal");
+}
+
+/** The request that the link to the next page stands for; undefined if there is none. */
+export function nextTarget({ headers }: Pick<Response, "headers">): string | undefined {
+  const url = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
+  return url && `GET ${url.replace(/^https?:\/\/[^/]+/, "")}`;
+}

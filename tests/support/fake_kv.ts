@@ -1,0 +1,263 @@
+// A KV in plain memory, and any KV whose reads and commits hang, fail, come late or twice.
+import { Connection } from "../../src/kv/connection.ts";
+import { pause } from "../../src/kv/retried.ts";
+import { Store } from "../../src/kv/store.ts";
+
+/** What a commit comes to. */
+export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
+
+/** What lies between a process and the KV. */
+export interface Network {
+  /** Comes before a read is carried out. */
+  read(): Promise<void>;
+  /** Comes in place of a commit that sets these values; `apply` carries it out, once more at each call. */
+  commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult>;
+}
+
+/** A network without latency or failures. */
+export function calmNetwork(): Network {
+  return { read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) };
+}
+
+interface Row {
+  readonly key: Deno.KvKey;
+  readonly value: unknown;
+  readonly versionstamp: string;
+}
+
+/** A KV that several processes share, each over a network of its own, without any input or output. */
+export class FakeKv {
+  /** By key. */
+  readonly rows: Map<string, Row> = new Map();
+  /** Carries out each commit once more that ever applied. */
+  readonly repetitions: (() => CommitResult)[] = [];
+  #version = 0;
+
+  /** A handle for a process, over a network whose methods a test may replace at any time. */
+  connect(network: Network = calmNetwork()): Deno.Kv {
+    // Another object at each read: which of them two share tells that they know of each other.
+    const get = (key: Deno.KvKey) => ({
+      ...this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null },
+    });
+    return Object.assign(Object.create(Deno.Kv.prototype), {
+      async get(key: Deno.KvKey) {
+        await network.read();
+        return get(key);
+      },
+      async getMany(keys: Deno.KvKey[]) {
+        await network.read();
+        return keys.map(get);
+      },
+      list: (selector: Deno.KvListSelector, options: Deno.KvListOptions) =>
+        this.#list(network, selector, options),
+      atomic: () => this.#atomic(network),
+      close() {},
+    });
+  }
+
+  /** The value of a row. */
+  value(...key: Deno.KvKey): unknown {
+    return this.rows.get(nameOf(key))?.value;
+  }
+
+  async *#list(
+    network: Network,
+    selector: Deno.KvListSelector,
+    { limit = Infinity }: Deno.KvListOptions = {},
+  ) {
+    await network.read();
+    const selected = [...this.rows.values()].filter(({ key }) => isSelected(key, selector));
+    yield* selected.map((row) => ({ ...row })).sort((one, other) => compareKeys(one.key, other.key)).slice(
+      0,
+      limit,
+    );
+  }
+
+  #atomic(network: Network): unknown {
+    const checks: Deno.AtomicCheck[] = [];
+    const values: unknown[] = [];
+    const changes: (readonly [key: Deno.KvKey, change: (before: unknown) => unknown])[] = [];
+    const apply = (): CommitResult => {
+      const holds = checks.every(({ key, versionstamp }) =>
+        (this.rows.get(nameOf(key))?.versionstamp ?? null) === versionstamp
+      );
+      if (!holds) return { ok: false };
+      const versionstamp = `${++this.#version}`.padStart(20, "0");
+      for (const [key, change] of changes) {
+        const value = change(this.value(...key));
+        if (value === undefined) this.rows.delete(nameOf(key));
+        else this.rows.set(nameOf(key), { key, value, versionstamp });
+      }
+      this.repetitions.push(apply);
+      return { ok: true, versionstamp };
+    };
+    const operation = {
+      check(...given: Deno.AtomicCheck[]) {
+        checks.push(...given.map((check) => ({ ...check })));
+        return operation;
+      },
+      set(key: Deno.KvKey, value: unknown) {
+        values.push(value);
+        changes.push([key, () => value]);
+        return operation;
+      },
+      delete(key: Deno.KvKey) {
+        changes.push([key, () => undefined]);
+        return operation;
+      },
+      sum(key: Deno.KvKey, count: bigint) {
+        changes.push([key, (before) => sumOf(before, count)]);
+        return operation;
+      },
+      commit: () => network.commit(apply, values),
+    };
+    return operation;
+  }
+}
+
+/** As KV does, it fails after what comes before it has been stored. */
+function sumOf(before: unknown, count: bigint): Deno.KvU64 {
+  if (before !== undefined && !(before instanceof Deno.KvU64)) {
+    throw new TypeError("Failed to perform 'sum' mutation on a non-U64 value in the database");
+  }
+  return new Deno.KvU64(BigInt.asUintN(64, (before?.value ?? 0n) + count));
+}
+
+function isSelected(key: Deno.KvKey, selector: Deno.KvListSelector): boolean {
+  if ("prefix" in selector) {
+    const { prefix } = selector;
+    return key.length > prefix.length && compareKeys(key.slice(0, prefix.length), prefix) === 0;
+  }
+  if (!("start" in selector && "end" in selector)) {
+    throw new TypeError("Only ranges and prefixes are known here");
+  }
+  return compareKeys(key, selector.start) >= 0 && compareKeys(key, selector.end) < 0;
+}
+
+/** In the order of KV, which is known here of texts and numbers: texts come first. */
+function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
+  for (let index = 0; index < Math.min(one.length, other.length); index++) {
+    const [a, b] = [one[index], other[index]];
+    if (a === b) continue;
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a !== typeof b) return typeof a === "string" ? -1 : 1;
+    return String(a) < String(b) ? -1 : 1;
+  }
+  return one.length - other.length;
+}
+
+/** A text for each key; JSON has no bigint, and no key has an array. */
+function nameOf(key: Deno.KvKey): string {
+  return JSON.stringify(key.map((part) => typeof part === "bigint" ? [`${part}`] : part));
+}
+
+/** A commit on its way to the KV. */
+export interface Commit {
+  /** Carries it out, once more at each call. */
+  readonly apply: () => Promise<CommitResult>;
+  readonly checks: number;
+  readonly keys: readonly Deno.KvKey[];
+}
+
+/** What comes between a store and its KV. */
+export interface Disturbance {
+  /** Comes before a read of these keys, or of a range (then without keys). */
+  readonly read?: (keys: readonly Deno.KvKey[]) => Promise<void> | void;
+  /** Comes in place of a commit. */
+  readonly commit?: (commit: Commit) => Promise<CommitResult>;
+}
+
+/** The KV as it looks to somebody whose reads and commits are disturbed. */
+export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: Disturbance): Deno.Kv {
+  async function* list(selector: Deno.KvListSelector, options: Deno.KvListOptions) {
+    await read([]);
+    yield* kv.list(selector, options);
+  }
+  const methods = new Map<string | symbol, unknown>([
+    ["get", async (key: Deno.KvKey) => (await read([key]), await kv.get(key))],
+    ["getMany", async (keys: Deno.KvKey[]) => (await read(keys), await kv.getMany(keys))],
+    ["list", list],
+    ["atomic", () => disturbedOperation(kv.atomic(), commit)],
+    ["close", () => kv.close()],
+  ]);
+  return new Proxy(kv, { get: (_, name) => methods.get(name) });
+}
+
+/** Lets a commit through. */
+export function carryOut({ apply }: Commit): Promise<CommitResult> {
+  return apply();
+}
+
+/** Lets a commit through that takes a while. */
+export async function slowly({ apply }: Commit): Promise<CommitResult> {
+  await pause(20);
+  return await apply();
+}
+
+/** What SQLite says of a commit while another process holds the file: it was not applied. */
+export function locked(): Promise<never> {
+  return Promise.reject(new TypeError("database is locked: Error code 5: The database file is locked"));
+}
+
+/** What SQLite says when the disk fails. */
+export function fail(): Promise<never> {
+  return Promise.reject(new TypeError("disk I/O error: /secret/animals.kv"));
+}
+
+/** What never comes to an end. */
+export function hang(): Promise<never> {
+  return new Promise(() => {});
+}
+
+function disturbedOperation(
+  operation: Deno.AtomicOperation,
+  commit: (commit: Commit) => Promise<CommitResult>,
+): Deno.AtomicOperation {
+  const { check, set, commit: apply } = operation;
+  const keys: Deno.KvKey[] = [];
+  let checks = 0;
+  operation.check = (...given) => {
+    checks += given.length;
+    return check.apply(operation, given);
+  };
+  operation.set = (key, ...value) => {
+    keys.push(key);
+    return set.call(operation, key, ...value);
+  };
+  operation.commit = () => commit({ apply: () => apply.call(operation), checks, keys });
+  return operation;
+}
+
+export const DAY = 86_400_000;
+
+/** A store that takes ten checks a commit, on a KV in memory, whose clock and KV a test may disturb. */
+export class RoughStore implements Disposable {
+  readonly kv: Deno.Kv;
+  readonly store: Store;
+  now: number = 100 * DAY;
+  disturbance: Disturbance = {};
+
+  /** The deadline of each operation in ms: a short one is for what hangs. */
+  constructor(kv: Deno.Kv, deadline = 5_000) {
+    this.kv = kv;
+    const rough = disturbed(kv, {
+      read: (keys) => this.disturbance.read?.(keys),
+      commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
+    });
+    const connection = new Connection([rough], { deadline });
+    this.store = new Store(connection, { maxChecks: 10, clock: () => this.now });
+  }
+
+  static async open(deadline?: number): Promise<RoughStore> {
+    return new RoughStore(await Deno.openKv(":memory:"), deadline);
+  }
+
+  /** The processes and numbers that markers are left of. */
+  async marks(): Promise<Deno.KvKeyPart[][]> {
+    return (await Array.fromAsync(this.kv.list({ prefix: ["commits"] }))).map(({ key }) => key.slice(1));
+  }
+
+  [Symbol.dispose](): void {
+    this.kv.close();
+  }
+}

@@ -1,0 +1,176 @@
+// The one harness: the whole service as a function of a request, and who stands around it.
+import { assertLessOrEqual } from "@std/assert";
+import type { Issued } from "../../src/accounts/account.ts";
+import type { Limits, Plan } from "../../src/accounts/plans.ts";
+import { InFlight } from "../../src/http/in_flight.ts";
+import type { AccessRecord, CommandRecord, ErrorRecord } from "../../src/http/log.ts";
+import { hasValidHost, targetOf } from "../../src/http/request.ts";
+import { Connection } from "../../src/kv/connection.ts";
+import { Store } from "../../src/kv/store.ts";
+import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
+import { type HarnessRequest, requestTo } from "./client.ts";
+import { AccountsElsewhere, Desk, OPERATOR_TOKEN } from "./desk.ts";
+import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
+import { Description } from "./openapi.ts";
+import { NOON, type VirtualTime } from "./time.ts";
+
+/** How a harness differs from others. */
+export interface HarnessOptions extends Partial<ServiceOptions> {
+  /** Checks that its KV takes in one commit. */
+  readonly maxChecks?: number;
+  /** Longest wait for one operation of its KV, in ms. */
+  readonly deadline?: number;
+  /** The only token of its operator. */
+  readonly operatorToken?: string;
+}
+
+/** The whole service on a KV of its own in memory, with a clock that stands still until it is set. */
+export class Harness implements AsyncDisposable {
+  readonly kv: Deno.Kv;
+  readonly store: Store;
+  readonly accounts: AccountsElsewhere;
+  readonly accesses: AccessRecord[] = [];
+  readonly errors: ErrorRecord[] = [];
+  readonly commands: CommandRecord[] = [];
+  now: number = NOON;
+  /** Address of the client. */
+  address: string = "192.0.2.1";
+  /** Whether the test makes the service or its store fail; otherwise an error in the log fails the test. */
+  expectsErrors: boolean = false;
+  readonly app: Service;
+  /** Whether its KV is closed with it. */
+  ownsKv: boolean = true;
+  readonly #inFlight: InFlight;
+  readonly #options: ServiceOptions;
+  readonly #atDesk: InFlight = new InFlight();
+  #desk: Desk | undefined;
+  #description: Description | undefined;
+  /** What is wrong with the responses so far, by what is declared; undefined for each that is right. */
+  readonly #checks: Promise<unknown>[] = [];
+
+  constructor(
+    kv: Deno.Kv,
+    { maxChecks = 100, deadline = 5_000, operatorToken, ...services }: HarnessOptions = {},
+  ) {
+    this.#inFlight = services.inFlight ?? new InFlight();
+    this.kv = kv;
+    const clock = services.clock ?? (() => this.now);
+    this.store = services.store ??
+      new Store(new Connection([kv], { deadline }), { maxChecks, clock });
+    const environment = services.environment ?? "staging";
+    this.accounts = new AccountsElsewhere(this.store, environment, clock);
+    const options: ServiceOptions = {
+      store: this.store,
+      environment,
+      publicUrl: undefined,
+      maxStalenessMs: 0,
+      signUpIsOpen: true,
+      securityContact: undefined,
+      operatorTokens: operatorToken === undefined ? [] : [operatorToken],
+      chunkedBodies: false,
+      clock,
+      log: {
+        access: (record) => this.accesses.push(record),
+        error: (record) => this.errors.push(record),
+        command: (record) => this.commands.push(record),
+        flushed: () => Promise.resolve(),
+      },
+      clientAddress: () => this.address,
+      ...services,
+      inFlight: this.#inFlight,
+    };
+    this.app = createService(options);
+    this.#options = options;
+  }
+
+  /**
+   * Where an operator changes accounts, with what the service stands on, but with nothing of it in memory, and nothing
+   * but errors in its log.
+   */
+  get desk(): Desk {
+    const log = { ...this.#options.log, access: () => {}, command: () => {} };
+    const operator = { ...this.#options, log, operatorTokens: [OPERATOR_TOKEN], inFlight: this.#atDesk };
+    return this.#desk ??= new Desk(createService(operator).fetch, this.kv);
+  }
+
+  /** A harness on a fresh KV in memory. */
+  static async open(options?: HarnessOptions): Promise<Harness> {
+    return new Harness(await Deno.openKv(":memory:"), options);
+  }
+
+  /** An account on a plan, or with limits of its own, and its key. */
+  async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
+    const { id, apiKey } = await this.desk.create(plan);
+    return { account: await this.desk.account(id), apiKey };
+  }
+
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and notes whether the answer is as declared. */
+  async fetch(target: string, options?: HarnessRequest): Promise<Response> {
+    const request = requestTo("http://localhost:8000", target, options);
+    const response = await this.app.fetch(request, {
+      remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
+    });
+    // Without a valid Host there is no telling which operation is meant.
+    const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
+    this.#description ??= Description.of(this.app.operations);
+    const checked = this.#description.check(request.method, asked, response);
+    this.#checks.push(checked.then(() => undefined, (error) => error));
+    return response;
+  }
+
+  /** Stops, as the service does before its KV is closed; throws if something was wrong until then. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
+    await this.app.settle();
+    for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
+    const [error] = this.expectsErrors ? [] : this.errors;
+    if (error) throw new Error(`The service failed: ${JSON.stringify(error)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.ownsKv) this.kv.close();
+  }
+}
+
+/** Another process of the service, on a KV that is closed elsewhere. */
+export class OtherProcess extends Harness {
+  override ownsKv = false;
+}
+
+/**
+ * A process of the service in virtual time that notes what it asks of its KV. As long as time stands still,
+ * whoever sends two requests, one after the other, gets a lease.
+ */
+export class NotedService extends Harness {
+  readonly reads: (readonly Deno.KvKey[])[] = [];
+  readonly commits: Commit[] = [];
+  /** What comes between it and its KV from now on. */
+  disturbance: Disturbance = {};
+  readonly #time: VirtualTime;
+
+  constructor(time: VirtualTime, fake: FakeKv = new FakeKv(), options: HarnessOptions = {}) {
+    const kv = Object.assign(fake.connect(), { async *list() {} });
+    const noted = disturbed(kv, {
+      read: (keys) => (this.reads.push(keys), this.disturbance.read?.(keys)),
+      commit: (commit) => (this.commits.push(commit), (this.disturbance.commit ?? carryOut)(commit)),
+    });
+    super(noted, options);
+    this.#time = time;
+  }
+
+  /** Asserts that it has asked its KV for no more than this since it last forgot. */
+  assertCost(most: { readonly reads: number; readonly commits: number }): void {
+    assertLessOrEqual(this.reads.length, most.reads, `reads of ${JSON.stringify(this.reads)}`);
+    assertLessOrEqual(this.commits.length, most.commits, "commits");
+  }
+
+  /** Forgets what it has noted so far. */
+  forget(): void {
+    this.reads.length = this.commits.length = 0;
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.#time.until(super[Symbol.asyncDispose](), 10_000);
+  }
+}

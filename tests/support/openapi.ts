@@ -1,0 +1,174 @@
+// Whether answers are as the OpenAPI document, or the declaration of the operation, has them.
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+import { errorsOf, isDocumented, openApiDocument } from "../../src/api/openapi.ts";
+import type { Operation } from "../../src/api/operation.ts";
+import type { JsonSchema } from "../../src/api/schema.ts";
+import { createMatcher } from "../../src/http/router.ts";
+
+/** An OpenAPI document, as far as it is looked at here. */
+export interface Document {
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly components: {
+    readonly responses: Readonly<Record<string, ResponseObject>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
+    readonly headers: Readonly<Record<string, HeaderObject>>;
+  };
+}
+
+/** A path of the document with its operations by method. */
+export type PathItem = Readonly<Record<string, OperationObject>>;
+
+/** An operation of the document. */
+export interface OperationObject {
+  readonly operationId: string;
+  readonly security?: readonly object[];
+  readonly parameters?: readonly { readonly name: string; readonly required?: boolean }[];
+  readonly requestBody?: { readonly required: boolean };
+  readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
+}
+
+/** A response of the document. */
+export interface ResponseObject {
+  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: object; readonly examples?: object }>>;
+}
+
+interface HeaderObject {
+  readonly required?: boolean;
+  readonly schema: { readonly type: string };
+}
+
+/** Headers that any response may have. */
+const OF_ALL = /^(content-(type|length)|connection|vary|x-content-type-options|access-control-.*)$/;
+/** Errors where there is no operation. */
+const OF_NO_OPERATION: readonly string[] = [
+  ...["not_found", "method_not_allowed", "invalid_request", "rate_limit_minute", "rate_limit_day"],
+  ...["key_banned", "internal_error", "overloaded", "store_unavailable"],
+];
+const ID = "openapi";
+
+/** What the OpenAPI document of a service says, and whether responses are as it says. */
+export class Description {
+  static readonly #known: Map<string, Description> = new Map();
+  /** The document, as a client reads it. */
+  readonly document: Document;
+  readonly #match: ReturnType<typeof createMatcher<Operation>>;
+  readonly #ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
+  readonly #validators: Map<string, ReturnType<Ajv2020["compile"]>> = new Map();
+
+  private constructor(operations: readonly Operation[], text: string) {
+    this.document = JSON.parse(text);
+    this.#match = createMatcher(operations);
+    formats.default(this.#ajv);
+    this.#ajv.addVocabulary([...Object.keys(this.document), "schemas", "code"]);
+    this.#ajv.addSchema(this.document, ID);
+  }
+
+  /** The one of these operations. */
+  static of(operations: readonly Operation[]): Description {
+    const text = JSON.stringify(openApiDocument(operations, ""));
+    const name = operations.map(({ id, errors }) => `${id} ${errors}`).join() + text;
+    const description = Description.#known.get(name) ?? new Description(operations, text);
+    Description.#known.set(name, description);
+    return description;
+  }
+
+  /** How the document describes an operation; undefined where it does not. */
+  describes({ method, path }: Operation): OperationObject | undefined {
+    return this.document.paths[path.replace(/^\/v1/, "")]?.[method.toLowerCase()];
+  }
+
+  /** What is wrong with a value, in words; empty where it is as the schema wants it. */
+  problems(schema: object, value: unknown): string[] {
+    // References lead into the document, wherever the schema is put.
+    const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${ID}#`);
+    const validate = this.#validators.get(text) ?? this.#ajv.compile(JSON.parse(text));
+    this.#validators.set(text, validate);
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`.trim());
+  }
+
+  /**
+   * Checks that a response is one that its operation declares: status, headers and body, and of errors the code.
+   * It reads a clone.
+   *
+   * @param path The path that was asked for; a query does not matter.
+   * @throws {Error} that lists what differs.
+   */
+  async check(method: string, path: string, response: Response): Promise<void> {
+    const problems = await this.#responseProblems(method, path.split("?", 1)[0] ?? "", response);
+    if (problems.length === 0) return;
+    const lines = problems.map((problem) => `\n  ${problem}`).join("");
+    throw new Error(`${method} ${path} answered ${response.status}, but not as it is declared:${lines}`);
+  }
+
+  async #responseProblems(method: string, path: string, response: Response): Promise<string[]> {
+    const { status } = response;
+    if (method === "OPTIONS" && status === 204) return [];
+    const matched = this.#match(method, path);
+    const operation = matched.kind === "found" ? matched.endpoint : undefined;
+    const codes = operation ? errorsOf(operation) : OF_NO_OPERATION;
+    const isError = status >= 400;
+    const isRead = method !== "HEAD" && (isError || (operation && isDocumented(operation)));
+    const body = isRead ? await response.clone().text() : undefined;
+    const problems = isError ? this.#errorProblems(codes, body) : [];
+    if (!operation) return isError ? problems : ["There is no such operation."];
+    if (!isDocumented(operation)) return problems;
+    const described = this.#resolve(this.describes(operation)?.responses[status]);
+    if (!described) return ["The operation has no such status.", ...problems];
+    const [[type, content] = ["", undefined]] = Object.entries(described.content ?? {});
+    const sent = response.headers.get("content-type")?.split(";", 1)[0] ?? "";
+    return [
+      ...problems,
+      ...this.#headerProblems(described, response.headers),
+      ...unknownHeaders(described, response),
+      ...(sent === type || status === 304
+        ? []
+        : [`Content-Type is ${sent || "missing"}, not ${type || "left out"}.`]),
+      ...(content && type === "application/json" ? this.#bodyProblems(content.schema, body) : []),
+      ...(!content && body ? ["It has a body."] : []),
+    ];
+  }
+
+  /** An error has one of the codes that its operation declares, or that follow from its access and body. */
+  #errorProblems(codes: readonly string[], body: string | undefined): string[] {
+    if (body === undefined) return [];
+    const problems = this.#bodyProblems({ $ref: "#/components/schemas/Error" }, body);
+    if (problems.length > 0) return problems;
+    const { code } = JSON.parse(body);
+    return codes.includes(code) ? [] : [`The code ${code} is not declared.`];
+  }
+
+  #resolve(response: ResponseObject | { readonly $ref: string } | undefined): ResponseObject | undefined {
+    if (!response || !("$ref" in response)) return response;
+    return this.document.components.responses[response.$ref.split("/").at(-1) ?? ""];
+  }
+
+  #headerProblems(described: ResponseObject, headers: Headers): string[] {
+    return Object.keys(described.headers).flatMap((name) => {
+      const { required, schema } = this.document.components.headers[name] ?? { schema: { type: "unknown" } };
+      const value = headers.get(name);
+      if (value === null) return required ? [`${name} is missing.`] : [];
+      return this.problems(schema, schema.type === "integer" ? Number(value) : value)
+        .map((problem) => `${name}: ${problem}`);
+    });
+  }
+
+  #bodyProblems(schema: object, body: string | undefined): string[] {
+    if (body === undefined) return [];
+    try {
+      return this.problems(schema, JSON.parse(body));
+    } catch (error) {
+      return [`The body: ${error}`];
+    }
+  }
+}
+
+function unknownHeaders(described: ResponseObject, { headers }: Response): string[] {
+  const names = Object.keys(described.headers).map((name) => name.toLowerCase());
+  return [...headers.keys()]
+    .filter((name) => !names.includes(name) && !OF_ALL.test(name))
+    .map((name) => `${name} is not in the document.`);
+}

@@ -1,0 +1,101 @@
+// A good request to every operation that there is.
+import type { Operation } from "../../src/api/operation.ts";
+import type { HarnessRequest } from "./client.ts";
+import { Harness, type HarnessOptions } from "./harness.ts";
+import { REX, Shop } from "./pets.ts";
+
+/** Has a service answer every operation that there is. */
+export const ALL: HarnessOptions & { readonly operatorToken: string } = {
+  operatorToken: "the-operators-token-in-the-tests",
+  securityContact: "mailto:security@pets.example",
+};
+
+/** A good request: by an account in order, which has added an animal with the id 1. */
+interface Good {
+  readonly json?: unknown;
+  /** Of the answer; 200 if it is left out. */
+  readonly status?: number;
+  /** Tables whose rows it changes, beside those that count requests; none if it is left out. */
+  readonly changes?: readonly string[];
+}
+
+/** An operation and a good request to it. */
+export interface Sample extends Required<Pick<Good, "status" | "changes">> {
+  readonly operation: Operation;
+  /** Such as `GET /v1/pets/1`. */
+  readonly target: string;
+  readonly request: HarnessRequest;
+}
+
+/** By id of the operation. */
+export const GOOD: Readonly<Record<string, Good>> = {
+  listPets: {},
+  createPet: { json: REX, status: 201, changes: ["catalogue", "pets", "pets_by_status"] },
+  getPet: {},
+  updatePet: { json: { name: "Tom" }, changes: ["catalogue", "pets", "pets_by_status"] },
+  deletePet: { status: 204, changes: ["catalogue", "pets", "pets_by_status"] },
+  getDeprecations: {},
+  createMessage: { json: { message: "Hello" }, status: 202, changes: ["messages", "messages_waiting"] },
+  createAccount: {
+    json: { name: "me" },
+    status: 201,
+    changes: ["accounts", "api_keys", "sign_ups", "sign_ups_by_day", "sign_ups_by_hour"],
+  },
+  getAccount: {},
+  closeAccount: { status: 204, changes: ["accounts", "versions"] },
+  rotateKey: { json: { graceSeconds: 60 }, status: 201, changes: ["accounts", "api_keys", "versions"] },
+  getUsage: {},
+  getOpenApi: {},
+  getSecurity: {},
+  getRobots: {},
+  getIcon: {},
+  getFavicon: {},
+  getPage: {},
+  getHealth: {},
+  getReadiness: {},
+  operate: { json: { args: ["accounts", "create", "me"] }, changes: ["accounts", "api_keys"] },
+  getMetrics: {},
+};
+
+await using service = await Harness.open(ALL);
+
+/** Every operation of the service, with a good request to it. */
+export const SAMPLES: readonly Sample[] = service.app.operations.map((operation) => {
+  const { id, method, path } = operation;
+  const { json, status = 200, changes = [] } = GOOD[id] ?? {};
+  const target = `${method} ${path.replace("{petId}", "1")}`;
+  return { operation, target, request: json === undefined ? {} : { json }, status, changes };
+});
+
+/** The credential that a good request carries, if the account's key is `key`. */
+export function credentialFor(
+  { access }: Pick<Operation, "access">,
+  key: string,
+): Pick<HarnessRequest, "key"> {
+  if (access === "key") return { key };
+  return access === "operator" ? { key: ALL.operatorToken } : {};
+}
+
+/** A response, what was asked, and by whom it may be called. */
+export interface Answered {
+  readonly target: string;
+  readonly access: Operation["access"];
+  readonly response: Response;
+}
+
+/** Paths and methods that nothing answers. */
+const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/pets", "OPTIONS /v1/pets"] as const;
+
+/** What comes of good requests with these headers, with a credential and without, and of misses. */
+export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
+  const misses = MISSES.map((target) => ({ operation: { access: "key" }, target, request: {} } as const));
+  for (const { operation, target, request } of [...SAMPLES, ...misses]) {
+    await using shop = await Shop.open(ALL);
+    await shop.add("available");
+    for (const credential of [{}, credentialFor(operation, shop.key)]) {
+      const response = await shop.fetch(target, { ...request, ...credential, headers });
+      yield { target, access: operation.access, response };
+      if (!response.bodyUsed) await response.text();
+    }
+  }
+}

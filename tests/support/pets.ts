@@ -1,0 +1,75 @@
+// The harness with an account that keeps animals.
+import type { PetStatus } from "../../src/pets/pet.ts";
+import type { HarnessRequest } from "./client.ts";
+import { Harness, type HarnessOptions } from "./harness.ts";
+
+/** An animal as JSON.parse reads it. */
+export interface ListedPet {
+  readonly id: number;
+  readonly name: string;
+  readonly categoryId: number;
+  readonly status: PetStatus;
+}
+
+/** An animal to add. */
+export const REX = { name: "Rex", categoryId: 7 } as const;
+
+/** Headers that announce a JSON body. */
+export const JSON_TYPE: Readonly<Record<string, string>> = { "content-type": "application/json" };
+
+/** The whole service, and an account that is never short of requests. */
+export class Shop extends Harness {
+  key: string = "";
+
+  /** One on a fresh KV in memory. */
+  static override async open(options?: HarnessOptions): Promise<Shop> {
+    return await Shop.on(await Deno.openKv(":memory:"), options);
+  }
+
+  /** One on this KV, which it will close. */
+  static async on(kv: Deno.Kv, options?: HarnessOptions): Promise<Shop> {
+    const shop = new Shop(kv, options);
+    const { apiKey } = await shop.createAccount({ minute: 1_000_000, day: 1_000_000 });
+    return Object.assign(shop, { key: apiKey });
+  }
+
+  /** Another process on the same KV, which calls with the same key. */
+  beside(options?: HarnessOptions): Shop {
+    return Object.assign(new Shop(this.kv, options), { key: this.key, ownsKv: false });
+  }
+
+  /** Sends a request with the account's key, such as `call("GET /v1/pets")`. */
+  call(target: string, request: HarnessRequest = {}): Promise<Response> {
+    return this.fetch(target, { key: this.key, ...request });
+  }
+
+  /** Adds an animal of each status, one after the other; resolves to their ids. */
+  async add(...statuses: PetStatus[]): Promise<number[]> {
+    const ids: number[] = [];
+    for (const status of statuses) {
+      const [pet] = await petsIn(await this.call("POST /v1/pets", { json: { ...REX, status } }));
+      ids.push(pet?.id ?? NaN);
+    }
+    return ids;
+  }
+
+  /** Changes an animal. */
+  patch(id: number, json: object, headers: Record<string, string> = {}): Promise<Response> {
+    return this.call(`PATCH /v1/pets/${id}`, { json, headers });
+  }
+
+  /** Ids of the animals that a query lists. */
+  async ids(query = ""): Promise<number[]> {
+    return (await petsIn(await this.call(`GET /v1/pets${query}`))).map(({ id }) => id);
+  }
+}
+
+/** As many times the same status. */
+export function all(count: number, status: PetStatus): PetStatus[] {
+  return new Array<PetStatus>(count).fill(status);
+}
+
+/** The animals in a response, or the one. */
+export async function petsIn(response: Response): Promise<ListedPet[]> {
+  return [await response.json()].flat();
+}

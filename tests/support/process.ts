@@ -1,0 +1,295 @@
+// Processes: the service, its commands, a KV Connect server, any program in Deno.
+import config from "../../deno.json" with { type: "json" };
+import { pause } from "../../src/kv/retried.ts";
+import { type HarnessRequest, requestTo } from "./client.ts";
+
+/** Environment variables of a process, beside those every process needs. */
+export type Variables = Readonly<Record<string, string>>;
+
+/** How a process differs from others. */
+export interface ProcessOptions {
+  /** Most files, connections included, that it may have open. */
+  readonly openFiles?: number;
+  /** Largest file that it may write, in KiB; a limit that can be raised while it runs. */
+  readonly fileSize?: number;
+  /** After how many ms it is killed in any case. */
+  readonly lifetime?: number;
+  /** Further arguments of `deno run`. */
+  readonly runtime?: readonly string[];
+  /** What is run in place of `deno run`. */
+  readonly program?: readonly string[];
+}
+
+/** How a process ended, and all it wrote. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  /** Lines on standard error, without Deno's own warning of permissions in the configuration file. */
+  readonly errorLines: readonly string[];
+}
+
+const ROOT = `${import.meta.dirname}/../..`;
+const LIFETIME = 60_000;
+/** The access token of every KV Connect server here. */
+export const KV_TOKEN = "any token will do";
+const OWN_WARNING = /^Warning Permissions in the config file/;
+const SERVICE_VARIABLES = ["OTEL_DENO", ...config.permissions.default.env];
+
+/** Text that a process writes, kept as it comes. */
+export class Output {
+  text = "";
+  readonly ended: Promise<void>;
+  #more: PromiseWithResolvers<void> = Promise.withResolvers();
+  #closed = false;
+  #paused: PromiseWithResolvers<void> | undefined;
+
+  constructor(stream: ReadableStream<Uint8Array<ArrayBuffer>>) {
+    this.ended = this.#collect(stream);
+  }
+
+  /** Waits for text that matches; undefined when the output ends without. */
+  async find(pattern: RegExp): Promise<RegExpExecArray | undefined> {
+    while (true) {
+      const found = pattern.exec(this.text);
+      if (found !== null) return found;
+      if (this.#closed) return undefined;
+      await this.#more.promise;
+    }
+  }
+
+  /** Stops to read, until `resume`. */
+  pause(): void {
+    this.#paused ??= Promise.withResolvers();
+  }
+
+  /** Reads on. */
+  resume(): void {
+    this.#paused?.resolve();
+    this.#paused = undefined;
+  }
+
+  async #collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const bytes of stream) {
+      this.text += decoder.decode(bytes, { stream: true });
+      this.#notify();
+      await this.#paused?.promise;
+    }
+    this.#closed = true;
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#more.resolve();
+    this.#more = Promise.withResolvers();
+  }
+}
+
+/** Deno with a program, in a process of its own; killed when disposed of, and at the end of its lifetime. */
+export class DenoProcess implements AsyncDisposable {
+  readonly pid: number;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly #child: Deno.ChildProcess;
+  readonly #timer: ReturnType<typeof setTimeout>;
+
+  /** Starts `deno run` with these arguments and no other variables of the service. */
+  constructor(
+    args: readonly string[],
+    variables: Variables,
+    { openFiles, fileSize, lifetime = LIFETIME, program = [Deno.execPath(), "run"] }: ProcessOptions = {},
+  ) {
+    const inherited = Object.entries(Deno.env.toObject()).filter(([name]) =>
+      !SERVICE_VARIABLES.includes(name)
+    );
+    const limits = [
+      ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}; `]),
+      // A write beyond the limit fails where the signal is ignored, and else ends the process.
+      ...(fileSize === undefined ? [] : [`trap "" XFSZ; ulimit -Sf ${fileSize}; `]),
+    ];
+    this.#child = new Deno.Command("bash", {
+      args: ["-c", `${limits.join("")}exec "$0" "$@"`, ...program, ...args],
+      cwd: ROOT,
+      clearEnv: true,
+      env: { ...Object.fromEntries(inherited), NO_COLOR: "1", DENO_KV_ACCESS_TOKEN: KV_TOKEN, ...variables },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    this.pid = this.#child.pid;
+    this.#timer = setTimeout(() => this.signal("SIGKILL"), lifetime);
+    this.stdout = new Output(this.#child.stdout);
+    this.stderr = new Output(this.#child.stderr);
+  }
+
+  /** Waits until an output has something that matches, or that it captures. */
+  async wrote(output: "stdout" | "stderr", pattern: RegExp): Promise<string> {
+    const found = await this[output].find(pattern);
+    if (found) return found[1] ?? found[0];
+    await this.ended();
+    throw new Error(`${pattern} was not written, but:\n${this.stdout.text}${this.stderr.text}`);
+  }
+
+  /** Sends the process a signal. */
+  signal(signal: Deno.Signal): void {
+    try {
+      this.#child.kill(signal);
+    } catch {
+      // It has ended already.
+    }
+  }
+
+  /** Waits until the process has ended by itself. */
+  async ended(): Promise<Outcome> {
+    const { code } = await this.#child.status;
+    clearTimeout(this.#timer);
+    for (const output of [this.stdout, this.stderr]) {
+      output.resume();
+      await output.ended;
+    }
+    const lines = this.stderr.text.split("\n");
+    const errorLines = lines.filter((line) => line !== "" && !OWN_WARNING.test(line));
+    return { code, stdout: this.stdout.text, errorLines };
+  }
+
+  /** Ends the process with SIGKILL: it cannot do anything about it. */
+  async crash(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.ended();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.crash();
+  }
+}
+
+/** The service, on a port that is free unless told otherwise. */
+export class ServerProcess extends DenoProcess {
+  port = 0;
+
+  constructor(variables: Variables, { runtime = [], ...options }: ProcessOptions = {}, ...args: string[]) {
+    super(["-P", ...runtime, "main.ts", ...args], { PORT: "0", HOST: "127.0.0.1", ...variables }, options);
+  }
+
+  /** Starts the service and waits until it says where it listens. */
+  static async start(variables: Variables, options?: ProcessOptions): Promise<ServerProcess> {
+    return await new ServerProcess(variables, options).listening();
+  }
+
+  /** Waits until it says where it listens. */
+  async listening(): Promise<this> {
+    this.port = Number(await this.wrote("stderr", /^Listening on http:\/\/localhost:(\d+)\/$/m));
+    return this;
+  }
+
+  /** Has it stop by itself. */
+  async stop(): Promise<Outcome> {
+    this.signal("SIGTERM");
+    return await this.ended();
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  fetch(target: string, options?: HarnessRequest): Promise<Response> {
+    return fetch(requestTo(this.origin, target, options));
+  }
+}
+
+/** Starts the service in the expectation that it ends by itself. */
+export function runServer(variables: Variables, ...args: readonly string[]): Promise<Outcome> {
+  return new ServerProcess(variables, {}, ...args).ended();
+}
+
+/** Runs an operator's command, such as `["accounts", "list"]`. */
+export function runCommand(args: readonly string[], variables: Variables): Promise<Outcome> {
+  return new DenoProcess(["-P", "src/cli.ts", ...args], variables).ended();
+}
+
+/** What a KV Connect server stands on, and how it behaves. */
+export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
+  /** The file of its KV; without it, one of its own, which is removed with it. */
+  readonly file?: string;
+  /** One that is free unless told otherwise. */
+  readonly port?: number;
+  /** Of so many writes, the reply to one is lost, though it was carried out; without it, none. */
+  readonly lostOneIn?: number;
+}
+
+/** A KV Connect server: the denokv that DENOKV names, or else, and to lose replies, the engine of `@deno/kv`. */
+export class ConnectServer extends DenoProcess {
+  /** Where it is, with a slash at the end. */
+  url = "";
+  #ownFolder: string | undefined;
+
+  /** Starts it; clients in this process have a token from then on. */
+  static async start(
+    { file, port = 0, lostOneIn = Infinity, ...options }: ConnectServerOptions = {},
+  ): Promise<ConnectServer> {
+    Deno.env.set("DENO_KV_ACCESS_TOKEN", KV_TOKEN);
+    const folder = file === undefined ? await Deno.makeTempDir() : undefined;
+    const path = file ?? `${folder}/animals.kv`;
+    const denokv = lostOneIn === Infinity ? Deno.env.get("DENOKV") : undefined;
+    const server = denokv
+      ? await ConnectServer.#startDenokv(path, port || freePort(), { ...options, program: [denokv] })
+      : new ConnectServer([...engineFor(path), path, `${lostOneIn}`, `${port}`], {}, options);
+    server.url ||= await server.wrote("stdout", /^http:.*\/$/m);
+    server.#ownFolder = folder;
+    return server;
+  }
+
+  /** It says nothing when it is there. */
+  static async #startDenokv(file: string, port: number, options: ProcessOptions): Promise<ConnectServer> {
+    const address = ["--access-token", KV_TOKEN, "--addr", `127.0.0.1:${port}`];
+    const server = new ConnectServer(["--sqlite-path", file, "serve", ...address], {}, options);
+    server.url = `http://127.0.0.1:${port}/`;
+    let hasEnded = false;
+    server.ended().then(() => hasEnded = true);
+    while (!await accepts(port)) {
+      if (hasEnded) throw new Error(`${options.program} ended:\n${server.stderr.text}`);
+      await pause(10);
+    }
+    return server;
+  }
+
+  /** How many replies were lost. */
+  async lost(): Promise<number> {
+    return await (await fetch(`${this.url}lost`)).json();
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
+    if (this.#ownFolder !== undefined) await Deno.remove(this.#ownFolder, { recursive: true });
+  }
+}
+
+/** Arguments that start it; its native code takes permissions that tests do not have. */
+function engineFor(file: string): string[] {
+  const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
+  const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
+  return ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+async function accepts(port: number): Promise<boolean> {
+  try {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Bytes of memory that a process has; Deno itself reads such files only with every permission. */
+export async function residentMemory(pid: number): Promise<number> {
+  const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/status`] }).output();
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout)) ?? [];
+  if (kilobytes === undefined) throw new Error(`There is no process ${pid}`);
+  return Number(kilobytes) * 1024;
+}

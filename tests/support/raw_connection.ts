@@ -1,0 +1,170 @@
+// Bytes on a socket: HTTP/1.1 by hand.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { ServerProcess } from "./process.ts";
+
+/** A response as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
+const END_OF_HEAD = "\r\n\r\n";
+
+/** A TCP connection on which a test writes HTTP/1.1 by hand. */
+export class RawConnection implements Disposable {
+  readonly #connection: Deno.TcpConn;
+  #received = "";
+
+  private constructor(connection: Deno.TcpConn) {
+    this.#connection = connection;
+  }
+
+  /** Connects to a port of this machine. */
+  static async open(port: number): Promise<RawConnection> {
+    return new RawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
+  }
+
+  /** Writes all of the text. Resolves to whether that could be done: the server may have closed the connection. */
+  async send(text: string): Promise<boolean> {
+    const bytes = ENCODER.encode(text);
+    try {
+      for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
+      return true;
+    } catch (error) {
+      if (isDisconnection(error)) return false;
+      throw error;
+    }
+  }
+
+  /** Says that nothing more will be sent. */
+  closeWrite(): Promise<void> {
+    return this.#connection.closeWrite();
+  }
+
+  /** The next response, or undefined when the server closes the connection without one. */
+  async receive({ bodiless = false }: { bodiless?: boolean } = {}): Promise<RawAnswer | undefined> {
+    while (!this.#received.includes(END_OF_HEAD)) {
+      if (!await this.#read()) return undefined;
+    }
+    const [head = ""] = this.#received.split(END_OF_HEAD, 1);
+    const [statusLine = "", ...lines] = head.split("\r\n");
+    const headers = new Headers(lines.map((line): [string, string] => {
+      const [name = "", value = ""] = line.split(/: ?(.*)/s);
+      return [name, value];
+    }));
+    const length = bodiless ? 0 : Number(headers.get("content-length") ?? 0);
+    const start = head.length + END_OF_HEAD.length;
+    while (this.#received.length < start + length) {
+      if (!await this.#read()) return undefined;
+    }
+    const body = this.#received.slice(start, start + length);
+    this.#received = this.#received.slice(start + length);
+    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body };
+  }
+
+  /** Whatever else the server sends until it closes the connection. */
+  async receiveRest(): Promise<string> {
+    while (await this.#read());
+    return this.#received;
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection.close();
+  }
+
+  /** Reads some more; false at the end. Answers are ASCII, hence characters are bytes. */
+  async #read(): Promise<boolean> {
+    const buffer = new Uint8Array(16_384);
+    try {
+      const length = await this.#connection.read(buffer);
+      if (length === null) return false;
+      this.#received += DECODER.decode(buffer.subarray(0, length));
+      return true;
+    } catch (error) {
+      if (isDisconnection(error)) return false;
+      throw error;
+    }
+  }
+}
+
+/**
+ * A request as it goes over the wire, such as `rawRequest("GET /v1/pets", { authorization })`.
+ * A body comes with its Content-Length unless the headers say something else.
+ */
+export function rawRequest(
+  target: string,
+  headers: Readonly<Record<string, string>> = {},
+  body = "",
+): string {
+  const framed = "content-length" in headers || "transfer-encoding" in headers || body === "";
+  const all = { host: "localhost", ...headers, ...(framed ? {} : { "content-length": `${body.length}` }) };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return [`${target} HTTP/1.1`, ...lines, "", body].join("\r\n");
+}
+
+/** The answer to a request on a connection of its own. */
+export async function exchange({ port }: { readonly port: number }, request: string): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port);
+  await connection.send(request);
+  const answer = await connection.receive({ bodiless: request.startsWith("HEAD") });
+  if (answer === undefined) throw new Error("The server closed the connection");
+  return answer;
+}
+
+/** Headers of a request with a JSON body. */
+export function jsonHeaders(key: string): { authorization: string; "content-type": string } {
+  return { authorization: `Bearer ${key}`, "content-type": "application/json" };
+}
+
+function isDisconnection(error: unknown): boolean {
+  const { ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected } = Deno.errors;
+  return [ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected].some((kind) => error instanceof kind);
+}
+
+/**
+ * What may come back on a connection: a status of the service's own or, where it gets to see no request,
+ * the HTTP layer's refusal: a status from 400 to 499, or the end of the connection.
+ */
+export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 411 | 413 | "refused";
+
+/** What is sent on a connection, and what may come back. */
+export type RawCase = readonly [name: string, request: string, expected: Expected];
+
+/** Sends each request on a connection of its own, a step each, and sees that the server goes on. */
+export async function runCases(
+  t: Deno.TestContext,
+  server: ServerProcess,
+  cases: readonly RawCase[],
+): Promise<void> {
+  for (const [name, request, expected] of cases) {
+    await t.step(name, async () => {
+      using connection = await RawConnection.open(server.port);
+      await connection.send(request);
+      assertAnswer(await connection.receive(), expected);
+      await assertAlive(server);
+    });
+  }
+}
+
+/** Makes sure that the server answers others. */
+export async function assertAlive(server: ServerProcess): Promise<void> {
+  const response = await fetch(`${server.origin}/health`);
+  assertEquals(response.status, 200);
+  await response.body?.cancel();
+}
+
+/** Holds the answer against what is expected, with an Error body from 400 on. */
+function assertAnswer(answer: RawAnswer | undefined, expected: Expected): void {
+  if (expected === "refused") {
+    const status = answer?.status ?? 400;
+    assert(status >= 400 && status < 500, `${status}`);
+    return;
+  }
+  assertEquals(answer?.status, expected);
+  const body = answer?.body ?? "";
+  if (expected >= 400) assertMatch(body, /^\{"code":"[a-z_]+","message":".+","status":\d{3}\}$/);
+  if (expected === 204) assertEquals(body, "");
+}

@@ -1,0 +1,184 @@
+// What server processes of a test stand on: a KV file that goes with the test, as it is or behind a network.
+import { assert } from "@std/assert";
+import type { Usage } from "../../src/accounts/usage.ts";
+import { openStore } from "../../src/kv/open.ts";
+import { pause } from "../../src/kv/retried.ts";
+import { call } from "./client.ts";
+import { AccountsElsewhere } from "./desk.ts";
+import {
+  ConnectServer,
+  type Outcome,
+  type ProcessOptions,
+  runCommand,
+  ServerProcess,
+  type Variables,
+} from "./process.ts";
+import { TcpProxy } from "./tcp_proxy.ts";
+
+/** Limits of an account; ample unless they are told. */
+export interface Allowance {
+  readonly perMinute?: number;
+  readonly perDay?: number;
+}
+
+/** An account that was made. */
+export interface Credential {
+  readonly id: string;
+  readonly key: string;
+}
+
+const AMPLE = 1_000_000_000;
+
+/** A KV file in a folder of its own, for server processes and commands; removed when disposed of. */
+export class TemporaryStore implements AsyncDisposable {
+  readonly folder: string;
+  readonly kvPath: string;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+    this.kvPath = `${folder}/animals.kv`;
+  }
+
+  /** Makes the folder, in which a server makes the KV file. */
+  static async empty(): Promise<TemporaryStore> {
+    return new TemporaryStore(await Deno.makeTempDir({ prefix: "animal_store_" }));
+  }
+
+  /** A KV file in a folder that somebody else removes. */
+  static within(folder: string): TemporaryStore {
+    return new TemporaryStore(folder);
+  }
+
+  /** Makes the folder, and in it the KV file, as a server does when it first starts. */
+  static async create(): Promise<TemporaryStore> {
+    const store = await TemporaryStore.empty();
+    await store.#use(() => Promise.resolve());
+    return store;
+  }
+
+  /** Starts a server on the KV file. */
+  serve(variables: Variables = {}, options: ProcessOptions = {}): Promise<ServerProcess> {
+    return ServerProcess.start({ KV_PATH: this.kvPath, ...variables }, options);
+  }
+
+  /** Runs an operator's command on the KV file. */
+  run(...args: readonly string[]): Promise<Outcome> {
+    return runCommand(args, { KV_PATH: this.kvPath });
+  }
+
+  /** Makes an account on the KV file. */
+  async createAccount({ perMinute = AMPLE, perDay = AMPLE }: Allowance = {}): Promise<Credential> {
+    const account = {
+      name: "tests",
+      plan: "enterprise",
+      limits: { minute: perMinute, day: perDay },
+      signedUp: false,
+    } as const;
+    const issued = await this.#use((accounts) => accounts.create(account, Date.now()));
+    assert(issued);
+    return { id: issued.account.id, key: issued.apiKey };
+  }
+
+  /** What an account has used, as its row tells. */
+  async usageOf({ id }: Credential): Promise<Usage> {
+    const state = await this.#use((accounts) => accounts.find(id));
+    assert(state);
+    return state.usage;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+
+  async #use<T>(use: (accounts: AccountsElsewhere) => Promise<T>): Promise<T> {
+    const store = await openStore(this.kvPath, { clock: Date.now, create: true });
+    const result = await use(new AccountsElsewhere(store));
+    await store.close();
+    return result;
+  }
+}
+
+/** A server on a KV file of its own, and an account to call it with. */
+export class ServedStore implements AsyncDisposable {
+  readonly store: TemporaryStore;
+  readonly account: Credential;
+  readonly server: ServerProcess;
+
+  private constructor(store: TemporaryStore, account: Credential, server: ServerProcess) {
+    this.store = store;
+    this.account = account;
+    this.server = server;
+  }
+
+  static async start(
+    { variables, ...allowance }: Allowance & { readonly variables?: Variables } = {},
+  ): Promise<ServedStore> {
+    const store = await TemporaryStore.create();
+    const account = await store.createAccount(allowance);
+    return new ServedStore(store, account, await store.serve(variables));
+  }
+
+  get key(): string {
+    return this.account.key;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server[Symbol.asyncDispose]();
+    await this.store[Symbol.asyncDispose]();
+  }
+}
+
+/** Runs a test about a day's limit; anew where midnight passed meanwhile, by which days are counted. */
+export async function inOneDay(test: () => Promise<void>): Promise<void> {
+  const today = () => new Date().getUTCDate();
+  const day = today();
+  try {
+    await test();
+  } catch (error) {
+    if (day === today()) throw error;
+    await test();
+  }
+}
+
+/** A KV file behind a KV Connect server, and that behind a network which can be made bad. */
+export class FarStore implements AsyncDisposable {
+  readonly file: TemporaryStore;
+  readonly proxy: TcpProxy;
+  readonly #server: ConnectServer;
+
+  private constructor(file: TemporaryStore, server: ConnectServer) {
+    this.file = file;
+    this.#server = server;
+    this.proxy = new TcpProxy(server.url);
+  }
+
+  static async create(): Promise<FarStore> {
+    const file = await TemporaryStore.create();
+    return new FarStore(file, await ConnectServer.start({ file: file.kvPath }));
+  }
+
+  serve(): Promise<ServerProcess> {
+    return ServerProcess.start({ KV_PATH: this.proxy.url });
+  }
+
+  serveOnDeploy(variables: Variables = {}): Promise<ServerProcess> {
+    const deployed = { DENO_DEPLOYMENT_ID: "7f3k", DENO_KV_DEFAULT_PATH: this.proxy.url };
+    return ServerProcess.start({ ...deployed, ...variables });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.proxy[Symbol.asyncDispose]();
+    await this.#server[Symbol.asyncDispose]();
+    await this.file[Symbol.asyncDispose]();
+  }
+}
+
+/** Waits until the server can read its store again. */
+export async function untilReady(server: ServerProcess): Promise<void> {
+  // Far longer than a server takes to connect anew.
+  for (let count = 0; count < 300; count++) {
+    if ((await call(server, undefined, "GET /ready")).status === 200) return;
+    await pause(50);
+  }
+  throw new Error("The server does not recover");
+}

@@ -1,0 +1,101 @@
+// Time and chance in the hands of a test.
+import { setImmediate } from "node:timers";
+
+/** Noon of a day on which every operation still exists, ms since the epoch. */
+export const NOON: number = Date.UTC(2027, 0, 15, 12);
+
+interface Timer {
+  readonly at: number;
+  readonly period: number | undefined;
+  readonly callback: () => void;
+}
+
+/** Turns of the event loop after which everything that does not wait for a timer has come to rest. */
+const TURNS = 24;
+
+/**
+ * Time that only moves when it is told to: `setTimeout`, `setInterval` and `performance.now()` follow it from
+ * its making until it is disposed of. What runs under it may not do any input or output.
+ */
+export class VirtualTime implements Disposable {
+  /** Ms since its making. */
+  now = 0;
+  readonly #timers: Map<number, Timer> = new Map();
+  readonly #originals = { setTimeout, clearTimeout, setInterval, clearInterval, now: performance.now };
+  #id = 0;
+
+  constructor() {
+    const add = (repeats: boolean) => (callback: () => void, ms = 0) => {
+      const period = repeats ? ms : undefined;
+      this.#timers.set(++this.#id, { at: this.now + Math.max(0, ms), period, callback });
+      return this.#id;
+    };
+    const remove = (id: number) => void this.#timers.delete(id);
+    Object.assign(globalThis, {
+      setTimeout: add(false),
+      setInterval: add(true),
+      clearTimeout: remove,
+      clearInterval: remove,
+    });
+    performance.now = () => this.now;
+  }
+
+  /** Lets everything happen that does within so many ms. */
+  async advance(ms: number): Promise<void> {
+    const end = this.now + ms;
+    for (await settle(); this.#fireNext(end); await settle());
+    this.now = end;
+  }
+
+  /** Lets time pass until the promise settles, or for so many ms. */
+  async until<T>(promise: Promise<T>, ms: number): Promise<T> {
+    let done = false;
+    const noted = promise.finally(() => done = true);
+    noted.catch(() => {});
+    const end = this.now + ms;
+    for (await settle(); !done && this.#fireNext(end); await settle());
+    if (!done) throw new Error(`Nothing came within ${ms} ms`);
+    return await noted;
+  }
+
+  #fireNext(end: number): boolean {
+    let next: [id: number, timer: Timer] | undefined;
+    for (const entry of this.#timers) {
+      if (entry[1].at <= end && (next === undefined || entry[1].at < next[1].at)) next = entry;
+    }
+    if (next === undefined) return false;
+    const [id, timer] = next;
+    this.now = Math.max(this.now, timer.at);
+    if (timer.period === undefined) this.#timers.delete(id);
+    else {this.#timers.set(id, {
+        ...timer,
+        at: this.now + Math.max(1, timer.period),
+      });}
+    timer.callback();
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    const { now, ...timers } = this.#originals;
+    Object.assign(globalThis, timers);
+    performance.now = now;
+  }
+}
+
+/** Lets everything happen that does without time passing. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

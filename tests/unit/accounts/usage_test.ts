@@ -1,0 +1,206 @@
+import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
+import {
+  decodeUsage,
+  encodeUsage,
+  hasCalled,
+  isSame,
+  pardon,
+  type Refusal,
+  reset,
+  roll,
+  strike,
+  UNUSED,
+  type Usage,
+} from "../../../src/accounts/usage.ts";
+import { CorruptRow, encodeJson, encodeText } from "../../../src/kv/row.ts";
+import { take } from "../../../src/accounts/usage.ts";
+import { NOON } from "../../support/time.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const MIDNIGHT = NOON + 12 * HOUR;
+const LIMITS = { minute: 2, day: 5 };
+
+/** What a caller who comes at these times is told each time, and the usage after it. */
+function visits(
+  times: readonly number[],
+  { limits = LIMITS } = {},
+): { usage: Usage; told: ("admitted" | Refusal | undefined)[] } {
+  let usage = UNUSED;
+  const told = times.map((now) => {
+    const taken = take(usage, limits, { waiting: 1, ahead: 0 }, now);
+    usage = taken.usage;
+    if (taken.granted === 1) return "admitted";
+    if (taken.refusal !== "ban") usage = strike(usage, limits, 1, now);
+    return taken.refusal;
+  });
+  return { usage, told };
+}
+
+const used: Usage = { ...UNUSED, minute: NOON, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
+
+Deno.test("strike() bans a caller refused more often within a minute than the minute allows", () => {
+  const { told, usage } = visits(Array(6).fill(NOON));
+
+  assertEquals(told, ["admitted", "admitted", "minute", "minute", "minute", "ban"]);
+  assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 3]);
+});
+
+Deno.test("strike() counts refusals of the day too, against the limit of the minute", () => {
+  const { told } = visits(Array(6).fill(NOON), { limits: { minute: 3, day: 1 } });
+
+  assertEquals(told, ["admitted", "day", "day", "day", "day", "ban"]);
+});
+
+Deno.test("strike() forgets refusals when the minute ends, but for their sum", () => {
+  const times = [...Array(4).fill(NOON), ...Array(4).fill(NOON + MINUTE)];
+
+  const { usage } = visits(times, { limits: { minute: 2, day: 9 } });
+
+  assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [2, 4, 0]);
+});
+
+Deno.test("strike() counts during a ban, and does not prolong it", () => {
+  const banned = strike(roll(UNUSED, NOON), LIMITS, 3, NOON);
+
+  const { bannedUntil, bans, refusedToday } = strike(banned, LIMITS, 3, NOON + 1);
+
+  assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 6]);
+});
+
+/** The length of each ban, in minutes, when the next one comes `pause` after the end of the one before. */
+function banMinutes(count: number, pause: number): number[] {
+  let usage = UNUSED;
+  let now = NOON;
+  return Array.from({ length: count }, () => {
+    usage = strike(roll(usage, now), LIMITS, 3, now);
+    const minutes = (usage.bannedUntil - now) / MINUTE;
+    now = usage.bannedUntil + pause;
+    return minutes;
+  });
+}
+
+Deno.test("strike() doubles every further ban, up to a day, and starts anew a day after the last one's end", () => {
+  const doubling = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440];
+
+  assertEquals(banMinutes(11, MINUTE), doubling);
+  assertEquals(banMinutes(4, DAY - 1), [5, 10, 20, 40]);
+  assertEquals(banMinutes(4, DAY), [5, 5, 5, 5]);
+  assertEquals(banMinutes(1_200, MINUTE).at(-1), 1_440);
+});
+
+Deno.test("roll() changes nothing within the minute, or for a clock that lags by up to five minutes", () => {
+  for (const now of [NOON, NOON + MINUTE - 1, NOON - 1, NOON - 5 * MINUTE]) {
+    assertStrictEquals(roll(used, now), used);
+  }
+});
+
+Deno.test("roll() opens the windows that have begun", () => {
+  const before = { ...used, strikes: 3, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
+  const ended = { used: 0, leased: 0, strikes: 0 };
+
+  assertEquals(roll(before, NOON + MINUTE), { ...before, minute: NOON + MINUTE, ...ended });
+  const newDay = { minute: MIDNIGHT, ...ended, usedToday: 0, leasedToday: 0, refusedToday: 0 };
+  assertEquals(roll(before, MIDNIGHT + 1), { ...before, ...newDay });
+});
+
+Deno.test("roll() moves windows back with their counts, and ends bans, that a clock had put far ahead", () => {
+  const before = {
+    ...used,
+    strikes: 3,
+    refusedToday: 4,
+    noLeasesUntil: NOON + 1,
+    bannedUntil: NOON + 9 * DAY,
+  };
+  const far = { ...before, minute: NOON + 9 * DAY, noLeasesUntil: NOON + 10 * DAY };
+  const [near, movedFrom] = [NOON - 5 * MINUTE - 1, far.minute];
+
+  const unleased = { epoch: used.epoch + 1, leased: 0, leasedToday: 0 };
+  const moved = { ...unleased, minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: 0 };
+  assertEquals(roll(before, near), { ...before, ...moved });
+  const back = { ...unleased, minute: NOON, movedFrom, noLeasesUntil: MIDNIGHT, bannedUntil: 0 };
+  assertEquals(roll(far, NOON), { ...far, ...back });
+  // As long as bans may last, by a clock that is a little ahead.
+  const longest = NOON + MINUTE + DAY + 5 * MINUTE;
+  const bannedUntil = [longest, longest + 1].map((bannedUntil) =>
+    roll({ ...used, bannedUntil }, NOON + MINUTE).bannedUntil
+  );
+  assertEquals(bannedUntil, [longest, 0]);
+});
+
+Deno.test("roll() counts on in a minute or a day that a window was moved back from", () => {
+  const ahead = NOON + 3 * DAY;
+  const moved = roll({ ...used, minute: ahead }, NOON);
+
+  assertEquals([roll(moved, ahead).used, roll(moved, ahead).usedToday], [20, 30]);
+  const { used: inMinute, usedToday } = roll(moved, ahead + MINUTE);
+  assertEquals([inMinute, usedToday], [0, 30]);
+  const between = roll(moved, NOON + DAY);
+  assertEquals([between.used, between.usedToday, between.movedFrom], [0, 0, ahead]);
+});
+
+Deno.test("reset() forgets what was used and voids what is leased, and keeps a ban", () => {
+  const before = {
+    ...used,
+    strikes: 3,
+    refusedToday: 4,
+    noLeasesUntil: MIDNIGHT,
+    bans: 2,
+    bannedUntil: MIDNIGHT,
+  };
+
+  const after = reset({ ...before, epoch: 7, movedFrom: MIDNIGHT }, NOON + MINUTE + 1);
+
+  const kept = { bans: 2, bannedUntil: MIDNIGHT };
+  assertEquals(after, { ...UNUSED, minute: NOON + MINUTE, epoch: 8, ...kept });
+});
+
+Deno.test("reset() leaves an account that has never called one that has not", () => {
+  const after = reset(UNUSED, NOON);
+
+  assertEquals([after, hasCalled(after), hasCalled(used)], [{ ...UNUSED, epoch: 1 }, false, true]);
+});
+
+Deno.test("pardon() ends a ban and forgets bans and strikes, not what was used", () => {
+  const banned = { ...used, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
+
+  assertEquals(pardon(banned), { ...used, refusedToday: 4 });
+});
+
+Deno.test("isSame() compares every number", () => {
+  assertEquals(isSame(used, { ...used }), true);
+  for (const name of Object.keys(UNUSED)) assertEquals(isSame(used, { ...used, [name]: 77 }), false, name);
+});
+
+/** A row of usage that holds this. */
+function row(value: unknown): { key: Deno.KvKey; value: unknown; versionstamp: string } {
+  return { key: ["usage", "acct_1"], value, versionstamp: "1" };
+}
+
+Deno.test("decodeUsage() reads what encodeUsage() wrote", () => {
+  const numbered = [...Object.keys(UNUSED).entries()].map(([index, name]) => [name, index + 1]);
+  const usage = { ...UNUSED, ...Object.fromEntries(numbered) };
+
+  assertEquals(decodeUsage(row(encodeUsage(usage))), usage);
+});
+
+for (
+  const [what, value] of [
+    ["no bytes", {}],
+    ["no UTF-8", new Uint8Array([0xff])],
+    ["no JSON", encodeText("[0,0")],
+    ["no list", encodeJson(UNUSED)],
+    ["too few numbers", encodeJson(Array(11).fill(0))],
+    ["too many numbers", encodeJson(Array(13).fill(0))],
+    ["a negative number", encodeJson([...Array(11).fill(0), -1])],
+    ["a fraction", encodeJson([0.5, ...Array(11).fill(0)])],
+    ["a number beyond 2^53", encodeJson([...Array(11).fill(0), 2 ** 53])],
+    ["a string", encodeJson([...Array(11).fill(0), "0"])],
+    ["null", encodeJson([null, ...Array(11).fill(0)])],
+  ] as const
+) {
+  Deno.test(`decodeUsage() refuses a row that holds ${what}`, () => {
+    assertThrows(() => decodeUsage(row(value)), CorruptRow);
+  });
+}

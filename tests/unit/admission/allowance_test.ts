@@ -1,0 +1,370 @@
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { type Account, accountKey } from "../../../src/accounts/account.ts";
+import type { AccountState } from "../../../src/accounts/account_state.ts";
+import {
+  type Decision,
+  decodeUsage,
+  encodeUsage,
+  pardon,
+  UNUSED,
+  type Usage,
+  usageKey,
+} from "../../../src/accounts/usage.ts";
+import { Allowance, type LeaseTimes, PATIENCE, type Run } from "../../../src/admission/allowance.ts";
+import { AGAIN } from "../../../src/kv/retried.ts";
+import { encodeJson, type Entry } from "../../../src/kv/row.ts";
+import type { Rows, Write } from "../../../src/store/transaction.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+const TIMES: LeaseTimes = { span: 200, renewal: 0, unchanged: 0, life: 250 };
+const ACCOUNT: Account = {
+  id: "acct_1",
+  name: "Ann",
+  environment: "staging",
+  plan: "enterprise",
+  limits: { minute: 1_000, day: 9_000 },
+  signedUp: false,
+  createdAt: 0,
+  suspendedAt: null,
+  closedAt: null,
+  keyHash: "key",
+  previousKey: null,
+};
+const NOW: Usage = { ...UNUSED, minute: NOON };
+
+/** Both rows of an account, as a KV holds them: a change gives them the next version. */
+class AccountRows implements Rows {
+  #version = 1;
+  #account: Entry;
+  #usage: Entry;
+
+  constructor(account: Account, usage: Usage) {
+    this.#account = { key: accountKey(account.id), value: encodeJson(account), versionstamp: "1" };
+    this.#usage = { key: usageKey(account.id), value: encodeUsage(usage), versionstamp: "1" };
+  }
+
+  get usage(): Usage {
+    return decodeUsage(this.#usage);
+  }
+
+  get state(): AccountState {
+    const { value } = this.#account;
+    assert(value instanceof Uint8Array);
+    const account = JSON.parse(new TextDecoder().decode(value));
+    return { account, accountRow: this.#account, usage: this.usage, usageRow: this.#usage };
+  }
+
+  get(key: Deno.KvKey): Entry {
+    return key[0] === "usage" ? this.#usage : this.#account;
+  }
+
+  changeAccount(change: Partial<Account>): void {
+    const { account } = this.state;
+    this.#account = { ...this.#account, ...this.#next(encodeJson({ ...account, ...change })) };
+  }
+
+  changeUsage(change: Partial<Usage>): void {
+    this.#usage = { ...this.#usage, ...this.#next(encodeUsage({ ...this.usage, ...change })) };
+  }
+
+  #next(value: Uint8Array<ArrayBuffer>): Pick<Entry, "value" | "versionstamp"> {
+    return { value, versionstamp: `${++this.#version}` };
+  }
+}
+
+function allowanceOf(account: Partial<Account>, usage: Partial<Usage>) {
+  const rows = new AccountRows({ ...ACCOUNT, ...account }, { ...NOW, ...usage });
+  return { rows, allowance: new Allowance(rows.state) };
+}
+
+/** What a transaction decides, and what it writes to the usage row, if anything. */
+function decide(allowance: Allowance, rows: Rows, times: LeaseTimes = TIMES): { run: Run; written?: Usage } {
+  let written: Usage | undefined;
+  const write: Write = {
+    set(key, value) {
+      if (key[0] === "usage") written = decodeUsage({ key, value, versionstamp: "" });
+    },
+    delete() {},
+    add() {},
+    bump() {},
+    id: () => 0,
+  };
+  allowance.endLease(NOON, times);
+  const run = allowance.decide(rows, write, NOON, times);
+  assert(run);
+  return written ? { run, written } : { run };
+}
+
+/** Has a transaction carried out, and gives the usage after it. */
+function transact(allowance: Allowance, rows: AccountRows, times: LeaseTimes = TIMES): Usage {
+  const { run, written } = decide(allowance, rows, times);
+  if (written) rows.changeUsage(written);
+  apply(allowance, rows, run);
+  return rows.usage;
+}
+
+function apply(allowance: Allowance, rows: AccountRows, run: Run): void {
+  const { accountRow, usageRow } = rows.state;
+  allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
+}
+
+/** An allowance with a lease of `left` permits, by requests that came one after the other. */
+function leased(left: number, account: Partial<Account> = {}) {
+  const { rows, allowance } = allowanceOf(account, {});
+  const { run } = decide(allowance, rows);
+  rows.changeUsage({ used: left, usedToday: left, leased: left, leasedToday: left });
+  apply(allowance, rows, { ...run, ahead: left, usage: rows.usage });
+  return { rows, allowance };
+}
+
+async function outcomes(requests: readonly Promise<Decision | typeof AGAIN>[]): Promise<unknown[]> {
+  return (await Promise.all(requests)).map((decided) => decided === AGAIN ? AGAIN : decided.refusal);
+}
+
+function requests(allowance: Allowance, count: number, hash: string = "key") {
+  return Array.from({ length: count }, () => allowance.request(hash));
+}
+
+function take(allowance: Allowance) {
+  const lease = allowance.leaseAt(NOON);
+  assert(lease);
+  allowance.take(lease, NOON, false);
+  return lease;
+}
+
+Deno.test("Allowance.apply() keeps newer rows than those of its commit: an unban stays", async () => {
+  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
+  const replies = requests(allowance, 5);
+  const { run, written } = decide(allowance, rows);
+  assert(written);
+  rows.changeUsage(written);
+  const { accountRow, usageRow } = rows.state;
+
+  rows.changeUsage(pardon(written));
+  allowance.see(rows.state);
+  allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
+
+  assertGreater(written.bannedUntil, NOON);
+  assertEquals(await outcomes(replies), [undefined, undefined, "minute", "minute", "ban"]);
+  assertEquals(allowance.refuse(NOON)?.refusal, "minute");
+  assertEquals(allowance.needsTransaction(NOON + 60_000), true);
+});
+
+Deno.test("Allowance.apply() describes the limits that a request was charged under", async () => {
+  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
+  const reply = allowance.request("key");
+  const { run } = decide(allowance, rows);
+
+  rows.changeAccount({ limits: { minute: 60, day: 1_000 } });
+  rows.changeUsage({ used: 2 });
+  apply(allowance, rows, run);
+
+  const decision = await reply;
+  assert(decision !== AGAIN);
+  assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
+});
+
+Deno.test("Allowance.decide() grants nothing to requests whose key no longer opens the account", async () => {
+  const { rows, allowance } = allowanceOf({}, {});
+  const replies = [...requests(allowance, 1), ...requests(allowance, 1, "new")];
+  rows.changeAccount({ keyHash: "new" });
+
+  assertEquals(transact(allowance, rows).used, 1);
+
+  assertEquals(await outcomes(replies), [AGAIN, undefined]);
+});
+
+Deno.test("Allowance.decide() grants nothing while the account is suspended", async () => {
+  const { rows, allowance } = allowanceOf({}, {});
+  const replies = requests(allowance, 2);
+  rows.changeAccount({ suspendedAt: NOON });
+
+  assertEquals(transact(allowance, rows).used, 0);
+
+  assertEquals(await outcomes(replies), [AGAIN, AGAIN]);
+});
+
+Deno.test("Allowance.decide() may run again, and changes nothing but by what its last run comes to", async () => {
+  const { rows, allowance } = leased(9);
+  take(allowance);
+  const replies = requests(allowance, 3);
+  decide(allowance, rows);
+  decide(allowance, rows);
+
+  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
+
+  assertEquals([used, stillLeased], [1 + 3, 1]);
+  assertEquals(await outcomes(replies), [undefined, undefined, undefined]);
+});
+
+Deno.test("Allowance.decide() counts permits as leased until no request can give them back", () => {
+  const { rows, allowance } = leased(2);
+  const [first, second] = [take(allowance), take(allowance)];
+  rows.changeAccount({ limits: { minute: 2, day: 2 } });
+  const counts = () => {
+    const { used, usedToday, leased, leasedToday } = transact(allowance, rows);
+    return [used, usedToday, leased, leasedToday];
+  };
+
+  assertEquals(counts(), [2, 2, 2, 2]);
+  allowance.withdraw(first);
+  assertEquals(counts(), [1, 1, 1, 1]);
+  allowance.confirm(second);
+  assertEquals(counts(), [1, 1, 0, 0]);
+  assertEquals(allowance.isActive, false);
+});
+
+Deno.test("Allowance.withdraw() lets a permit be handed out again while the lease stands", () => {
+  const { allowance } = leased(1);
+  const lease = take(allowance);
+  assertEquals(allowance.leaseAt(NOON), undefined);
+
+  allowance.withdraw(lease);
+
+  assertEquals(allowance.leaseAt(NOON), lease);
+});
+
+Deno.test("Allowance.refuse() refuses from memory for the day, but not while a permit may come back", () => {
+  const { rows, allowance } = leased(2, { limits: { minute: 2, day: 2 } });
+  const [first, second] = [take(allowance), take(allowance)];
+  allowance.confirm(first);
+  transact(allowance, rows);
+  assertEquals(allowance.refuse(NOON), undefined);
+
+  allowance.confirm(second);
+  transact(allowance, rows);
+
+  assertEquals(allowance.refuse(NOON)?.refusal, "day");
+});
+
+Deno.test("Allowance.apply() adds a renewal to the lease, and settles what was used of it", () => {
+  const { rows, allowance } = leased(10);
+  for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
+  const { run, written } = decide(allowance, rows);
+  assert(written);
+  assertEquals([written.used, written.leased], [10 + run.ahead, 6 + run.ahead]);
+
+  rows.changeUsage(written);
+  apply(allowance, rows, run);
+
+  assertEquals(allowance.left, 6 + run.ahead);
+});
+
+Deno.test("Allowance.lose() gives back nothing twice, and hands out nothing of what may have been taken", async () => {
+  const { rows, allowance } = leased(9);
+  take(allowance);
+  const replies = Promise.allSettled(requests(allowance, 2));
+  const { run } = decide(allowance, rows);
+
+  allowance.lose(run, new Error());
+
+  assertEquals((await replies).map(({ status }) => status), ["rejected", "rejected"]);
+  assertEquals([allowance.left, allowance.isLeased], [0, false]);
+});
+
+Deno.test("Allowance.fail() leaves for later what was certainly not done", async () => {
+  const { rows, allowance } = leased(9);
+  const replies = Promise.allSettled(requests(allowance, 2));
+  decide(allowance, rows);
+
+  allowance.fail(new Error());
+
+  assertEquals((await replies).map(({ status }) => status), ["rejected", "rejected"]);
+  const { used, leased: stillLeased } = transact(allowance, rows);
+  assertEquals([used, stillLeased], [0, 0]);
+});
+
+Deno.test("Allowance.apply() leaves strikes alone that came after the account had changed", () => {
+  const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
+  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON));
+  refuse(3);
+  const { run, written } = decide(allowance, rows);
+  assert(written);
+  rows.changeUsage(written);
+  rows.changeAccount({ name: "Ben" });
+
+  allowance.see(rows.state);
+  refuse(2);
+  apply(allowance, rows, run);
+
+  assertEquals(transact(allowance, rows).strikes, 3 + 2);
+});
+
+for (
+  const [what, usage, account, strikes] of [
+    ["keeps", { used: 10 }, {}, 3],
+    ["forgets", { minute: NOON + 60_000 }, {}, 0],
+    ["forgets", { epoch: 1 }, {}, 0],
+    ["forgets", {}, { name: "Ben" }, 0],
+  ] as const
+) {
+  Deno.test(`Allowance.decide() ${what} strikes not yet written when ${JSON.stringify({ ...usage, ...account })} changed`, () => {
+    const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
+    for (let count = 0; count < 3; count++) allowance.refuse(NOON);
+
+    if ("name" in account) rows.changeAccount(account);
+    else rows.changeUsage(usage);
+
+    assertEquals(transact(allowance, rows).strikes, strikes);
+  });
+}
+
+Deno.test("Allowance.decide() leases what the recent rate asks for", () => {
+  const { rows, allowance } = leased(500);
+  for (let count = 0; count < 100; count++) allowance.confirm(take(allowance));
+  for (let count = 0; count < 400; count++) take(allowance);
+
+  assertGreater(decide(allowance, rows).run.ahead, 0);
+});
+
+Deno.test("Allowance.decide() leases sixteen for each request served, at most, however fast two came", () => {
+  using _time = new VirtualTime();
+  const { rows, allowance } = allowanceOf({}, {});
+  allowance.request("key");
+  transact(allowance, rows);
+  allowance.request("key");
+
+  assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
+});
+
+Deno.test("Allowance.see() takes over neither row if it is older than the one seen: a key that ended stays so", () => {
+  const { rows, allowance } = allowanceOf({}, {});
+  const before = rows.state;
+  rows.changeAccount({ closedAt: NOON });
+  allowance.see(rows.state);
+  rows.changeUsage({ used: 5 });
+
+  allowance.see({ ...before, usage: rows.usage, usageRow: rows.state.usageRow });
+  allowance.see(before);
+
+  assertEquals([allowance.account.closedAt, allowance.usageWithoutLease(before, false).used], [NOON, 5]);
+});
+
+Deno.test("Allowance.drop() keeps nothing that would have to be written", async () => {
+  const { allowance } = leased(3);
+  const waiting = allowance.request("key");
+  assertEquals([allowance.left, allowance.isActive], [3, true]);
+
+  allowance.drop();
+
+  assertEquals(await waiting, AGAIN);
+  assertEquals([allowance.left, allowance.isActive], [0, false]);
+});
+
+Deno.test("Allowance.apply() lets requests wait for what others hold, three seconds for each window", async () => {
+  using time = new VirtualTime();
+  const limits = { minute: 2, day: 99 };
+  const { rows, allowance } = allowanceOf({ limits }, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  const replies = requests(allowance, 1);
+  transact(allowance, rows);
+  assertEquals(allowance.isAwaiting, true);
+
+  await time.advance(PATIENCE - 1);
+  transact(allowance, rows);
+  assertEquals(allowance.isAwaiting, true);
+  await time.advance(1);
+  transact(allowance, rows);
+
+  assertEquals([allowance.isAwaiting, ...await outcomes(replies)], [false, "minute"]);
+  assertEquals(allowance.refuse(NOON)?.refusal, "minute");
+});

@@ -1,0 +1,206 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import {
+  answer,
+  int64,
+  integer,
+  Invalid,
+  isValid,
+  list,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  partial,
+  resolved,
+  type Schema,
+  text,
+  timestamp,
+} from "../../../src/api/schema.ts";
+import { parseJson } from "../../../src/http/json.ts";
+
+const INT64 = "an integer from -9223372036854775808 to 9223372036854775807";
+const STATUS = oneOf(["available", "sold"]);
+
+/** What is wrong with a value, which messages call `value`. */
+function faultsOf(schema: Schema, value: unknown): readonly string[] {
+  return assertThrows(() => schema.parse(value, "value"), Invalid).faults;
+}
+
+/** What a schema reads from the texts of a parameter. */
+function fromTexts(schema: Schema, ...texts: string[]): unknown {
+  return schema.parse(schema.fromTexts(texts, "value"), "value");
+}
+
+Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
+  [text({ max: 3 }), ["a", "🐶", "abc", "🐶🐱", "🐶🐱🐭", "   ", "a\u0000", "e\u0301x"]],
+  [integer(2, 3), [2, 3]],
+  [int64(), [0, -1, 2 ** 53 - 1, 2n ** 53n, 2n ** 63n - 1n, -(2n ** 63n)]],
+  [int64({ minimum: 1 }), [1]],
+  [STATUS, ["available", "sold"]],
+  [timestamp(), ["2027-01-15T12:00:00Z", "2027-01-15T12:00:00.000+01:00"]],
+  [list(integer(1, 2), 2), [[], [1], [1, 2]]],
+  [nullable(STATUS), [null, "sold"]],
+  [optional(STATUS), [undefined, "sold"]],
+])("parse() takes %j as it is", (schema, values) => {
+  for (const value of values) {
+    assertEquals(schema.parse(value, "value"), value);
+    assertEquals([isValid(schema, value), schema.accepts(value)], [true, true]);
+  }
+});
+
+Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
+  [text(), undefined, "is required and must be a string"],
+  [text(), null, "must be a string"],
+  [text(), 1n, "must be a string"],
+  [text(), ["ab"], "must be a string"],
+  [text(), "a\ud83d", "must not contain half a surrogate pair"],
+  [text(), "a\udc36", "must not contain half a surrogate pair"],
+  [text({ max: 3 }), "", "must have 1 to 3 characters"],
+  [text({ max: 3 }), "abcd", "must have 1 to 3 characters"],
+  [text({ max: 3 }), "🐶🐱🐭🐹", "must have 1 to 3 characters"],
+  [text({ pattern: /^a+$/, rule: "have nothing but a" }), "ab", "must have nothing but a"],
+  [integer(2, 3), undefined, "is required and must be an integer from 2 to 3"],
+  ...[1, 4, 2n ** 60n, null, true, {}].map((value): [Schema, unknown, string] => [
+    integer(2, 3),
+    value,
+    "must be an integer from 2 to 3",
+  ]),
+  [int64(), undefined, `is required and must be ${INT64}`],
+  ...[2n ** 63n, -(2n ** 63n) - 1n, null, true, {}].map((value): [Schema, unknown, string] => [
+    int64(),
+    value,
+    `must be ${INT64}`,
+  ]),
+  [int64({ minimum: 0 }), -1, "must be an integer from 0 to 9223372036854775807"],
+  ...[integer(2, 3), int64()].flatMap((schema): [Schema, unknown, string][] => [
+    [schema, "2", "must be a number, not a string"],
+    [schema, parseJson("2.0"), "must be written without fraction or exponent"],
+    [schema, parseJson("2e0"), "must be written without fraction or exponent"],
+  ]),
+  [STATUS, undefined, "is required and must be one of available, sold"],
+  ...["lost", "Sold", "constructor", ["sold"], null].map((value): [Schema, unknown, string] => [
+    STATUS,
+    value,
+    "must be one of available, sold",
+  ]),
+  ...["2027-01-15", "noon", 7].map((value): [Schema, unknown, string] => [
+    timestamp(),
+    value,
+    "must be a time such as 2027-01-15T12:00:00Z",
+  ]),
+  [list(text(), 2), "a", "must be an array"],
+  [list(text(), 2), ["a", "b", "c"], "must have at most 2 items"],
+  [nullable(STATUS), undefined, "is required and must be one of available, sold"],
+  [optional(STATUS), null, "must be one of available, sold"],
+  [object({}), [], "must be an object"],
+])("parse() of %j refuses %j: it %s", (schema, value, fault) => {
+  assertEquals(faultsOf(schema, value), [`value ${fault}`]);
+  assertEquals(isValid(schema, value), false);
+});
+
+Deno.test("parse() names every fault of an object, of objects in it and of items", () => {
+  const schema = object({
+    name: text(),
+    tags: list(text({ max: 2 }), 9),
+    limits: answer({ day: integer(1, 2), minute: integer(1, 2) }),
+  });
+
+  assertEquals(faultsOf(schema, { tags: ["a", "", "abc"], limits: { day: 3 } }), [
+    "value.name is required and must be a string",
+    "value.tags[1] must have 1 to 2 characters",
+    "value.tags[2] must have 1 to 2 characters",
+    "value.limits.day must be an integer from 1 to 2",
+    "value.limits.minute is required and must be an integer from 1 to 2",
+  ]);
+  assertThrows(() => schema.parse({ tags: [], limits: {} }, ""), Invalid, "name is required");
+});
+
+Deno.test("parse() of an object has the members that it knows, and defaults of those that are left out", () => {
+  const members = { name: text(), status: optional(STATUS, "available"), note: optional(text()) };
+  const sent = JSON.parse('{"name":"Rex","id":9,"__proto__":{"note":"x"},"constructor":null}');
+
+  const [whole, part] = [object(members), object(partial(members))];
+
+  assertEquals<unknown>(whole.parse(sent, ""), { name: "Rex", status: "available" });
+  assertEquals<unknown>(part.parse({}, ""), {});
+  assertEquals<unknown>(part.parse({ status: "sold" }, ""), { status: "sold" });
+  assertEquals(faultsOf(part, { status: null }), ["value.status must be one of available, sold"]);
+  for (const inherited of [JSON.parse('{"__proto__":{"name":"Rex"}}'), { Name: "Rex" }]) {
+    assertThrows(() => whole.parse(inherited, ""), Invalid, "name is required and must be a string");
+  }
+});
+
+Deno.test("optional() takes a default of the schema's own type alone", () => {
+  // @ts-expect-error It is none of the values.
+  assertEquals<unknown>(optional(STATUS, "lost").json.default, "lost");
+});
+
+Deno.test("accepts() takes what was stored when bounds were others, of the right type", () => {
+  const schema = object({ name: text({ max: 1 }), count: integer(1, 2), note: optional(STATUS) });
+
+  assertEquals(schema.accepts({ name: "Rex", count: 99 }), true);
+  assertEquals(list(schema, 0).accepts([{ name: "Rex", count: 99 }]), true);
+  for (const value of [{ name: "Rex" }, { name: 1, count: 1 }, { name: "", count: 1, note: "x" }, null]) {
+    assertEquals([schema.accepts(value), list(schema, 1).accepts([value])], [false, false]);
+  }
+});
+
+Deno.test("fromTexts() reads integers in no more digits than their bounds, and no other notation", () => {
+  const days = integer(2, 30);
+
+  assertEquals(["2", "02", "30"].map((text) => fromTexts(days, text)), [2, 2, 30]);
+  for (const wrong of ["", "1", "31", "002", "-2", "2.0", "1e1", " 2", "２", "0x2", "1n"]) {
+    assertThrows(() => fromTexts(days, wrong), Invalid, "value must be an integer from 2 to 30");
+  }
+  for (const digits of ["0", "-7", "9007199254740993", "-9223372036854775808"]) {
+    assertEquals(`${fromTexts(int64(), digits)}`, digits);
+  }
+  for (const wrong of ["", "1.0", "1e3", "9223372036854775808", "rex"]) {
+    assertThrows(() => fromTexts(int64(), wrong), Invalid, `value must be ${INT64}`);
+  }
+});
+
+Deno.test("fromTexts() takes one text, and of a list any number, of which empty ones stand for none", () => {
+  for (const schema of [text(), days(), STATUS, timestamp(), nullable(STATUS), optional(text())]) {
+    assertThrows(() => fromTexts(schema, "1", "1"), Invalid, "value must be given at most once");
+  }
+  assertEquals(fromTexts(list(days(), 9), "2", "3"), [2, 3]);
+  assertEquals(fromTexts(list(text(), 9), ""), []);
+
+  function days(): Schema<number> {
+    return integer(2, 30);
+  }
+});
+
+Deno.test("json describes bounds, defaults in words for requests, and refers to what has a name", () => {
+  const status = named("Status", oneOf(["a", "b"], { description: "State" }));
+  const members = { name: text({ max: 9 }), status: optional(status, "a"), note: optional(text()) };
+  const kind = object({ kind: optional(text(), "x") }).json.properties?.kind;
+  const ref = { $ref: "#/components/schemas/Status" };
+  const name = { type: "string", minLength: 1, maxLength: 9 };
+
+  assertEquals<unknown>(object(members).json, {
+    type: "object",
+    required: ["name"],
+    properties: {
+      name,
+      status: { ...ref, description: "State; a if it is left out" },
+      note: { type: "string" },
+    },
+  });
+  assertEquals<unknown>(answer(members).json, {
+    type: "object",
+    required: ["name", "status"],
+    additionalProperties: false,
+    properties: { name, status: ref, note: { type: "string" } },
+  });
+  assertEquals<unknown>(object(partial(members)).json, {
+    type: "object",
+    properties: { name, status: ref, note: { type: "string" } },
+  });
+  assertEquals<unknown>(kind, { type: "string", description: "x if it is left out" });
+  assertEquals(object(members).definitions, status.definitions);
+  assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
+  assertEquals(nullable(text()).json.type, ["string", "null"]);
+});

@@ -1,0 +1,91 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { exceededBound, type JsonBounds, parseJson } from "../../../src/http/json.ts";
+import { seededRandom } from "../../support/time.ts";
+
+Deno.test.each([
+  ["9007199254740993", 9007199254740993n],
+  ["-9223372036854775809", -9223372036854775809n],
+  ["9007199254740991", 9007199254740991],
+  ["-9007199254740991", -9007199254740991],
+  ["9007199254740992", 9007199254740992n],
+  ["999999999999999", 999999999999999],
+  ["0", 0],
+  ['"9007199254740993"', "9007199254740993"],
+  ["null", null],
+  ["[1.0,1e2,1E2,-0.5,1e400]", [NaN, NaN, NaN, NaN, NaN]],
+  ["1e2", NaN],
+  ["-9999999999999999999", -9999999999999999999n],
+  ["10000000000000000000", 1e19],
+  ['{"a":[1,{"b":2.5,"c":9007199254740993}]}', { a: [1, { b: NaN, c: 9007199254740993n }] }],
+  ['{"1.5":"2.5 and 9007199254740993"}', { "1.5": "2.5 and 9007199254740993" }],
+])("parseJson() reads %s, also in a long text", (text, expected) => {
+  assertEquals(parseJson(text), expected);
+  assertEquals(parseJson(text + " ".repeat(5_000)), expected);
+});
+
+Deno.test("parseJson() refuses what is no JSON, also in a long text", () => {
+  for (const text of ["", "{", '{"a":1,}', "\ufeff1", "9007199254740993n"]) {
+    assertThrows(() => parseJson(text), SyntaxError);
+    assertThrows(() => parseJson(text + " ".repeat(5_000)), SyntaxError);
+  }
+});
+
+Deno.test.each([
+  ["1", 1, 0],
+  [" [ ] ", 1, 1],
+  ["[[],{}]", 3, 2],
+  ['{"a":{"b":[1,null,""]}}', 6, 3],
+  ['"[[1,2],{"', 1, 0],
+  ['["\\"[,[,","\\\\",["a\\u0022,"]]', 5, 2],
+  ['{"[,{":"é,[🐶"}', 2, 1],
+])("exceededBound() counts what %s holds, names and strings aside", (json, values, levels) => {
+  assertBounds(json, { values, levels });
+});
+
+Deno.test("exceededBound() counts what any JSON text holds", () => {
+  const random = seededRandom(7);
+  const below = (count: number) => Math.floor(random() * count);
+  for (let round = 0; round < 500; round++) {
+    const value = randomValue(below, 5);
+    const json = JSON.stringify(value, null, below(2) * 2);
+    assertBounds(json, { values: countValues(value), levels: countLevels(value) });
+  }
+});
+
+Deno.test.each(["", "}]", '"[[1,1', "[1,1,1", '"\\', ":::", "{]"])(
+  "exceededBound() goes to the end of %j, which is not JSON",
+  (text) => {
+    assertEquals(exceededBound(new TextEncoder().encode(text), { values: 3, levels: 1 }), undefined);
+  },
+);
+
+/** Asserts that a text holds just as much as the bounds say. */
+function assertBounds(json: string, bounds: JsonBounds): void {
+  const bytes = new TextEncoder().encode(json);
+  const { values, levels } = bounds;
+  assertEquals([json, exceededBound(bytes, bounds)], [json, undefined]);
+  assertEquals([json, exceededBound(bytes, { values: values - 1, levels })], [json, "values"]);
+  if (levels > 0) assertEquals(exceededBound(bytes, { values, levels: levels - 1 }), "levels");
+}
+
+function randomValue(below: (count: number) => number, depth: number): unknown {
+  const scalars = [null, true, -1.5e7, 12, "", '"', "\\", '\\"],[', "{é:🐶}", "\n\t"];
+  const kind = depth === 0 ? 0 : below(3);
+  if (kind === 0) return scalars[below(scalars.length)];
+  const items = Array.from({ length: below(4) }, () => randomValue(below, depth - 1));
+  return kind === 1 ? items : Object.fromEntries(items.map((item, index) => [`,"[${index}`, item]));
+}
+
+function itemsOf(value: unknown): unknown[] {
+  return typeof value === "object" && value !== null ? Object.values(value) : [];
+}
+
+function countValues(value: unknown): number {
+  return itemsOf(value).reduce<number>((sum, item) => sum + countValues(item), 1);
+}
+
+function countLevels(value: unknown): number {
+  return typeof value === "object" && value !== null
+    ? 1 + Math.max(0, ...itemsOf(value).map(countLevels))
+    : 0;
+}

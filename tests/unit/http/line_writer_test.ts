@@ -1,0 +1,93 @@
+import { setImmediate } from "node:timers/promises";
+import { assertEquals, assertMatch } from "@std/assert";
+import { LineWriter, type Output } from "../../../src/http/log.ts";
+import { Counter } from "../../../src/metrics/prometheus.ts";
+
+/** An output that takes what is written when it is told to. */
+class SlowOutput implements Output {
+  readonly writes: string[] = [];
+  readonly lost: Counter = new Counter("lost_total", "Lost.");
+  readonly lines: LineWriter = new LineWriter(this, (dropped) => `${dropped} dropped`, this.lost);
+  #length = 0;
+  #resolve: (count: number) => void = () => {};
+
+  write(bytes: Uint8Array): Promise<number> {
+    this.writes.push(new TextDecoder().decode(bytes));
+    const { promise, resolve } = Promise.withResolvers<number>();
+    [this.#length, this.#resolve] = [bytes.length, resolve];
+    return promise;
+  }
+
+  /** Takes what was written last, if anything was, or so many bytes of it; the next write has come then. */
+  async take(count: number = this.#length): Promise<void> {
+    this.#resolve(count);
+    await setImmediate();
+  }
+}
+
+Deno.test("write() has lines written in order, those that wait together at once; flushed() waits for the last", async () => {
+  const output = new SlowOutput();
+  const { lines, writes } = output;
+  await lines.flushed();
+  let flushed = false;
+
+  lines.write("a");
+  lines.write("b");
+  assertEquals(writes, []);
+  await output.take();
+  const flushing = lines.flushed().then(() => flushed = true);
+  lines.write("c");
+  lines.write("é");
+  assertEquals(writes, ["a\nb\n"]);
+  await output.take();
+  assertEquals([writes, flushed], [["a\nb\n", "c\né\n"], false]);
+  await output.take();
+  await flushing;
+  lines.write("d");
+  await output.take();
+
+  assertEquals(writes, ["a\nb\n", "c\né\n", "d\n"]);
+});
+
+Deno.test("write() has the rest written of what the output took in part", async () => {
+  const output = new SlowOutput();
+
+  output.lines.write("abcdef");
+  for (const count of [0, 2, 4, 1]) await output.take(count);
+
+  assertEquals(output.writes, ["abcdef\n", "cdef\n", "\n"]);
+});
+
+Deno.test("write() drops lines while a million characters wait, and tells and counts how many", async () => {
+  const output = new SlowOutput();
+  const { lines, writes } = output;
+  const line = "x".repeat(99_999);
+  lines.write("first");
+  await output.take();
+
+  for (let count = 0; count < 1_000; count++) lines.write(line);
+  await output.take();
+  lines.write("next");
+  await output.take();
+
+  assertEquals(writes, ["first\n", `${line}\n`.repeat(11) + "989 dropped\n", "next\n"]);
+  assertMatch(output.lost.text(), / 989\n$/);
+});
+
+Deno.test("write() goes on with the next line where the output is broken, and counts what is lost", async () => {
+  const lost = new Counter("lost_total", "Lost.");
+  const tried: string[] = [];
+  const write = (bytes: Uint8Array) => {
+    tried.push(new TextDecoder().decode(bytes));
+    return Promise.reject(new Deno.errors.BrokenPipe());
+  };
+  const lines = new LineWriter({ write }, String, lost);
+
+  for (const line of ["a", "b"]) {
+    lines.write(line);
+    await lines.flushed();
+  }
+
+  assertEquals(tried, ["a\n", "b\n"]);
+  assertMatch(lost.text(), / 2\n$/);
+});

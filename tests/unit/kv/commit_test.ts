@@ -1,0 +1,276 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Build, certain, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
+import { Connection } from "../../../src/kv/connection.ts";
+import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
+import { seededRandom, VirtualTime } from "../../support/time.ts";
+
+type Apply = Parameters<Network["commit"]>[0];
+
+const ROW = ["row"];
+const setRow: Build = (operation) => operation.set(ROW, 1);
+const refuse: Build = (operation) => setRow(operation.check({ key: ROW, versionstamp: "none such" }));
+
+/** Markers on a KV whose network a test disturbs, under virtual time. */
+class Fixture implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly kv: FakeKv = new FakeKv();
+  readonly network: Network = calmNetwork();
+  readonly markers: Markers;
+  /** Commits that were held back. */
+  readonly held: Apply[] = [];
+
+  constructor() {
+    this.markers = new Markers(new Connection([this.kv.connect(this.network)], { deadline: 250 }), () => 0);
+  }
+
+  /** One that has a lane already. */
+  static async warm(): Promise<Fixture> {
+    const fixture = new Fixture();
+    await fixture.commit(() => {});
+    return fixture;
+  }
+
+  commit(build: Build, ...keys: Deno.KvKey[]): Promise<CommitResult> {
+    return this.markers.commit(build, keys);
+  }
+
+  /** Has the next commits meet these fates, and those after them none. */
+  meet(...fates: readonly (keyof typeof FATES)[]): void {
+    const left = [...fates];
+    this.network.commit = (apply) => FATES[left.shift() ?? "arrives"](apply, this);
+  }
+
+  /** A commit that is given up. */
+  async giveUp(build: Build): Promise<CommitInDoubt> {
+    return await assertRejects(() => this.time.until(this.commit(build), 1_000), CommitInDoubt);
+  }
+
+  /** Version of the row; undefined where there is none. */
+  get version(): string | undefined {
+    return this.kv.rows.get(JSON.stringify(ROW))?.versionstamp;
+  }
+
+  /** How many markers there are. */
+  get count(): number {
+    return [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits").length;
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
+  }
+}
+
+/** What becomes of a commit on its way. */
+const FATES = {
+  "arrives": (apply: Apply) => Promise.resolve(apply()),
+  "arrives twice": (apply: Apply) => (apply(), Promise.resolve(apply())),
+  "is never answered": (apply: Apply) => (apply(), hang()),
+  "never arrives": (apply: Apply, { held }: Fixture) => (held.push(apply), hang()),
+  "arrives with the next": (apply: Apply, fixture: Fixture) => {
+    const { commit } = fixture.network;
+    fixture.network.commit = (...next) => (apply(), (fixture.network.commit = commit)(...next));
+    return hang();
+  },
+} as const;
+
+Deno.test("Markers.commit() applies all, or nothing and gives the rows that were asked for", async () => {
+  using fixture = await Fixture.warm();
+  const keys = Array.from({ length: 25 }, (_, row) => ["rows", row]);
+
+  const applied = await fixture.commit((operation) => {
+    for (const key of keys.slice(0, 20)) operation.set(key, key[1]);
+  });
+  const refused = await fixture.commit(refuse, ...keys.toReversed());
+
+  assert(applied.ok && !refused.ok);
+  assertEquals(fixture.version, undefined);
+  const { versionstamp } = applied;
+  const rows = keys.map((key) => Number(key[1]) < 20 ? { key, value: key[1], versionstamp } : null);
+  assertEquals(refused.rows, rows.toReversed());
+});
+
+Deno.test("Markers.commit() tells the truth when its reply says otherwise, and is taken in by no earlier marker", async () => {
+  using fixture = await Fixture.warm();
+
+  fixture.meet("arrives twice");
+  assertEquals(await fixture.commit(setRow), { ok: true, versionstamp: fixture.version ?? "" });
+  const before = fixture.version;
+  fixture.network.commit = () => Promise.resolve({ ok: false });
+  assertEquals(await fixture.commit(setRow), { ok: false, rows: [] });
+  assertEquals(fixture.version, before);
+});
+
+Deno.test("Markers.commit() is in no doubt about what was not sent, and keeps its lane", async () => {
+  using fixture = await Fixture.warm();
+  const build = () => {
+    throw new RangeError("not built");
+  };
+  await assertRejects(() => fixture.commit(build), RangeError, "not built");
+  fixture.network.commit = locked;
+  let builds = 0;
+  const locking = fixture.commit(() => builds++ > 0 && build());
+  await assertRejects(() => fixture.time.until(locking, 1_000), RangeError, "not built");
+  fixture.network.commit = calmNetwork().commit;
+  fixture.network.read = hang;
+  const hanging = Array.from({ length: 16 }, () => fixture.commit(refuse).catch(() => {}));
+  await fixture.time.until(Promise.all(hanging), 1_000);
+
+  const error = await assertRejects(() => fixture.commit(setRow), StoreUnavailable);
+
+  assertEquals(error.name, "StoreUnavailable");
+});
+
+Deno.test.each(
+  [
+    [["never arrives"], false],
+    [["is never answered"], true],
+    [["arrives with the next"], true],
+    [["never arrives", "arrives twice"], false],
+    [["is never answered", "arrives twice"], true],
+    [["never arrives", "never arrives"], false],
+    [["never arrives", "is never answered"], false],
+    [["never arrives", "arrives with the next"], false],
+    [["is never answered", "never arrives"], true],
+    [["never arrives", "arrives with the next", "never arrives"], false],
+  ] as const,
+)("CommitInDoubt.findOut() finds the truth for good when commit and fences meet %j", async (fates, ok) => {
+  using fixture = await Fixture.warm();
+  fixture.meet(...fates);
+  const doubt = await fixture.giveUp(setRow);
+
+  const result = await fixture.time.until(certain(Promise.reject(doubt)), 10_000);
+
+  const { version } = fixture;
+  assertEquals(result, ok ? { ok, versionstamp: version ?? "" } : { ok, rows: [] });
+  assertEquals(version !== undefined, ok);
+  assertEquals(await doubt.findOut(), result);
+  assertEquals(fixture.held.map((apply) => apply().ok), fixture.held.map(() => false));
+  assertEquals((await fixture.commit(refuse)).ok, false);
+  assertEquals([fixture.version, fixture.count], [version, 1]);
+});
+
+Deno.test("Markers.commit() fences every commit in doubt before it uses its lane again, and opens none instead", async () => {
+  using fixture = new Fixture();
+  const commitMany = (count: number, build: Build) =>
+    Array.from({ length: count }, () => fixture.commit(build));
+  await Promise.all(commitMany(2, () => {}));
+  fixture.meet("never arrives", "never arrives");
+  await fixture.time.until(Promise.allSettled(commitMany(2, setRow)), 1_000);
+
+  const results = [await fixture.commit(() => {}), ...await Promise.all(commitMany(3, () => {}))];
+
+  assertEquals(results.map(({ ok }) => ok), Array(4).fill(true));
+  assertEquals(fixture.held.map((apply) => apply().ok), [false, false]);
+  assertEquals([fixture.version, fixture.count], [undefined, 2]);
+});
+
+for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
+  Deno.test(`Markers.commit() abandons no marker when one read in ten ${fate}`, async () => {
+    using fixture = new Fixture();
+    let reads = 0;
+    fixture.network.read = () => reads++ % 10 === 5 && reads < 150 ? disturb() : Promise.resolve();
+
+    for (let commit = 0; commit < 200; commit++) {
+      await fixture.time.until(fixture.commit(refuse).catch(() => {}), 1_000);
+    }
+
+    assertEquals(fixture.count, 1);
+  });
+
+  Deno.test(`Markers.commit() abandons no marker when every read ${fate} while the first lane is opened`, async () => {
+    using fixture = new Fixture();
+    fixture.network.read = disturb;
+    for (let commit = 0; commit < 10; commit++) {
+      await fixture.time.until(fixture.commit(setRow).catch(() => {}), 1_000);
+    }
+    fixture.network.read = calmNetwork().read;
+
+    assertEquals((await fixture.commit(setRow)).ok, true);
+    assertEquals(fixture.count, 1);
+  });
+}
+
+Deno.test("Markers.commit() has a lane for each commit on its way, and uses them again", async () => {
+  using fixture = new Fixture();
+  for (const [atOnce, count] of [[1, 1], [1, 1], [3, 3], [2, 3], [3, 3]] as const) {
+    await Promise.all(Array.from({ length: atOnce }, () => fixture.commit(setRow)));
+
+    assertEquals(fixture.count, count);
+  }
+});
+
+Deno.test("Markers.commit() applies each commit at most once, and as it says, whatever becomes of it on its way", async () => {
+  using fixture = new Fixture();
+  const random = seededRandom(20270115);
+  const { time, kv, network } = fixture;
+  const sleep = () => new Promise<void>((resolve) => setTimeout(resolve, random() * 1_000));
+  network.read = async () => {
+    if (random() < 0.1) await fail();
+    if (random() < 0.1) await sleep();
+  };
+  network.commit = async (apply) => {
+    const chance = random();
+    if (chance < 0.1) await locked();
+    if (chance < 0.2) await fail();
+    if (chance < 0.4) await sleep();
+    const result = apply();
+    if (chance > 0.8) await sleep();
+    return chance > 0.7 ? apply() : result;
+  };
+  const told: boolean[] = [];
+  async function commitMany(): Promise<void> {
+    for (let count = 0; count < 100; count++) {
+      const number = told.push(false) - 1;
+      const build: Build = (operation) =>
+        number % 4 === 0 ? refuse(operation) : operation.set(["done", number], 1);
+      told[number] = await certain(fixture.commit(build, [])).then(({ ok }) => ok, () => false);
+    }
+  }
+
+  await time.until(Promise.all([1, 2, 3, 4].map(commitMany)), 10_000_000);
+  await time.advance(2_000);
+
+  const done = () => told.map((_, number) => kv.rows.has(JSON.stringify(["done", number])));
+  assertEquals(done(), told);
+  const before = new Map(kv.rows);
+  for (const repeat of kv.repetitions) assertEquals(repeat().ok, false);
+  assertEquals(kv.rows, before);
+  assert(told.filter((ok) => ok).length > 150);
+  assert(fixture.count <= 8, `${fixture.count} markers`);
+});
+
+Deno.test("certain() tries for ten seconds to find out, and passes other failures on", async () => {
+  using fixture = await Fixture.warm();
+  const { time, network } = fixture;
+  fixture.meet("is never answered");
+  const doubt = await fixture.giveUp(setRow);
+  network.commit = fail;
+
+  const start = time.now;
+
+  const error = await assertRejects(() => time.until(certain(Promise.reject(doubt)), 60_000), CommitInDoubt);
+  assertEquals([error === doubt, time.now - start], [true, 10_000]);
+  network.commit = hang;
+  await assertRejects(() => time.until(certain(Promise.reject(doubt)), 11_000), CommitInDoubt);
+  network.commit = fail;
+  const found = certain(Promise.reject(doubt));
+  await time.advance(9_400);
+  network.commit = calmNetwork().commit;
+  assertEquals((await time.until(found, 500)).ok, true);
+  await assertRejects(() => certain(Promise.reject(new RangeError("another"))), RangeError, "another");
+});
+
+Deno.test("Markers.clear() removes the markers of this process, and what was given up never lands", async () => {
+  using fixture = new Fixture();
+  const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
+  await Promise.all([1, 2].map(() => fixture.commit(() => {})));
+  await other.commit(() => {}, []);
+  fixture.meet("never arrives");
+  await fixture.giveUp(setRow);
+
+  await fixture.markers.clear();
+
+  assertEquals(fixture.count, 1);
+  assertEquals(fixture.held.map((apply) => apply().ok), [false]);
+});

@@ -1,0 +1,271 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { Connection, type ConnectionOptions } from "../../../src/kv/connection.ts";
+import { DeadlineExceeded, StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { hang } from "../../support/fake_kv.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+const KINDS = ["read", "write"] as const;
+const DEADLINE = 100;
+
+/** Handles that have nothing but names, and what is done with them. */
+class Fixture {
+  readonly names: Map<Deno.Kv, string> = new Map();
+  readonly closed: string[] = [];
+  readonly connection: Connection;
+  /** Handles that reopening came to, and what it was called with. */
+  reopened: PromiseWithResolvers<Deno.Kv[]> = Promise.withResolvers();
+  readonly signals: AbortSignal[] = [];
+
+  constructor(names: string, options: ConnectionOptions = {}) {
+    this.connection = new Connection(this.open(names), { deadline: DEADLINE, ...options });
+  }
+
+  /** A connection to a server. */
+  static onServer(names = "ab"): Fixture {
+    const fixture: Fixture = new Fixture(names, {
+      reopen: async (signal) => {
+        signal.throwIfAborted();
+        fixture.signals.push(signal);
+        fixture.reopened = Promise.withResolvers();
+        signal.addEventListener("abort", () => fixture.reopened.reject(signal.reason));
+        return await fixture.reopened.promise;
+      },
+    });
+    return fixture;
+  }
+
+  /** A handle for each letter. */
+  open(names: string): Deno.Kv[] {
+    return [...names].map((name) => {
+      const close = () => this.closed.push(name);
+      const kv: Deno.Kv = Object.assign(Object.create(Deno.Kv.prototype), { close });
+      this.names.set(kv, name);
+      return kv;
+    });
+  }
+
+  /** Starts an operation, which ends when it is told to; `on` says with which handle. */
+  start(kind: typeof KINDS[number]): { on: string; end: () => void; ended: Promise<void> } {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let on = "";
+    const ended = this.connection[kind]((kv) => {
+      on = this.names.get(kv) ?? "";
+      return promise;
+    });
+    ended.catch(() => {});
+    return { on, end: resolve, ended };
+  }
+
+  /** Handles to which operations of a kind go one after the other. */
+  handlesOf(kind: typeof KINDS[number], count: number): string {
+    return Array.from({ length: count }, () => this.start(kind).on).join("");
+  }
+}
+
+Deno.test("Connection sends each operation to the handle with the least to do, on a file writes to the first", async () => {
+  using _time = new VirtualTime();
+  for (
+    const [open, reads, writes] of [
+      [() => new Fixture("a"), "aaa", "aaa"],
+      [() => new Fixture("abc"), "bcb", "aaa"],
+      [() => Fixture.onServer("abc"), "abc", "abc"],
+    ] as const
+  ) {
+    assertEquals(open().handlesOf("read", 3), reads);
+    assertEquals(open().handlesOf("write", 3), writes);
+  }
+
+  const fixture = new Fixture("abc");
+  const [, second] = [fixture.start("read"), fixture.start("read")];
+  second.end();
+  await second.ended;
+  assertEquals(fixture.handlesOf("read", 1), "c");
+});
+
+Deno.test("Connection on a file tries one operation a deadline while 16 hang, and goes on when one ends", async () => {
+  using time = new VirtualTime();
+  const fixture = new Fixture("ab");
+  const hanging = Array.from({ length: 15 }, () => fixture.start("read"));
+  await time.advance(DEADLINE);
+  assertEquals(fixture.handlesOf("write", 1), "a");
+  await time.advance(DEADLINE);
+
+  for (let round = 0; round < 3; round++) {
+    await assertRejects(() => fixture.connection.read(hang), StoreUnavailable, "still hang");
+    await time.advance(DEADLINE - 1);
+    assertEquals(fixture.handlesOf("read", 3), "");
+    await time.advance(1);
+    assertEquals(fixture.handlesOf("read", 3), "b");
+    await time.advance(DEADLINE);
+  }
+
+  for (const { end } of hanging.slice(0, 4)) end();
+  await time.advance(0);
+  assertEquals(fixture.handlesOf("read", 3), "bbb");
+  assertEquals(fixture.closed, []);
+});
+
+Deno.test("Connection to a server refuses everything after a missed deadline, until new handles take over", async () => {
+  using time = new VirtualTime();
+  const fixture = Fixture.onServer();
+  const { connection } = fixture;
+  fixture.start("read");
+  fixture.start("write");
+  await time.advance(DEADLINE / 2);
+  const young = fixture.start("read");
+  await time.advance(DEADLINE / 2);
+
+  for (const kind of KINDS) {
+    await assertRejects(() => connection[kind](hang), StoreUnavailable, "does not answer");
+  }
+  await time.advance(10 * DEADLINE);
+  assertEquals(fixture.handlesOf("read", 2), "");
+  assertEquals([fixture.closed, fixture.signals.length], [[], 1]);
+
+  fixture.reopened.resolve(fixture.open("cd"));
+  await time.advance(0);
+  assertEquals(fixture.handlesOf("read", 2) + fixture.handlesOf("write", 1), "cdc");
+  assertEquals(fixture.closed, ["a", "b"]);
+  await assertRejects(() => young.ended, DeadlineExceeded);
+});
+
+/** What handles come to that were told nonsense about their database: every operation fails at once. */
+function refuse(): Promise<never> {
+  return Promise.reject(new TypeError("Metadata response body invalid"));
+}
+
+Deno.test("Connection leaves a handle that fails alone for a second, while there are others", async () => {
+  using time = new VirtualTime();
+  const { connection, names } = Fixture.onServer();
+  const attempt = async () => {
+    let on = "";
+    await connection.read((kv) => {
+      on = names.get(kv) ?? "";
+      return on === "a" ? refuse() : Promise.resolve();
+    }).catch(() => {});
+    return on;
+  };
+
+  assertEquals([await attempt(), await attempt(), await attempt()], ["a", "b", "b"]);
+  await time.advance(999);
+  assertEquals(await attempt(), "b");
+  await time.advance(1);
+  assertEquals([await attempt(), await attempt()], ["a", "b"]);
+});
+
+Deno.test("Connection to a server has new handles take over from those of which one does nothing but fail", async () => {
+  using time = new VirtualTime();
+  for (
+    const [kind, between, opened] of [["read", refuse, 1], ["write", () => Promise.resolve(), 0]] as const
+  ) {
+    const fixture = Fixture.onServer("a");
+    const { connection } = fixture;
+    await assertRejects(() => connection[kind](refuse), StoreUnavailable);
+    await time.advance(2 * DEADLINE);
+    await connection[kind](between).catch(() => {});
+    assertEquals(fixture.signals.length, 0);
+    await time.advance(1);
+    await assertRejects(() => connection[kind](refuse), StoreUnavailable);
+
+    assertEquals(fixture.signals.length, opened);
+    assertEquals(fixture.handlesOf(kind, 1), "a", "It is tried until there are others");
+    if (opened === 0) continue;
+    fixture.reopened.resolve(fixture.open("b"));
+    await time.advance(0);
+    assertEquals([fixture.handlesOf(kind, 1), fixture.closed], ["b", ["a"]]);
+  }
+});
+
+Deno.test("Connection refuses operations where one hangs while new handles are looked for", async () => {
+  using time = new VirtualTime();
+  const fixture = Fixture.onServer("a");
+  const { connection } = fixture;
+  for (let failure = 0; failure < 2; failure++) {
+    await assertRejects(() => connection.read(refuse), StoreUnavailable, "failed");
+    await time.advance(2 * DEADLINE + 1);
+  }
+  await assertRejects(() => connection.read(refuse), StoreUnavailable, "failed");
+  fixture.start("read");
+  await time.advance(DEADLINE);
+
+  await assertRejects(() => connection.read(hang), StoreUnavailable, "does not answer");
+  assertEquals(fixture.signals.length, 1);
+});
+
+/** Has an operation hang until the handles are replaced, so often; gives those operations. */
+async function lose(
+  fixture: Fixture,
+  time: VirtualTime,
+  generations: number,
+): Promise<{ end: () => void }[]> {
+  const lost: { end: () => void }[] = [];
+  for (let count = 0; count < generations; count++) {
+    lost.push(fixture.start("read"));
+    await time.advance(DEADLINE);
+    fixture.reopened.resolve(fixture.open("ab"));
+    await time.advance(0);
+  }
+  return lost;
+}
+
+Deno.test("Connection to a server opens no more handles for half a minute while eight generations of them hang", async () => {
+  using time = new VirtualTime();
+  const fixture = Fixture.onServer();
+  const first = fixture.start("read");
+  await time.advance(DEADLINE - 1);
+  const second = fixture.start("read");
+  await time.advance(1);
+  first.end();
+  await time.advance(0);
+  fixture.reopened.resolve(fixture.open("ab"));
+  await time.advance(DEADLINE);
+  assertEquals(fixture.signals.length, 1, "What is given up late is no reason to replace new handles");
+  const lost = await lose(fixture, time, 7);
+  for (const [opened, { end }] of [[8, second], [9, lost[3] ?? first]] as const) {
+    fixture.start("read");
+    await time.advance(10_000);
+    assertEquals(fixture.signals.length, opened);
+
+    end();
+    await time.advance(500);
+    assertEquals(fixture.signals.length, opened + 1);
+    fixture.reopened.resolve(fixture.open("ab"));
+    await time.advance(0);
+  }
+  fixture.start("read");
+  await time.advance(DEADLINE + 29_000);
+  assertEquals(fixture.signals.length, 10);
+  await time.advance(1_500);
+  assertEquals(fixture.signals.length, 11);
+});
+
+Deno.test("Connection.close() closes the handles, and looks for no others", async () => {
+  using time = new VirtualTime();
+  const idle = new Fixture("ab");
+  const waiting = Fixture.onServer();
+  waiting.start("read");
+  const crowded = Fixture.onServer();
+  await lose(crowded, time, 8);
+  crowded.start("read");
+  await time.advance(DEADLINE);
+
+  for (const fixture of [idle, waiting, crowded]) {
+    fixture.closed.length = 0;
+    await time.until(fixture.connection.close(), 500);
+
+    assertEquals(fixture.closed, ["a", "b"]);
+  }
+});
+
+Deno.test("Connection.close() on a file leaves handles alone while an operation hangs: it would wait for that", async () => {
+  using time = new VirtualTime();
+  const fixture = new Fixture("ab");
+  const { end, ended } = fixture.start("read");
+  await time.advance(DEADLINE);
+  await assertRejects(() => ended, DeadlineExceeded);
+
+  await fixture.connection.close();
+
+  assertEquals(fixture.closed, []);
+  end();
+});

@@ -1,0 +1,53 @@
+import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
+import { CommitInDoubt } from "../../../src/kv/commit.ts";
+import { DeadlineExceeded, StoreUnavailable, withDeadline } from "../../../src/kv/deadline.ts";
+import { hang } from "../../support/fake_kv.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+Deno.test("withDeadline() passes the value on when it comes in time, and rejects once the time is up", async () => {
+  assertEquals(await withDeadline(Promise.resolve(7), 60_000), 7);
+  using time = new VirtualTime();
+  const late = withDeadline(hang(), 250);
+
+  await assertRejects(() => time.until(late, 249), Error, "Nothing came");
+  await assertRejects(() => time.until(late, 250), DeadlineExceeded, "No answer within 250 ms");
+});
+
+Deno.test("withDeadline() rejects with StoreUnavailable and the cause, or with the StoreUnavailable there was", async () => {
+  const cause = new TypeError("disk I/O error");
+  const unavailable = new StoreUnavailable("inner");
+  const failing = (error: Error) =>
+    assertRejects(() => withDeadline(Promise.reject(error), 60_000), StoreUnavailable);
+
+  assertStrictEquals((await failing(cause)).cause, cause);
+  assertStrictEquals(await failing(unavailable), unavailable);
+});
+
+Deno.test.each<[string, StoreUnavailable, string]>([
+  ["itself", new DeadlineExceeded("No answer within 250 ms"), "No answer within 250 ms"],
+  ["its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
+  ["the first line", failed(new TypeError("disk I/O error\nat fn (/srv/src/kv.rs:1)")), "disk I/O error"],
+  [
+    "the cause of its cause",
+    new CommitInDoubt(() => Promise.reject(), failed(new TypeError("disk I/O error"))),
+    "disk I/O error",
+  ],
+  [
+    "what is no error",
+    new StoreUnavailable("The operation failed", { cause: "text" }),
+    "The operation failed",
+  ],
+  [
+    "URLs by their host",
+    failed(
+      new TypeError("POST (https://a:b@kv.example:4512/v2/write?token=c#d): https:// and HTTP://[::1]/e."),
+    ),
+    "POST (kv.example:4512): [URL] and [::1]",
+  ],
+])("StoreUnavailable.logReason tells %s", (_, error, reason) => {
+  assertEquals(error.logReason, reason);
+});
+
+function failed(cause: Error): StoreUnavailable {
+  return new StoreUnavailable("The operation failed", { cause });
+}

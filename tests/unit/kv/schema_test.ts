@@ -1,0 +1,66 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { Connection } from "../../../src/kv/connection.ts";
+import { encodeJson, encodeText } from "../../../src/kv/row.ts";
+import { requireSchema } from "../../../src/kv/schema.ts";
+import { disturbed, locked } from "../../support/fake_kv.ts";
+
+const VERSION_1 = encodeJson({ version: 1 });
+
+async function rowsOf(kv: Deno.Kv): Promise<unknown[]> {
+  return (await Array.fromAsync(kv.list({ prefix: [] }))).map(({ key, value }) => [key, value]);
+}
+
+Deno.test("requireSchema() makes an empty KV one of version 1, though the file is locked, and finds it so", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let tries = 0;
+  const rough = disturbed(kv, { commit: ({ apply }) => ++tries < 3 ? locked() : apply() });
+
+  for (const create of [true, true, false]) await requireSchema(new Connection([rough]), create);
+
+  assertEquals(await rowsOf(kv), [[["schema"], VERSION_1]]);
+  assertEquals(tries, 3);
+});
+
+Deno.test.each([
+  [
+    "nothing, where nothing is to be made",
+    undefined,
+    false,
+    "it is empty, and only the service makes its first rows",
+  ],
+  ["rows of something else", ["pets", 7], true, "it holds rows of something else"],
+  [
+    "version 2",
+    ["schema", encodeJson({ version: 2 })],
+    true,
+    "of version 2, and this service knows version 1",
+  ],
+  ["no version", ["schema", encodeJson({})], true, "its rows are of version undefined"],
+  ["no JSON", ["schema", encodeText("1.")], true, "it holds rows of something else"],
+])("requireSchema() refuses a KV that holds %s, and leaves it alone", async (_, row, create, message) => {
+  using kv = await Deno.openKv(":memory:");
+  if (row) await kv.set(row.slice(0, 1) as Deno.KvKey, row[1]);
+  const before = await rowsOf(kv);
+
+  await assertRejects(() => requireSchema(new Connection([kv]), create), Error, message);
+
+  assertEquals(await rowsOf(kv), before);
+});
+
+for (const turn of [1, 2, 3]) {
+  Deno.test(`requireSchema() takes a KV that another process makes before its access ${turn}`, async () => {
+    using kv = await Deno.openKv(":memory:");
+    let accesses = 0;
+    const meanwhile = async () => {
+      if (++accesses === turn) await requireSchema(new Connection([kv]), true);
+    };
+    const shared = disturbed(kv, {
+      read: meanwhile,
+      commit: async ({ apply }) => (await meanwhile(), await apply()),
+    });
+
+    await requireSchema(new Connection([shared]), true);
+
+    assertEquals(await rowsOf(kv), [[["schema"], VERSION_1]]);
+  });
+}

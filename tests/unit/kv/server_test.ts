@@ -1,0 +1,233 @@
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { OpenError, type OpenOptions, openStore } from "../../../src/kv/open.ts";
+import { answering, reopener } from "../../../src/kv/server.ts";
+import { ConnectServer } from "../../support/process.ts";
+
+const OPTIONS: OpenOptions = { clock: Date.now, create: true };
+const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+
+/** In ms: a test fails then that waits for what never comes. */
+const timeout = 30_000;
+
+/** Lets timers run 20 times as fast. */
+function hastened(): Disposable {
+  const { setTimeout } = globalThis;
+  Object.assign(globalThis, {
+    setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms / 20),
+  });
+  return { [Symbol.dispose]: () => Object.assign(globalThis, { setTimeout }) };
+}
+
+/** Counts handles that are closed from now on. */
+function closedHandles(): Disposable & { reach(count: number): Promise<void> } {
+  const { close } = Deno.Kv.prototype;
+  let count = 0;
+  let onClose = () => {};
+  Deno.Kv.prototype.close = function () {
+    close.call(this);
+    count++;
+    onClose();
+  };
+  return {
+    reach: (goal) =>
+      new Promise((resolve) => {
+        onClose = () => count >= goal && resolve();
+        onClose();
+      }),
+    [Symbol.dispose]: () => Object.assign(Deno.Kv.prototype, { close }),
+  };
+}
+
+/** A server that has a KV to open, though nothing in it; it counts who knocks and who opens. */
+class Door implements AsyncDisposable {
+  knocks = 0;
+  openings = 0;
+  /** Comes before the answer to a knock. */
+  onKnock: () => unknown = () => {};
+  /** What those who open are told. */
+  onOpen: () => Response | Promise<Response> = metadata;
+  readonly #server = Deno.serve(AT_ONCE, async ({ method }) => {
+    if (method === "POST") return await (this.openings++, this.onOpen());
+    await (this.knocks++, this.onKnock());
+    return new Response("Not a page", { status: 405 });
+  });
+
+  constructor() {
+    Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+function metadata(): Response {
+  return Response.json({
+    version: 3,
+    databaseId: crypto.randomUUID(),
+    endpoints: [{ url: "http://127.0.0.1:1/", consistency: "strong" }],
+    token: "token",
+    expiresAt: new Date(Date.now() + 3_600_000),
+  });
+}
+
+const { signal } = new AbortController();
+
+Deno.test("answering() knocks anew where a knock is not answered, and is content with any answer", {
+  timeout,
+}, async () => {
+  await using door = new Door();
+  const lost = Promise.withResolvers<void>();
+  door.onKnock = () => door.knocks === 1 ? lost.promise : lost.resolve();
+
+  await answering(door.url, signal);
+
+  assert(door.knocks > 1);
+});
+
+Deno.test("reopener() opens all handles or none, and tries again", { timeout }, async () => {
+  await using door = new Door();
+  door.onOpen = () => door.openings === 2 ? new Response("Not yet", { status: 503 }) : metadata();
+
+  const kvs = await reopener(door.url, 3)(signal);
+
+  assertEquals([kvs.length, door.openings], [3, 6]);
+  for (const kv of kvs) kv.close();
+});
+
+Deno.test(
+  "reopener() has no more than two openings a handle hang, and goes on when they end",
+  { timeout },
+  async () => {
+    await using door = new Door();
+    const end = Promise.withResolvers<void>();
+    const twelve = Promise.withResolvers<void>();
+    door.onOpen = async () => {
+      if (door.openings > 8) twelve.resolve();
+      await end.promise;
+      return metadata();
+    };
+    door.onKnock = () => door.knocks > 12 && twelve.resolve();
+    using _ = hastened();
+
+    const reopening = reopener(door.url, 4)(signal);
+    await twelve.promise;
+    assertEquals(door.openings, 8);
+    end.resolve();
+
+    const kvs = await reopening;
+    assertEquals([kvs.length, door.openings], [4, 12]);
+    for (const kv of kvs) kv.close();
+  },
+);
+
+Deno.test(
+  "reopener() begins others after half a minute where openings hang for good",
+  { timeout },
+  async () => {
+    await using door = new Door();
+    const bodies: ReadableStreamDefaultController[] = [];
+    const stalled = new Promise<void>((resolve) => {
+      door.onOpen = () => {
+        if (door.openings > 2) return metadata();
+        if (door.openings === 2) resolve();
+        return new Response(new ReadableStream({ start: (body) => void bodies.push(body) }));
+      };
+    });
+    using _ = hastened();
+
+    const reopening = reopener(door.url, 1)(signal);
+    await stalled;
+    const kvs = await reopening;
+
+    assert(door.openings > 2);
+    for (const kv of kvs) kv.close();
+    for (const body of bodies) body.close();
+  },
+);
+
+Deno.test("reopener() gives up when it is told to, whether it knocks or waits", { timeout }, async () => {
+  await using door = new Door();
+  const opened = Promise.withResolvers<void>();
+  door.onOpen = () => (opened.resolve(), new Response("No", { status: 403 }));
+  for (const url of [door.url, "http://127.0.0.1:1/"]) {
+    const stop = new AbortController();
+    const reopening = reopener(url, 1)(stop.signal);
+    if (url === door.url) await opened.promise;
+    stop.abort(new RangeError("enough"));
+
+    await assertRejects(() => reopening, RangeError, "enough");
+  }
+});
+
+Deno.test(
+  "openStore() says in one line, without secrets, why a server's KV cannot be used",
+  { timeout },
+  async () => {
+    await using door = new Door();
+    door.onOpen = () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 });
+    const { host } = new URL(door.url);
+    const patience = { ms: 100, onWait: () => {} };
+    for (
+      const [url, options, reason] of [
+        [door.url, OPTIONS, "403"],
+        [`http://user:password@${host}/`, { ...OPTIONS, patience: { ...patience, ms: 5_000 } }, "403"],
+        ["http://user:password@127.0.0.1:1/", OPTIONS, ""],
+        ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not answer for 0.1 s"],
+      ] as const
+    ) {
+      const { message } = await assertRejects(() => openStore(url, options), OpenError, reason);
+
+      assertStringIncludes(message, `The KV ${new URL(url).host} cannot be used: `);
+      assertEquals(/\n|password|backtrace/.test(message), false, message);
+    }
+  },
+);
+
+Deno.test("openStore() opens each handle again that fails to open, up to twice", { timeout }, async () => {
+  await using door = new Door();
+  const ends = [503, 503, 200, 503, 503, 503];
+  door.onOpen = () => ends.shift() === 503 ? new Response("Not yet", { status: 503 }) : metadata();
+  using handles = closedHandles();
+
+  // It fails all the same: there are no rows to read behind this door.
+  const { message } = await assertRejects(() => openStore(door.url, OPTIONS), OpenError);
+
+  assertEquals(/\b503\b/.test(message), false, message);
+  await handles.reach(8);
+});
+
+Deno.test("openStore() does not wait for ever for a server that answers but does not open its KV", {
+  timeout,
+}, async () => {
+  await using door = new Door();
+  const end = Promise.withResolvers<void>();
+  door.onOpen = async () => (await end.promise, metadata());
+  using _ = hastened();
+  using handles = closedHandles();
+
+  await assertRejects(() => openStore(door.url, OPTIONS), OpenError, "No answer within");
+  end.resolve();
+
+  await handles.reach(8);
+});
+
+Deno.test(
+  "openStore() opens the KV of a server, which takes as many checks as it says",
+  { timeout },
+  async () => {
+    await using server = await ConnectServer.start();
+    const store = await openStore(server.url, OPTIONS);
+
+    const { ok } = await store.commit((operation) => {
+      for (let row = 0; row < store.maxChecks; row++) operation.check({ key: [row], versionstamp: null });
+    });
+
+    assertEquals([ok, store.maxChecks], [true, 9]);
+    await store.close();
+  },
+);

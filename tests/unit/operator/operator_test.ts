@@ -1,0 +1,25 @@
+import { assertEquals } from "@std/assert";
+import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { carryOut } from "../../../src/operator/operator.ts";
+
+Deno.test("carryOut() passes on what KV says of a failure, but not over HTTP", async () => {
+  const failure = new StoreUnavailable("The operation failed", { cause: new Error("the disk is full") });
+  const said: string[] = [];
+
+  for (const isRemote of [false, true]) {
+    const terminal = {
+      clock: Date.now,
+      input: () => Promise.resolve([]),
+      out: () => Promise.resolve(),
+      err: (line: string) => void said.push(line),
+      isStopping: () => false,
+      isRemote,
+    };
+    assertEquals(await carryOut(["accounts", "list"], terminal, () => Promise.reject(failure)), 1);
+  }
+
+  assertEquals(said, [
+    "The KV does not answer: the disk is full.",
+    "The KV does not answer: The operation failed.",
+  ]);
+});

@@ -1,0 +1,191 @@
+import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
+import { Connection } from "../../../src/kv/connection.ts";
+import { CorruptRow } from "../../../src/kv/row.ts";
+import { Store } from "../../../src/kv/store.ts";
+import type { NewPet, Pet } from "../../../src/pets/pet.ts";
+import { CATALOGUE_VERSION, type OwnedPet, PetStore } from "../../../src/pets/pet_store.ts";
+import { Transactions } from "../../../src/store/transactions.ts";
+import { type Disturbance, disturbed } from "../../support/fake_kv.ts";
+import { assertConsistent } from "../../support/stored_rows.ts";
+
+/** The catalogue as a process of its own sees and changes it. */
+class Catalogue {
+  readonly pets: PetStore;
+  readonly #transactions: Transactions;
+
+  constructor(kv: Deno.Kv, disturbance: Disturbance) {
+    const connection = new Connection([disturbed(kv, disturbance)]);
+    const store = new Store(connection, { maxChecks: 100, clock: () => 0 });
+    this.#transactions = new Transactions(store, () => 0);
+    this.pets = new PetStore(store, this.#transactions, { key: CATALOGUE_VERSION, version: "" });
+  }
+
+  async create(newPet: NewPet, ownerId: string): Promise<Pet> {
+    return (await this.#transactions.run(this.pets.adding(newPet, ownerId))).result;
+  }
+
+  async change(id: number, decide: (owned: OwnedPet | null) => Pet | null): Promise<Pet | null> {
+    return (await this.#transactions.run(this.pets.changing(id, decide))).result;
+  }
+
+  find(id: number): Promise<string | null> {
+    return this.pets.find(id);
+  }
+
+  listOwned(): AsyncGenerator<OwnedPet> {
+    return this.pets.listOwned();
+  }
+}
+
+function catalogueOn(kv: Deno.Kv, disturbance: Disturbance = {}): Catalogue {
+  return new Catalogue(kv, disturbance);
+}
+
+function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, index) => index + 1);
+}
+
+function named(number: number): NewPet {
+  return { name: `Rex ${number}`, categoryId: 7, status: "sold" };
+}
+
+/** What a change may make of an animal that is there. */
+function become(change: Partial<NewPet>): (owned: OwnedPet | null) => Pet | null {
+  return (owned) => owned && { ...owned.pet, ...change };
+}
+
+Deno.test("create() gives hundreds at once unique ids, in the order of the calls, in a few commits", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let commits = 0;
+  const pets = catalogueOn(kv, { commit: ({ apply }) => (commits++, apply()) });
+
+  const created = await Promise.all(upTo(350).map((number) => pets.create(named(number), "a")));
+
+  assertEquals(created, upTo(350).map((id) => ({ id, ...named(id) })));
+  assertLess(commits, 10);
+});
+
+Deno.test("create() never gives an id again, to whichever process, also once its animal is gone", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const [here, there] = [catalogueOn(kv), catalogueOn(kv)];
+  const ids = [new Array<number>(), new Array<number>()];
+  for (let round = 0; round < 5; round++) {
+    const created = await Promise.all(
+      upTo(40).map(async (number) => {
+        const side = number % 2;
+        const pets = side ? here : there;
+        const { id } = await pets.create(named(number), "a");
+        ids[side]?.push(id);
+        return id;
+      }),
+    );
+    const last = Math.max(...created);
+    await there.change(last, () => null);
+    ids.push([(await catalogueOn(kv).create(named(0), "a")).id]);
+  }
+
+  const given = ids.flat();
+  assertEquals(given.length, 205);
+  assertEquals(new Set(given).size, 205);
+  for (const ascending of ids) assertEquals(ascending, ascending.toSorted((a, b) => a - b));
+});
+
+Deno.test("creates, changes and deletes that wait share commits, and one whose animal changes meanwhile holds up no other", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let [commits, isDisturbed] = [0, true];
+  const elsewhere = catalogueOn(kv);
+  const pets = catalogueOn(kv, {
+    commit: async ({ apply, keys }) => {
+      if (keys.some(([kind]) => kind === "pets_by_status")) {
+        commits++;
+        if (!isDisturbed) await elsewhere.change(3, become({ name: "Tom" }));
+        isDisturbed = true;
+      }
+      return await apply();
+    },
+  });
+  await Promise.all(upTo(30).map((number) => pets.create(named(number), "a")));
+  [commits, isDisturbed] = [0, false];
+
+  const [changed, deleted, created] = await Promise.all([
+    Promise.all(upTo(20).map((id) => pets.change(id, become({ status: "pending" })))),
+    Promise.all(upTo(10).map((id) => pets.change(20 + id, () => null))),
+    Promise.all(upTo(10).map((number) => pets.create(named(30 + number), "b"))),
+  ]);
+
+  assertEquals<unknown>(
+    changed,
+    upTo(20).map((id) => ({ id, ...named(id), ...(id === 3 && { name: "Tom" }), status: "pending" })),
+  );
+  assertEquals(deleted, new Array(10).fill(null));
+  assertEquals(created.map((pet) => pet.name), upTo(10).map((number) => `Rex ${30 + number}`));
+  assertLess(commits, 25);
+  const left = await Array.fromAsync(pets.listOwned());
+  assertEquals(left.map(({ pet, ownerId }) => [pet.name, ownerId]), [
+    ...changed.map((pet) => [pet?.name, "a"]),
+    ...created.map((pet) => [pet.name, "b"]),
+  ]);
+});
+
+Deno.test("find() reads once for all who ask at the same time", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let reads = 0;
+  const pets = catalogueOn(kv, { read: () => void reads++ });
+  await Promise.all([pets.create(named(1), "a"), pets.create(named(2), "a")]);
+  reads = 0;
+
+  const found = await Promise.all([1, 2, 1, 2, 9].map((id) => pets.find(id)));
+
+  assertEquals(reads, 1);
+  assertEquals(found.map((json) => json && JSON.parse(json).id), [1, 2, 1, 2, null]);
+});
+
+Deno.test("listOwned() gives every animal, also beyond what is read at a time", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const pets = catalogueOn(kv);
+  await Promise.all(upTo(1_000).map((number) => pets.create(named(number), `${number}`)));
+
+  const listed = await Array.fromAsync(pets.listOwned());
+
+  assertEquals(listed, upTo(1_000).map((id) => ({ pet: { id, ...named(id) }, ownerId: `${id}` })));
+});
+
+Deno.test.each([
+  "[]",
+  "{",
+  '{"id":1,"name":null,"categoryId":1,"status":"sold"}',
+  '{"id":1,"name":"Rex","categoryId":"1","status":"sold"}',
+  '{"id":1,"name":"Rex","categoryId":1,"status":"lost"}',
+])(
+  "change() makes nothing of a row that holds no animal: %s",
+  async (json) => {
+    using kv = await Deno.openKv(":memory:");
+    await kv.set(["pets", 1], new TextEncoder().encode(`${json}\na`));
+
+    await assertRejects(
+      () => catalogueOn(kv).change(1, () => null),
+      CorruptRow,
+      "A row of pets holds no animal",
+    );
+  },
+);
+
+Deno.test("assertConsistent() notices every row that is missing or says something else", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await catalogueOn(kv).create(named(1), "a");
+  await kv.set(["accounts", "a"], new TextEncoder().encode('{"keyHash":"h"}'));
+  await kv.set(["api_keys", "h"], new TextEncoder().encode('"a"'));
+  await kv.set(["usage", "a"], new TextEncoder().encode("[]"));
+  await assertConsistent(kv);
+
+  for await (const { key, value } of kv.list({ prefix: [] })) {
+    if (["catalogue", "commits", "ids"].includes(String(key[0]))) continue;
+    await kv.delete(key);
+    await assertRejects(() => assertConsistent(kv), Error, "Values are not equal");
+    await kv.set(key, value);
+  }
+  const status = await kv.get(["pets_by_status", "sold", 1]);
+  assert(status.versionstamp !== null);
+  await kv.set(["pets_by_status", "pending", 1], status.value);
+  await assertRejects(() => assertConsistent(kv), Error, "pets_by_status/pending/1 has another status");
+});

@@ -1,0 +1,416 @@
+import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
+import { Connection } from "../../../src/kv/connection.ts";
+import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { CorruptRow, decodeCount, decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
+import { Store } from "../../../src/kv/store.ts";
+import {
+  type Caller,
+  type Done,
+  type Queue,
+  type Transaction,
+  Unresolved,
+} from "../../../src/store/transaction.ts";
+import { Transactions } from "../../../src/store/transactions.ts";
+import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
+import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../../support/fake_kv.ts";
+import { VirtualTime } from "../../support/time.ts";
+
+const QUEUE: Queue = { label: "changes", lanes: () => 3 };
+
+/** A process that runs transactions. */
+class Process {
+  disturbance: Disturbance = {};
+  /** The keys that each commit changed, but for its marker; not those that open a slot. */
+  readonly commits: (readonly Deno.KvKey[])[] = [];
+  readonly reads: (readonly Deno.KvKey[])[] = [];
+  readonly transactions: Transactions;
+
+  constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000 } = {}) {
+    const handle = disturbed(kv, {
+      read: (keys) => {
+        if (keys.some(([table]) => table !== "commits")) this.reads.push(keys);
+        return this.disturbance.read?.(keys);
+      },
+      commit: (commit) => {
+        const keys = commit.keys.filter(([table]) => table !== "commits");
+        if (keys.length === 0) return commit.apply();
+        this.commits.push(keys);
+        return (this.disturbance.commit ?? carryOut)(commit);
+      },
+    });
+    const store = new Store(new Connection([handle], { deadline }), { maxChecks, clock: () => 7 });
+    this.transactions = new Transactions(store, () => 7);
+  }
+
+  static on(kv: FakeKv, options?: ConstructorParameters<typeof Process>[1]): Process {
+    return new Process(kv.connect(), options);
+  }
+
+  run<Result>(transaction: Transaction<Result>, caller?: Partial<Caller>): Promise<Done<Result>> {
+    return this.transactions.run(transaction, { mayBegin() {}, ...caller });
+  }
+}
+
+function numberIn(entry: Entry | null): number {
+  return entry ? decodeJson<number>(entry) : 0;
+}
+
+/** Makes the number in a row greater by one, and comes to what it is then. */
+function counting(...key: Deno.KvKey): Transaction<number> {
+  return {
+    queue: QUEUE,
+    reads: [key],
+    decide(rows, write) {
+      const number = numberIn(rows.get(key)) + 1;
+      write.set(key, encodeJson(number));
+      return number;
+    },
+  };
+}
+
+/** Sets a new row. */
+function setting(...key: Deno.KvKey): Transaction<void> {
+  return { queue: QUEUE, decide: (_, write) => write.set(key, encodeJson(0)) };
+}
+
+function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, index) => index + 1);
+}
+
+Deno.test("run() has transactions that come at once share a commit, each deciding on what those before it wrote", async () => {
+  const process = Process.on(new FakeKv());
+
+  const done = await Promise.all([
+    ...upTo(50).map(() => process.run(counting("a"))),
+    process.run(setting("b")),
+    process.run(counting("c")),
+  ]);
+
+  assertEquals(done.slice(0, 50).map(({ result }) => result), upTo(50));
+  // What decides on no row does not wait for what others read.
+  assertEquals(process.commits.map((keys) => keys.length), [1, 51]);
+  assertEquals(process.reads, [[["a"], ["c"]]]);
+  for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
+});
+
+Deno.test("run() decides at the time of the clock, and changes version rows that it notes", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const row: VersionRow = { key: ["version"], version: "" };
+  const bumping: Transaction<number> = {
+    queue: QUEUE,
+    decide: (_rows, write, now) => {
+      write.set(["a"], encodeJson(1));
+      write.delete(["a"]);
+      write.bump(row);
+      return now;
+    },
+  };
+
+  const { result, committed } = await process.run(bumping);
+
+  assertEquals([result, committed, kv.value("a")], [7, true, undefined]);
+  assertEquals(row.version, kv.rows.get('["version"]')?.versionstamp);
+});
+
+Deno.test("run() has three commits on their way at a time", async () => {
+  using time = new VirtualTime();
+  const process = Process.on(new FakeKv());
+  let [now, most] = [0, 0];
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      most = Math.max(most, ++now);
+      await pause(10);
+      now--;
+      return await apply();
+    },
+  };
+
+  const runs: Promise<unknown>[] = [];
+  for (const number of upTo(20)) {
+    runs.push(process.run(setting("a", number)));
+    await time.advance(1);
+  }
+  await time.until(Promise.all(runs), 1_000);
+
+  assertEquals(most, 3);
+});
+
+Deno.test.each<[string, number, (number: number) => Transaction<unknown>, number]>([
+  ["the checks that KV takes", 10, (number) => counting("a", number), 9],
+  ["800 KB", 100, (number) => big(number, 60_000), 10],
+  ["a thousand changes", 100, (number) => manyChanges(number, 300), 3],
+])("run() puts as much into a commit as it can carry: %s", async (_, maxChecks, transaction, most) => {
+  const process = Process.on(new FakeKv(), { maxChecks });
+
+  await Promise.all(upTo(30).map((number) => process.run(transaction(number))));
+
+  const sizes = process.commits.map((keys) => new Set(keys.map(([, number]) => number)).size);
+  assertEquals(sizes.reduce((sum, size) => sum + size, 0), 30);
+  assertEquals(Math.max(...sizes), most);
+});
+
+function big(number: number, bytes: number): Transaction<void> {
+  return { queue: QUEUE, decide: (_, write) => write.set(["a", number], new Uint8Array(bytes)) };
+}
+
+function manyChanges(number: number, count: number): Transaction<void> {
+  return {
+    queue: QUEUE,
+    decide(_, write) {
+      for (let index = 0; index < count; index++) write.set(["a", number, index], new Uint8Array());
+    },
+  };
+}
+
+Deno.test("run() refuses at once what no commit and no snapshot can carry", async () => {
+  const process = Process.on(new FakeKv());
+  const reads = upTo(9).map((number) => ["a", number]);
+
+  await assertRejects(() => process.run(manyChanges(1, 1_000)), RangeError);
+  await assertRejects(() => process.run({ queue: QUEUE, reads, decide: () => {} }), RangeError);
+  assertEquals([process.commits, process.reads], [[], []]);
+});
+
+Deno.test("run() has only those decide on new rows whose rows have changed, and the others at once, together", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const other = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      process.disturbance = {};
+      await other.run(counting("a", 3));
+      return await apply();
+    },
+  };
+
+  const done = await Promise.all(upTo(20).map((number) => process.run(counting("a", number))));
+
+  assertEquals(done.map(({ result }) => result), upTo(20).map((number) => number === 3 ? 2 : 1));
+  assertEquals(process.commits.map((keys) => keys.length), [20, 19, 1]);
+});
+
+Deno.test("run() refuses with Outdated only those whose assumption does not hold, without doing anything of it", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const row: VersionRow = { key: ["version"], version: "" };
+  const [assumes, old] = [new VersionCheck(row), new VersionCheck({ ...row, version: "0" })];
+  await kv.connect().atomic().set(["version"], 1).commit();
+
+  const results = await Promise.allSettled([
+    process.run(setting("a"), { assumes }),
+    process.run(counting("b"), { assumes }),
+    process.run(setting("c")),
+    process.run(setting("d"), { assumes: old }),
+  ]);
+
+  assertEquals(results.map((result) => result.status === "rejected" && result.reason instanceof Outdated), [
+    true,
+    true,
+    false,
+    true,
+  ]);
+  assertEquals(["a", "b", "c", "d"].filter((key) => kv.value(key) !== undefined), ["c"]);
+  assertEquals([assumes.holds, row.version], [false, kv.rows.get('["version"]')?.versionstamp]);
+});
+
+Deno.test("run() commits nothing where nothing is written, and reads what is assumed along with the rows", async () => {
+  const process = Process.on(new FakeKv());
+  const row: VersionRow = { key: ["version"], version: "" };
+  const assumes = new VersionCheck(row);
+  const looking: Transaction<number> = {
+    queue: QUEUE,
+    reads: [["a"]],
+    decide: (rows) => numberIn(rows.get(["a"])),
+  };
+
+  const started = performance.now();
+  const { result, committed } = await process.run(looking, { assumes });
+
+  assertEquals([result, committed, process.commits, process.reads], [0, false, [], [[["a"], ["version"]]]]);
+  assertEquals(assumes.heldSince(started), true);
+});
+
+Deno.test("run() takes rows that its caller brings along, reads them only after a refusal, and shows what they became", async () => {
+  const kv = new FakeKv();
+  const [process, other] = [Process.on(kv), Process.on(kv)];
+  const { rows } = await process.run(counting("a"));
+  process.reads.length = 0;
+
+  const next = await process.run({ ...counting("a"), reads: rows });
+  assertEquals([next.result, process.reads], [2, []]);
+
+  await other.run(counting("a"));
+  assertEquals((await process.run({ ...counting("a"), reads: next.rows })).result, 4);
+  assertGreater(process.reads.length, 0);
+});
+
+Deno.test("run() leaves a sum of a row that holds no number undone, with all that belongs to it, and nothing else", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await kv.set(["bad"], encodeJson("text"));
+  const process = new Process(kv);
+  const adding = (key: string): Transaction<void> => ({
+    queue: QUEUE,
+    peeks: [["sum"], [key]],
+    decide(_, write) {
+      write.set(["of", key], encodeJson(1));
+      write.add(["sum"], 1);
+      write.add([key], -1);
+    },
+  });
+  await kv.atomic().sum(["good"], 5n).commit();
+
+  const results = await Promise.allSettled(["good", "bad"].map((key) => process.run(adding(key))));
+
+  assertEquals(results.map(({ status }) => status), ["fulfilled", "rejected"]);
+  assert(results[1]?.status === "rejected" && results[1].reason instanceof CorruptRow);
+  const [sum, good, bad] = await kv.getMany([["sum"], ["good"], ["of", "bad"]]);
+  assertEquals([sum, good].map((row) => row.versionstamp === null ? 0 : decodeCount(row)), [1, 4]);
+  assertEquals(bad.versionstamp, null);
+});
+
+Deno.test("run() fails alone what KV does not carry out", async () => {
+  const process = Process.on(new FakeKv());
+  process.disturbance = {
+    commit: (commit: Commit) =>
+      commit.keys.some(([, number]) => number === 3) ? Promise.reject(new TypeError("no")) : commit.apply(),
+  };
+
+  const results = await Promise.allSettled(upTo(5).map((number) => process.run(setting("a", number))));
+
+  assertEquals(results.map(({ status }) => status === "fulfilled"), [true, true, false, true, true]);
+});
+
+Deno.test("run() tells what a commit did whose reply was lost, and does it once", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      process.disturbance = {};
+      await apply();
+      throw new TypeError("connection reset");
+    },
+  };
+
+  assertEquals((await process.run(counting("a"))).result, 1);
+
+  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 1);
+});
+
+Deno.test("run() tells of what is unresolved with the result that it may have had", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let isBroken = false;
+  const fails = () => Promise.reject(new TypeError("connection reset"));
+  const process = new Process(disturbed(kv, { commit: (commit) => isBroken ? fails() : commit.apply() }));
+  process.disturbance = { commit: () => (isBroken = true, fails()) };
+
+  const error = await assertRejects(() => process.run(counting("a")), Unresolved);
+
+  assertEquals(error.result, 1);
+  assert(error instanceof StoreUnavailable);
+});
+
+Deno.test("run() hands nothing to KV whose caller is out of time by then, however long it waited for a lane", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv, { deadline: 5_000 });
+  const caller: Caller = {
+    mayBegin() {
+      if (time.now > 1_000) throw new RangeError("out of time");
+    },
+  };
+  process.disturbance = { commit: hang };
+  const hanging = upTo(3).map(async (number) => {
+    await pause(number);
+    return await process.run(setting("a", number));
+  });
+  await time.advance(10);
+
+  const waiting = [setting("b"), counting("c")].map((transaction) =>
+    process.run<unknown>(transaction, caller)
+  );
+  await time.advance(20);
+  process.disturbance = {};
+  const results = await time.until(Promise.allSettled([...waiting, ...hanging]), 60_000);
+
+  assertEquals(
+    results.slice(0, 2).map((result) => result.status === "rejected" && result.reason instanceof RangeError),
+    [
+      true,
+      true,
+    ],
+  );
+  assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
+});
+
+Deno.test("run() shuts no process out that wants the same row, far from KV", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const network = { read: () => pause(50), commit: apply50 };
+  const processes = upTo(3).map(() => new Process(kv.connect(network), { maxChecks: 10 }));
+  const counts = [0, 0, 0];
+  const isOver = () => time.now > 60_000;
+  const all = processes.map(async (process, index) => {
+    while (!isOver()) {
+      try {
+        await process.run(counting("a"));
+        counts[index] = (counts[index] ?? 0) + 1;
+      } catch (error) {
+        assert(error instanceof StoreUnavailable);
+      }
+    }
+  });
+
+  await time.until(Promise.all(all), 120_000);
+
+  const total = counts.reduce((sum, count) => sum + count);
+  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), total);
+  assertGreater(total, 60);
+  for (const count of counts) assertLess(total / 4, count, `${counts}`);
+});
+
+async function apply50<Result>(apply: () => Result): Promise<Result> {
+  await pause(50);
+  const result = apply();
+  await pause(50);
+  return result;
+}
+
+Deno.test("run() carries out what decides on no rows, also while others leave no room beside themselves", async () => {
+  using time = new VirtualTime();
+  const process = Process.on(new FakeKv(), { maxChecks: 10 });
+  process.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };
+  const crowd = upTo(60).map(async (number) => {
+    while (time.now < 1_000) await process.run(counting("a", number));
+  });
+  await time.advance(100);
+
+  const assumes = new VersionCheck({ key: ["version"], version: "" });
+  const { finished } = await time.until(
+    process.run(setting("b"), { assumes }).then(() => ({ finished: time.now })),
+    5_000,
+  );
+  await time.until(Promise.all(crowd), 5_000);
+
+  assertLess(finished, 400);
+});
+
+Deno.test("run() has a transaction decide only for a commit that may check its rows", async () => {
+  const process = Process.on(new FakeKv(), { maxChecks: 10 });
+  let decisions = 0;
+  const counted = (number: number): Transaction<number> => {
+    const { decide, ...rest } = counting("a", number);
+    return { ...rest, decide: (...given) => (decisions++, decide(...given)) };
+  };
+
+  await Promise.all(upTo(300).map((number) => process.run(counted(number))));
+
+  assertEquals(decisions, 300);
+});
+
+Deno.test("run() refuses a transaction that draws an id from nowhere", async () => {
+  const process = Process.on(new FakeKv());
+
+  await assertRejects(() => process.run({ queue: QUEUE, decide: (_, write) => write.id() }), TypeError);
+});
