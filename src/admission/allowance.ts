@@ -16,7 +16,7 @@ import {
   strike,
   take,
   type Usage,
-  usageKey,
+  type usageKey,
   windowEnd,
 } from "../accounts/usage.ts";
 import { dayTotalKey, pastDay } from "../accounts/usage_days.ts";

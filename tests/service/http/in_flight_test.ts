@@ -271,7 +271,7 @@ Deno.test("createApp() logs why a request failed that it had given up before", a
 
   assertEquals((await answered(5_100)).status, 503);
   assertEquals(service.harness.errors, []);
-  await service.time.advance(5_000);
+  await service.time.advance(10_000);
 
   assertEquals(service.harness.errors.length, 1);
 });

@@ -116,6 +116,8 @@ Deno.test("GET /metrics counts what KV failed to do, and commits that were refus
   using time = new VirtualTime();
   await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
+  await time.until(call(service, apiKey), 1_000);
+  await time.advance(1_000);
   const before = await time.until(samplesOf(service), 1_000);
 
   service.expectsErrors = true;

@@ -73,7 +73,10 @@ class OutOfTime extends Error {}
 
 const ROWS = 6;
 const VERSION = ["version"];
-const QUEUES: readonly Queue[] = [{ label: "changes", lanes: () => 12 }, { label: "changes", lanes: () => 3 }];
+const QUEUES: readonly Queue[] = [{ label: "changes", lanes: () => 12 }, {
+  label: "changes",
+  lanes: () => 3,
+}];
 const ENGINES = 3;
 const PATIENCE = 300;
 const KV_PATIENCE = 200;
