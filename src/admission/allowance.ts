@@ -16,7 +16,6 @@ import {
   strike,
   take,
   type Usage,
-  type usageKey,
   windowEnd,
 } from "../accounts/usage.ts";
 import { dayTotalKey, pastDay } from "../accounts/usage_days.ts";
