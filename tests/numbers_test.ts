@@ -2,16 +2,14 @@ import { assertEquals } from "@std/assert";
 import { STOP_TIMEOUT } from "../main.ts";
 import { LIMIT, READS } from "../src/admission/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
-import { PLAN_LIMITS } from "../src/accounts/plans.ts";
-import { MAX_ROTATIONS } from "../src/accounts/rotations.ts";
+import { MAX_ROTATIONS, PLAN_LIMITS } from "../src/accounts/account.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
 import { FIRST_BAN, LONGEST_BAN } from "../src/accounts/usage.ts";
 import { REPLAY_HOURS } from "../src/api/headers.ts";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { BODY_RULES } from "../src/http/body.ts";
 import { ERRORS } from "../src/http/error.ts";
-import { LONGEST_LIFE } from "../src/admission/allowance.ts";
-import { PATIENCE } from "../src/admission/allowance.ts";
+import { LONGEST_LIFE, PATIENCE } from "../src/admission/allowance.ts";
 import { MAX_WAITING } from "../src/messages/message_store.ts";
 import { SUNSET_DAY } from "../src/pets/deprecation.ts";
 

@@ -1,4 +1,4 @@
-import { PLAN_LIMITS, PLANS } from "../src/accounts/plans.ts";
+import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import type { Operation } from "../src/api/operation.ts";
 import { resolved } from "../src/api/schema.ts";
 import { main as backUp } from "../src/backup_cli.ts";

@@ -1,9 +1,42 @@
 import { BIDI_CONTROLS, CONTROLS, nameText } from "../api/name.ts";
 import type { Schema } from "../api/schema.ts";
+import { ApiError } from "../http/error.ts";
 import { decodeJson, type Entry } from "../kv/row.ts";
 import type { Environment } from "./api_key.ts";
-import type { Limits, Plan } from "./plans.ts";
-import type { Rotations } from "./rotations.ts";
+
+/** Requests allowed in each window. */
+export interface Limits {
+  readonly minute: number;
+  readonly day: number;
+}
+
+/** The plans. */
+export const PLANS = ["free", "pro", "business", "enterprise"] as const;
+
+/** A plan's name. */
+export type Plan = typeof PLANS[number];
+
+/** The limits of every plan that has fixed ones; Enterprise limits are agreed with each account. */
+export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = {
+  free: { minute: 60, day: 1_000 },
+  pro: { minute: 300, day: 10_000 },
+  business: { minute: 1_000, day: 100_000 },
+};
+
+/** Whether the text names a plan. */
+export function isPlan(text: string): text is Plan {
+  return PLANS.some((plan) => plan === text);
+}
+
+/** How often a client has rotated the key of its account in an hour of the UTC clock. */
+export interface Rotations {
+  /** The number of the hour, from the epoch on. */
+  readonly hour: number;
+  readonly count: number;
+}
+
+/** Most rotations in an hour: after each, every process reads the accounts in use anew. */
+export const MAX_ROTATIONS = 10;
 
 /**
  * Who calls: a name, a plan, and one API key, which can be rotated. What has been used, strikes and bans are the
@@ -86,4 +119,26 @@ export function accountKey(id: string): Deno.KvKey {
 /** Key of the row that tells whose a key is, until that is replaced, or its account removed. */
 export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
+}
+
+const HOUR = 3_600_000;
+
+/**
+ * The count with one rotation more at `now`, ms since the epoch. An hour that began by a clock slightly ahead goes on.
+ *
+ * @throws {ApiError} `rotation_limit`.
+ */
+export function countRotation(before: Rotations | undefined, now: number): Rotations {
+  const hour = Math.floor(now / HOUR);
+  const goesOn = before?.hour === hour || before?.hour === hour + 1;
+  const current = before && goesOn ? before : { hour, count: 0 };
+  if (current.count >= MAX_ROTATIONS) throw rotationLimit((current.hour + 1) * HOUR - now);
+  return { ...current, count: current.count + 1 };
+}
+
+function rotationLimit(ms: number): ApiError {
+  const seconds = Math.ceil(ms / 1_000);
+  const message =
+    `No more than ${MAX_ROTATIONS} rotations of an account's key an hour. Try again in ${seconds} s.`;
+  return new ApiError("rotation_limit", message, { "retry-after": `${seconds}` });
 }

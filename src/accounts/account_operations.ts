@@ -18,13 +18,10 @@ import { bearerToken } from "../http/bearer.ts";
 import { stringifyJson } from "../http/json.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Store } from "../kv/store.ts";
-import { previousKeyExpiry } from "./account.ts";
-import type { AccountState } from "./account_state.ts";
-import type { AccountStore } from "./account_store.ts";
+import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
+import type { AccountState, AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
 import { DAYS_KEPT, readDayTotals } from "./usage_days.ts";
-import { PLAN_LIMITS, PLANS } from "./plans.ts";
-import { MAX_ROTATIONS } from "./rotations.ts";
 import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";
 
 const PATH = "/v1/account";

@@ -1,4 +1,4 @@
-import { encodeJson } from "../kv/row.ts";
+import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Queue, Transaction, Write } from "../store/transaction.ts";
 import type { VersionRow } from "../store/versions.ts";
@@ -6,16 +6,41 @@ import {
   type Account,
   accountKey,
   apiKeyKey,
+  countRotation,
   decodeAccount,
   isOpenedBy,
   type Issued,
   keyHashesOf,
 } from "./account.ts";
-import { type AccountState, decodeState, stateKeys } from "./account_state.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey, pastDay } from "./usage_days.ts";
-import { countRotation } from "./rotations.ts";
-import { dayOf, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
+import { dayOf, decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
+
+/** An account and what it has used, and the two rows that tell. */
+export interface AccountState {
+  readonly account: Account;
+  readonly accountRow: Entry;
+  readonly usage: Usage;
+  readonly usageRow: Entry;
+}
+
+/** Keys of both rows. */
+export function stateKeys(accountId: string): [account: Deno.KvKey, usage: Deno.KvKey] {
+  return [accountKey(accountId), usageKey(accountId)];
+}
+
+/**
+ * What both rows tell; null where there is no account.
+ *
+ * @throws {CorruptRow}
+ */
+export function decodeState(
+  accountRow: Entry | null | undefined,
+  usageRow: Entry | null | undefined,
+): AccountState | null {
+  if (!accountRow || !usageRow) return null;
+  return { account: decodeAccount(accountRow), accountRow, usage: decodeUsage(usageRow), usageRow };
+}
 
 /** What an account is made of. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;

@@ -6,11 +6,9 @@ import { jsonResponse, NO_STORE } from "../http/response.ts";
 import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Transaction } from "../store/transaction.ts";
-import { ACCOUNT_NAME, type Issued } from "./account.ts";
-import type { AccountState } from "./account_state.ts";
+import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
+import type { AccountState, AccountStore } from "./account_store.ts";
 import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
-import type { AccountStore } from "./account_store.ts";
-import { PLAN_LIMITS } from "./plans.ts";
 import { hasCalled } from "./usage.ts";
 
 /** What signing up stands on. */

@@ -1,5 +1,5 @@
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "../kv/row.ts";
-import type { Limits } from "./plans.ts";
+import type { Limits } from "./account.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

@@ -1,6 +1,5 @@
-import { type Account, decodeAccount, isOpenedBy } from "../accounts/account.ts";
-import { type AccountState, stateKeys } from "../accounts/account_state.ts";
-import type { Limits } from "../accounts/plans.ts";
+import { type Account, decodeAccount, isOpenedBy, type Limits } from "../accounts/account.ts";
+import { type AccountState, stateKeys } from "../accounts/account_store.ts";
 import {
   decide,
   type Decision,

@@ -1,5 +1,5 @@
 import { apiKeyKey, isOpenedBy } from "../accounts/account.ts";
-import { decodeState, stateKeys } from "../accounts/account_state.ts";
+import { decodeState, stateKeys } from "../accounts/account_store.ts";
 import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
 import { bearerToken } from "../http/bearer.ts";
 import { decodeJson, versionstampOf } from "../kv/row.ts";

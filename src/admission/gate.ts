@@ -1,5 +1,5 @@
 import type { Account } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_state.ts";
+import type { AccountState } from "../accounts/account_store.ts";
 import type { Decision, Usage } from "../accounts/usage.ts";
 import { whenReady } from "../http/when_ready.ts";
 import { AGAIN, retried } from "../kv/retried.ts";

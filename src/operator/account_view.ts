@@ -1,5 +1,5 @@
 import { type Account, previousKeyExpiry } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_state.ts";
+import type { AccountState } from "../accounts/account_store.ts";
 import { dayEnd, hasCalled, minuteEnd, roll, type Usage } from "../accounts/usage.ts";
 import { type Columns, printable } from "./table.ts";
 

@@ -1,6 +1,5 @@
-import { ACCOUNT_NAME } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_state.ts";
-import { PLAN_LIMITS } from "../accounts/plans.ts";
+import { ACCOUNT_NAME, PLAN_LIMITS } from "../accounts/account.ts";
+import type { AccountState } from "../accounts/account_store.ts";
 import { pardon, reset } from "../accounts/usage.ts";
 import { REPLAY_HOURS } from "../api/headers.ts";
 import { isValid } from "../api/schema.ts";

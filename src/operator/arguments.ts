@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { PET_FIELDS } from "../pets/pet.ts";
-import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../accounts/plans.ts";
+import { isPlan, type Limits, type Plan, PLAN_LIMITS, PLANS } from "../accounts/account.ts";
 import { type Command, type Terminal, UsageError } from "./terminal.ts";
 
 /** What the help of every command says of how it exits. */

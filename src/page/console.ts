@@ -1,5 +1,5 @@
 import { KEY_PREFIXES } from "../accounts/api_key.ts";
-import { PLAN_LIMITS } from "../accounts/plans.ts";
+import { PLAN_LIMITS } from "../accounts/account.ts";
 import { type InputMember, inputsOf } from "../api/openapi.ts";
 import type { Operation } from "../api/operation.ts";
 import { bodyTypeOf, byTag, type Catalogue, exampleOf, type PageOptions } from "./catalogue.ts";

@@ -1,4 +1,4 @@
-import { PLAN_LIMITS } from "../accounts/plans.ts";
+import { PLAN_LIMITS } from "../accounts/account.ts";
 import { ERRORS } from "../http/error.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type Html, html, prose } from "./html.ts";

@@ -1,5 +1,5 @@
 import { assert } from "@std/assert";
-import type { Limits } from "../../src/accounts/plans.ts";
+import type { Limits } from "../../src/accounts/account.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Limits } from "../../src/accounts/plans.ts";
+import type { Limits } from "../../src/accounts/account.ts";
 import type { Place } from "./process.ts";
 
 /** How many processes serve the accounts. */

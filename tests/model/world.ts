@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { dayTotalKey } from "../../src/accounts/usage_days.ts";
-import type { Limits } from "../../src/accounts/plans.ts";
+import type { Limits } from "../../src/accounts/account.ts";
 import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
 import { pause } from "../../src/kv/retried.ts";
 import { decodeJson } from "../../src/kv/row.ts";

@@ -6,11 +6,11 @@ import {
   ACCOUNTS_VERSION,
   decodeAccount,
   type Issued,
+  type Limits,
+  type Plan,
 } from "../../src/accounts/account.ts";
-import type { AccountState } from "../../src/accounts/account_state.ts";
-import { AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
+import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
 import type { Environment } from "../../src/accounts/api_key.ts";
-import type { Limits, Plan } from "../../src/accounts/plans.ts";
 import { decodeUsage, encodeUsage, type Usage, usageKey } from "../../src/accounts/usage.ts";
 import type { App } from "../../src/app.ts";
 import { encodeJson } from "../../src/kv/row.ts";

@@ -1,7 +1,6 @@
 // The one harness: the whole service as a function of a request, and who stands around it.
 import { assertLessOrEqual } from "@std/assert";
-import type { Issued } from "../../src/accounts/account.ts";
-import type { Limits, Plan } from "../../src/accounts/plans.ts";
+import type { Issued, Limits, Plan } from "../../src/accounts/account.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import type { AccessRecord, CommandRecord, ErrorRecord } from "../../src/http/log.ts";
 import { hasValidHost, targetOf } from "../../src/http/request.ts";

@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { previousKeyExpiry } from "../../../src/accounts/account.ts";
-import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { PLAN_LIMITS, previousKeyExpiry } from "../../../src/accounts/account.ts";
 import { hasCalled, pardon } from "../../../src/accounts/usage.ts";
 import { call } from "../../support/client.ts";
 import type { AccountsElsewhere } from "../../support/desk.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { countRotation } from "../../../src/accounts/rotations.ts";
+import { countRotation } from "../../../src/accounts/account.ts";
 import { ApiError } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";

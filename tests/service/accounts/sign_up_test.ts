@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { AccountState } from "../../../src/accounts/account_state.ts";
-import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import type { AccountState } from "../../../src/accounts/account_store.ts";
+import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { sweepCounts, sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { call, type HarnessRequest } from "../../support/client.ts";
 import { Harness, OtherProcess } from "../../support/harness.ts";

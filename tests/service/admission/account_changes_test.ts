@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { call, callAtOnce, type Reply, tally } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";
 import { carryOut, type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";

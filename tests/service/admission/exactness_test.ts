@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Limits, PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { pause } from "../../../src/kv/retried.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";

@@ -1,6 +1,5 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
-import type { Account } from "../../../src/accounts/account.ts";
-import { type Limits, PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { type Account, type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { pause } from "../../../src/kv/retried.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";

@@ -1,5 +1,4 @@
-import type { Limits } from "../../../src/accounts/plans.ts";
-import { MAX_ROTATIONS } from "../../../src/accounts/rotations.ts";
+import { type Limits, MAX_ROTATIONS } from "../../../src/accounts/account.ts";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { InFlight } from "../../../src/http/in_flight.ts";
 import { MAX_REPLIES } from "../../../src/idempotency/reply_store.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
+import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { isDocumented } from "../../../src/api/openapi.ts";
 import { ERRORS } from "../../../src/http/error.ts";
 import { Harness, type HarnessOptions } from "../../support/harness.ts";

@@ -9,11 +9,11 @@ import {
   reset,
   roll,
   strike,
+  take,
   UNUSED,
   type Usage,
 } from "../../../src/accounts/usage.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../../src/kv/row.ts";
-import { take } from "../../../src/accounts/usage.ts";
 import { NOON } from "../../support/time.ts";
 
 const MINUTE = 60_000;

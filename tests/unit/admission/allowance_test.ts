@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { type Account, accountKey } from "../../../src/accounts/account.ts";
-import type { AccountState } from "../../../src/accounts/account_state.ts";
+import type { AccountState } from "../../../src/accounts/account_store.ts";
 import {
   type Decision,
   decodeUsage,

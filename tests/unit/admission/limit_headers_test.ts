@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Limits } from "../../../src/accounts/plans.ts";
+import type { Limits } from "../../../src/accounts/account.ts";
 import { decide, type Refusal, UNUSED, type Usage } from "../../../src/accounts/usage.ts";
 import { refusedResponse, withLimitHeaders } from "../../../src/admission/limit_headers.ts";
 import { shared } from "../../../src/http/response.ts";

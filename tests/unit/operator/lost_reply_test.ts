@@ -1,7 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { Issued } from "../../../src/accounts/account.ts";
+import { type Issued, PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { hashApiKey } from "../../../src/accounts/api_key.ts";
-import { PLAN_LIMITS } from "../../../src/accounts/plans.ts";
 import { main } from "../../../src/cli.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
