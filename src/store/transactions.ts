@@ -30,8 +30,8 @@ import { Outdated } from "./versions.ts";
  * And what its commit may come to:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows changed. The transactions that decided on those read and decide again; the others
- *               decide again at once, together.
+ *     refused   A read shows which rows changed. The transactions that decided on those read and decide again, or decide on
+ *               what that read showed if they had brought their rows along; the others decide again at once, together.
  *     in doubt  Nothing runs again before it is known whether the commit applied. KV's markers tell (`kv/commit.ts`). If
  *               they cannot be reached, callers get `Unresolved`.
  *
@@ -54,8 +54,9 @@ import { Outdated } from "./versions.ts";
  * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process. Others
  *   get them in the order in which they came, so none is overtaken for ever, and no commit of this process refuses another,
  *   unless it adds to rows that it only peeked at.
- * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went from
- *   commit to commit on its own results would shut out all others.
+ * - Rows are read again for each commit, even if this process knows how its last one left them, unless the caller brings
+ *   them along. A process that went from commit to commit on its own results would shut out all others: who brings rows
+ *   along has them read first while others write them, too.
  * - A transaction that was in two refused commits no longer shares one with transactions of other rows. A row that others
  *   change all the time holds up no one but those who want it. The same goes for one without rows, which comes last in a
  *   commit, if two had no room for it.
