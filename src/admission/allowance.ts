@@ -412,8 +412,9 @@ export class Allowance {
   ): AccountState | undefined {
     if (!accountRow || !usageRow) return undefined;
     const known = this.#state;
-    const account = isSameRow(accountRow, known.accountRow) ? known.account : decodeAccount(accountRow);
-    const usage = isSameRow(usageRow, known.usageRow) ? known.usage : decodeUsage(usageRow);
+    // Not by their versions: a row that a neighbour in the same commit has changed still has its version of before.
+    const account = accountRow === known.accountRow ? known.account : decodeAccount(accountRow);
+    const usage = usageRow === known.usageRow ? known.usage : decodeUsage(usageRow);
     return { account, accountRow, usage, usageRow };
   }
 
