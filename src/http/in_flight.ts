@@ -64,12 +64,69 @@ export interface Task<Answer, Result> {
   readonly late?: (error: unknown) => void;
 }
 
-/** A request that is waited for. */
-interface Wait {
+/** A request in flight whatever its answer is. */
+interface InFlightRequest {
   readonly budget: Budget;
-  readonly giveUp: (reason: OutOfTime) => void;
   /** Its index among the others. */
   index: number;
+  /** Does the work. */
+  begin(): void;
+  fail(error: unknown): void;
+}
+
+/** A request that is waited for; it settles once, and what comes later does not matter. */
+class Wait<Answer, Result> implements InFlightRequest {
+  readonly budget: Budget;
+  index = 0;
+  readonly #task: Task<Answer, Result>;
+  readonly #leave: (request: InFlightRequest) => void;
+  readonly #result: PromiseWithResolvers<Result> = Promise.withResolvers();
+
+  /** `leave` is called when it settles. */
+  constructor(task: Task<Answer, Result>, budget: Budget, leave: (request: InFlightRequest) => void) {
+    this.#task = task;
+    this.budget = budget;
+    this.#leave = leave;
+  }
+
+  get result(): Promise<Result> {
+    return this.#result.promise;
+  }
+
+  begin(): void {
+    try {
+      this.settleAs(this.#task.work(this.budget));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Settles by the answer, as soon as it is there. */
+  settleAs(answer: Answer | Promise<Answer>): void {
+    if (answer instanceof Promise) {
+      answer.then((answer) => this.settleAs(answer), (error) => this.fail(error));
+    } else if (!this.budget.isOver) this.#settle(() => this.#task.finish(answer));
+  }
+
+  fail(error: unknown): void {
+    if (this.budget.isOver) this.#task.late?.(error);
+    else this.#settle(() => this.#task.fail(error));
+  }
+
+  #settle(result: () => Result): void {
+    this.#leave(this);
+    try {
+      this.#result.resolve(result());
+    } catch (error) {
+      this.#result.reject(error);
+    }
+  }
+}
+
+/** Requests that wait for the same promise before they begin. */
+interface Round {
+  readonly ready: Promise<void>;
+  readonly requests: InFlightRequest[];
 }
 
 /**
@@ -95,7 +152,8 @@ interface Wait {
 export class InFlight {
   readonly #limits: InFlightLimits;
   /** An array: the discarded tables of a Set would keep dead requests alive from one garbage collection to the next. */
-  readonly #waits: Wait[] = [];
+  readonly #requests: InFlightRequest[] = [];
+  #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When the service stops waiting, by `performance.now()`. */
   #end = Infinity;
@@ -107,7 +165,7 @@ export class InFlight {
 
   /** How many requests there are. */
   get size(): number {
-    return this.#waits.length;
+    return this.#requests.length;
   }
 
   /** Whether there are as many as there may be. */
@@ -121,20 +179,24 @@ export class InFlight {
   }
 
   /** Answers a request in time, even if what it waits for never comes. */
-  answer<Answer, Result>(
-    { started, ready, work, finish, fail, late = () => {} }: Task<Answer, Result>,
-  ): Result | Promise<Result> {
+  answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
+    const { started, ready, work, finish, fail } = task;
     const budget = new Budget(started + this.#limits.budgetMs);
-    const begin = () => (budget.check(), work(budget));
-    const refuse = (error: unknown) => (budget.check(), Promise.reject(error));
+    if (ready) {
+      const wait = this.#wait(task, budget);
+      this.#beginWhen(ready, wait);
+      return wait.result;
+    }
     let answer: Answer | Promise<Answer>;
     try {
-      answer = ready ? ready.then(begin, refuse) : work(budget);
+      answer = work(budget);
     } catch (error) {
       return fail(error);
     }
     if (!(answer instanceof Promise)) return finish(answer);
-    return this.#inTime(answer, budget, late).then(finish, fail);
+    const wait = this.#wait(task, budget);
+    wait.settleAs(answer);
+    return wait.result;
   }
 
   /** Resolves once every request is answered or given up, which takes no longer than the limits say. */
@@ -145,40 +207,42 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles as the promise does, or rejects with OutOfTime. */
-  #inTime<Answer>(
-    answer: Promise<Answer>,
-    budget: Budget,
-    late: (error: unknown) => void,
-  ): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const wait = { budget, giveUp: reject, index: this.size };
-    this.#waits.push(wait);
+  #wait<Answer, Result>(task: Task<Answer, Result>, budget: Budget): Wait<Answer, Result> {
+    const wait = new Wait(task, budget, this.#remove);
+    wait.index = this.#requests.push(wait) - 1;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    const leave = () => budget.isOver || this.#remove(wait);
-    answer.then(
-      (value) => (resolve(value), leave()),
-      (error) => ((budget.isOver ? late : reject)(error), leave()),
-    );
-    return promise;
+    return wait;
   }
 
-  #remove({ index }: Wait): void {
-    const last = this.#waits.pop();
+  /** All that wait for the same promise begin in one continuation of it: a promise for each would cost more than most work. */
+  #beginWhen(ready: Promise<void>, request: InFlightRequest): void {
+    if (this.#round?.ready !== ready) {
+      const round: Round = { ready, requests: [] };
+      this.#round = round;
+      const each = (settle: (request: InFlightRequest) => void) => {
+        if (this.#round === round) this.#round = undefined;
+        for (const request of round.requests) if (!request.budget.isOver) settle(request);
+      };
+      ready.then(() => each((request) => request.begin()), (error) => each((request) => request.fail(error)));
+    }
+    this.#round.requests.push(request);
+  }
+
+  readonly #remove = ({ index }: InFlightRequest): void => {
+    const last = this.#requests.pop();
     if (last && last.index !== index) {
-      this.#waits[index] = last;
+      this.#requests[index] = last;
       last.index = index;
     }
     if (this.size === 0 && this.isStopping) this.#empty.resolve();
-  }
+  };
 
   #giveUpLate(): void {
     const now = performance.now();
-    const isLate = ({ budget: { deadline } }: Wait) => Math.min(deadline, this.#end) <= now;
-    for (const wait of this.#waits.filter(isLate)) {
-      wait.budget.isOver = true;
-      wait.giveUp(new OutOfTime());
-      this.#remove(wait);
+    const isLate = ({ budget: { deadline } }: InFlightRequest) => Math.min(deadline, this.#end) <= now;
+    for (const request of this.#requests.filter(isLate)) {
+      request.fail(new OutOfTime());
+      request.budget.isOver = true;
     }
     // Not at once: a timer costs as much as a request, and the next one is there before long.
     if (this.size === 0) this.#stopTimer();
