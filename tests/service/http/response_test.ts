@@ -63,6 +63,15 @@ Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
   },
 );
 
+Deno.test.each([["R".repeat(100), null], ["R".repeat(101), "chunked"], ["é".repeat(51), "chunked"]])(
+  "createResponse() and Representation send %s with the Transfer-Encoding %s",
+  (text, coding) => {
+    for (const { headers } of [createResponse(text), respondTo(undefined, representationOf(text))]) {
+      assertEquals(headers.get("transfer-encoding"), coding);
+    }
+  },
+);
+
 Deno.test("createApp() sends what every response has, and says nothing of origins that nobody asked for", async () => {
   for await (const { target, response: { headers } } of answers({})) {
     for (const [name, value] of Object.entries(ALWAYS)) {
