@@ -64,8 +64,8 @@ export interface Task<Answer, Result> {
   readonly late?: (error: unknown) => void;
 }
 
-/** A request in flight whatever its answer is. */
-interface InFlightRequest {
+/** A request that is waited for. */
+interface Wait {
   readonly budget: Budget;
   /** Its index among the others. */
   index: number;
@@ -74,16 +74,16 @@ interface InFlightRequest {
   fail(error: unknown): void;
 }
 
-/** A request that is waited for; it settles once, and what comes later does not matter. */
-class Wait<Answer, Result> implements InFlightRequest {
+/** The same, with what it comes to: by its answer, by a failure, or by being given up, whichever is first. */
+class WaitFor<Answer, Result> implements Wait {
   readonly budget: Budget;
   index = 0;
   readonly #task: Task<Answer, Result>;
-  readonly #leave: (request: InFlightRequest) => void;
+  readonly #leave: (wait: Wait) => void;
   readonly #result: PromiseWithResolvers<Result> = Promise.withResolvers();
 
   /** `leave` is called when it settles. */
-  constructor(task: Task<Answer, Result>, budget: Budget, leave: (request: InFlightRequest) => void) {
+  constructor(task: Task<Answer, Result>, budget: Budget, leave: (wait: Wait) => void) {
     this.#task = task;
     this.budget = budget;
     this.#leave = leave;
@@ -126,12 +126,13 @@ class Wait<Answer, Result> implements InFlightRequest {
 /** Requests that wait for the same promise before they begin. */
 interface Round {
   readonly ready: Promise<void>;
-  readonly requests: InFlightRequest[];
+  readonly waits: Wait[];
 }
 
 /**
  * The requests that are being answered. Each is answered or given up in time, by one timer for all of them, and the
- * service can wait for the last before it stops. An answer that is there at once costs neither a promise nor a timer.
+ * service can wait for the last before it stops. An answer that is there at once costs neither a promise nor a timer, and
+ * requests that wait for the same promise begin in one continuation of it.
  *
  * @example
  * ```ts
@@ -152,7 +153,7 @@ interface Round {
 export class InFlight {
   readonly #limits: InFlightLimits;
   /** An array: the discarded tables of a Set would keep dead requests alive from one garbage collection to the next. */
-  readonly #requests: InFlightRequest[] = [];
+  readonly #waits: Wait[] = [];
   #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When the service stops waiting, by `performance.now()`. */
@@ -165,7 +166,7 @@ export class InFlight {
 
   /** How many requests there are. */
   get size(): number {
-    return this.#requests.length;
+    return this.#waits.length;
   }
 
   /** Whether there are as many as there may be. */
@@ -207,31 +208,30 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  #wait<Answer, Result>(task: Task<Answer, Result>, budget: Budget): Wait<Answer, Result> {
-    const wait = new Wait(task, budget, this.#remove);
-    wait.index = this.#requests.push(wait) - 1;
+  #wait<Answer, Result>(task: Task<Answer, Result>, budget: Budget): WaitFor<Answer, Result> {
+    const wait = new WaitFor(task, budget, this.#remove);
+    wait.index = this.#waits.push(wait) - 1;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
     return wait;
   }
 
-  /** All that wait for the same promise begin in one continuation of it: a promise for each would cost more than most work. */
-  #beginWhen(ready: Promise<void>, request: InFlightRequest): void {
+  #beginWhen(ready: Promise<void>, wait: Wait): void {
     if (this.#round?.ready !== ready) {
-      const round: Round = { ready, requests: [] };
+      const round: Round = { ready, waits: [] };
       this.#round = round;
-      const each = (settle: (request: InFlightRequest) => void) => {
+      const forEach = (settle: (wait: Wait) => void) => {
         if (this.#round === round) this.#round = undefined;
-        for (const request of round.requests) if (!request.budget.isOver) settle(request);
+        for (const wait of round.waits) if (!wait.budget.isOver) settle(wait);
       };
-      ready.then(() => each((request) => request.begin()), (error) => each((request) => request.fail(error)));
+      ready.then(() => forEach((wait) => wait.begin()), (error) => forEach((wait) => wait.fail(error)));
     }
-    this.#round.requests.push(request);
+    this.#round.waits.push(wait);
   }
 
-  readonly #remove = ({ index }: InFlightRequest): void => {
-    const last = this.#requests.pop();
+  readonly #remove = ({ index }: Wait): void => {
+    const last = this.#waits.pop();
     if (last && last.index !== index) {
-      this.#requests[index] = last;
+      this.#waits[index] = last;
       last.index = index;
     }
     if (this.size === 0 && this.isStopping) this.#empty.resolve();
@@ -239,10 +239,10 @@ export class InFlight {
 
   #giveUpLate(): void {
     const now = performance.now();
-    const isLate = ({ budget: { deadline } }: InFlightRequest) => Math.min(deadline, this.#end) <= now;
-    for (const request of this.#requests.filter(isLate)) {
-      request.fail(new OutOfTime());
-      request.budget.isOver = true;
+    const isLate = ({ budget: { deadline } }: Wait) => Math.min(deadline, this.#end) <= now;
+    for (const wait of this.#waits.filter(isLate)) {
+      wait.fail(new OutOfTime());
+      wait.budget.isOver = true;
     }
     // Not at once: a timer costs as much as a request, and the next one is there before long.
     if (this.size === 0) this.#stopTimer();
@@ -252,4 +252,23 @@ export class InFlight {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
+}
+
+/**
+ * What `use` makes of a value: at once if the value is there, because a promise costs more than most of what is done
+ * with it.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(whenReady(2, (value) => value * 2), 4);
+ * assertEquals(await whenReady(Promise.resolve(2), (value) => value * 2), 4);
+ * ```
+ */
+export function whenReady<Value, Result>(
+  value: Value | Promise<Value>,
+  use: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return value instanceof Promise ? value.then(use) : use(value);
 }

@@ -9,7 +9,7 @@ import { quickEtagOf } from "../http/etag.ts";
 import { stringifyJson } from "../http/json.ts";
 import { type Preconditions, requirePreconditions } from "../http/preconditions.ts";
 import { createResponse, jsonResponse, Representation } from "../http/response.ts";
-import { whenReady } from "../http/when_ready.ts";
+import { whenReady } from "../http/in_flight.ts";
 import { createOnce } from "../idempotency/create_once.ts";
 import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved, SUNSET_DAY } from "./deprecation.ts";
 import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
