@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { etagOf } from "../../../src/http/etag.ts";
-import { createResponse, jsonResponse, ownOf, Representation } from "../../../src/http/response.ts";
+import { Representation } from "../../../src/http/representation.ts";
+import { createResponse, jsonResponse, ownOf } from "../../../src/http/response.ts";
 import { answers } from "../../support/operations.ts";
 
 const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
