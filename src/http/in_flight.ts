@@ -67,60 +67,10 @@ export interface Task<Answer, Result> {
 /** A request that is waited for. */
 interface Wait {
   readonly budget: Budget;
+  readonly begin: () => void;
+  readonly fail: (error: unknown) => void;
   /** Its index among the others. */
   index: number;
-  /** Does the work. */
-  begin(): void;
-  fail(error: unknown): void;
-}
-
-/** The same, with what it comes to: by its answer, by a failure, or by being given up, whichever is first. */
-class WaitFor<Answer, Result> implements Wait {
-  readonly budget: Budget;
-  index = 0;
-  readonly #task: Task<Answer, Result>;
-  readonly #leave: (wait: Wait) => void;
-  readonly #result: PromiseWithResolvers<Result> = Promise.withResolvers();
-
-  /** `leave` is called when it settles. */
-  constructor(task: Task<Answer, Result>, budget: Budget, leave: (wait: Wait) => void) {
-    this.#task = task;
-    this.budget = budget;
-    this.#leave = leave;
-  }
-
-  get result(): Promise<Result> {
-    return this.#result.promise;
-  }
-
-  begin(): void {
-    try {
-      this.settleAs(this.#task.work(this.budget));
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  /** Settles by the answer, as soon as it is there. */
-  settleAs(answer: Answer | Promise<Answer>): void {
-    if (answer instanceof Promise) {
-      answer.then((answer) => this.settleAs(answer), (error) => this.fail(error));
-    } else if (!this.budget.isOver) this.#settle(() => this.#task.finish(answer));
-  }
-
-  fail(error: unknown): void {
-    if (this.budget.isOver) this.#task.late?.(error);
-    else this.#settle(() => this.#task.fail(error));
-  }
-
-  #settle(result: () => Result): void {
-    this.#leave(this);
-    try {
-      this.#result.resolve(result());
-    } catch (error) {
-      this.#result.reject(error);
-    }
-  }
 }
 
 /** Requests that wait for the same promise before they begin. */
@@ -183,21 +133,13 @@ export class InFlight {
   answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
     const { started, ready, work, finish, fail } = task;
     const budget = new Budget(started + this.#limits.budgetMs);
-    if (ready) {
-      const wait = this.#wait(task, budget);
-      this.#beginWhen(ready, wait);
-      return wait.result;
-    }
-    let answer: Answer | Promise<Answer>;
+    if (ready) return this.#inTime(task, budget, () => work(budget));
     try {
-      answer = work(budget);
+      const answer = work(budget);
+      return answer instanceof Promise ? this.#inTime(task, budget, () => answer) : finish(answer);
     } catch (error) {
       return fail(error);
     }
-    if (!(answer instanceof Promise)) return finish(answer);
-    const wait = this.#wait(task, budget);
-    wait.settleAs(answer);
-    return wait.result;
   }
 
   /** Resolves once every request is answered or given up, which takes no longer than the limits say. */
@@ -208,11 +150,41 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  #wait<Answer, Result>(task: Task<Answer, Result>, budget: Budget): WaitFor<Answer, Result> {
-    const wait = new WaitFor(task, budget, this.#remove);
-    wait.index = this.#waits.push(wait) - 1;
+  /** Settles by the answer, by a failure, or by being given up, whichever is first. */
+  #inTime<Answer, Result>(
+    { ready, finish, fail, late }: Task<Answer, Result>,
+    budget: Budget,
+    work: () => Answer | Promise<Answer>,
+  ): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const settle = (result: () => Result) => {
+      this.#remove(wait);
+      try {
+        resolve(result());
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const succeed = (answer: Answer) => budget.isOver || settle(() => finish(answer));
+    const wait: Wait = {
+      budget,
+      begin() {
+        try {
+          const answer = work();
+          if (answer instanceof Promise) answer.then(succeed, wait.fail);
+          else succeed(answer);
+        } catch (error) {
+          wait.fail(error);
+        }
+      },
+      fail: (error) => budget.isOver ? late?.(error) : settle(() => fail(error)),
+      index: this.size,
+    };
+    this.#waits.push(wait);
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    return wait;
+    if (ready) this.#beginWhen(ready, wait);
+    else wait.begin();
+    return promise;
   }
 
   #beginWhen(ready: Promise<void>, wait: Wait): void {
@@ -228,14 +200,14 @@ export class InFlight {
     this.#round.waits.push(wait);
   }
 
-  readonly #remove = ({ index }: Wait): void => {
+  #remove({ index }: Wait): void {
     const last = this.#waits.pop();
     if (last && last.index !== index) {
       this.#waits[index] = last;
       last.index = index;
     }
     if (this.size === 0 && this.isStopping) this.#empty.resolve();
-  };
+  }
 
   #giveUpLate(): void {
     const now = performance.now();
