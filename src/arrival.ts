@@ -54,7 +54,7 @@ interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched
   readonly host: string | null;
 }
 
-const MAX_DESTINATIONS = 1_000;
+const MAX_DESTINATIONS = 10_000;
 /** Longer than what clients ask for. */
 const MAX_URL_LENGTH = 200;
 
