@@ -1,7 +1,7 @@
 import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
 import { ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
 import { describeStart, printFirstSteps } from "./src/first_steps.ts";
-import { clientAddress } from "./src/http/client_address.ts";
+import { clientAddress } from "./src/http/request.ts";
 import { InFlight } from "./src/http/in_flight.ts";
 import { createLog, errorRecord } from "./src/http/log.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";

@@ -15,10 +15,9 @@ import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
 
 import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } from "./http/error.ts";
-import { type Budget, type InFlight, OutOfTime } from "./http/in_flight.ts";
+import { type Budget, type InFlight, OutOfTime, whenReady } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
 import { ownOf } from "./http/response.ts";
-import { whenReady } from "./http/when_ready.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { AGAIN } from "./kv/retried.ts";
 import type { Metrics } from "./metrics/metrics.ts";

@@ -5,6 +5,7 @@ import type { JsonBody } from "./http/body.ts";
 import { OutOfTime } from "./http/in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Match } from "./http/router.ts";
+import { BoundedMap } from "./store/cache.ts";
 
 /** A request as it arrived. */
 export interface Arrival {
@@ -48,24 +49,54 @@ export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
 /** Deno Deploy's own, such as `http+vsock`, behind a front end that speaks https; or anything, over HTTP/2. */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
+/** Where a URL leads to, asked for with some method and Host. */
+interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched"> {
+  readonly host: string | null;
+}
+
+const MAX_DESTINATIONS = 10_000;
+/** Longer than what clients ask for. */
+const MAX_URL_LENGTH = 200;
+
 /** Finds out all that can be known of a request beforehand. */
 export function createArrivals(
   { operations, publicUrl, clock, clientAddress }: ArrivalsOptions,
 ): (request: Request, info: ConnectionInfo) => Arrival {
   const match = createMatcher(operations);
   const requestId = createRequestIds();
-  return function arrive(request: Request, info: ConnectionInfo): Arrival {
-    const target = targetOf(request.url);
+  /** By method and URL: most requests go where others have gone before. */
+  const destinations = new BoundedMap<string, Destination>(MAX_DESTINATIONS);
+
+  function destinationOf(request: Request): Destination {
+    const { method, url } = request;
+    const name = `${method} ${url}`;
+    const host = request.headers.get("host");
+    const known = destinations.get(name);
+    if (known?.host === host) return known;
+    const target = targetOf(url);
     const { origin, path, query } = target;
+    const destination = {
+      host,
+      base: publicUrl ?? origin.replace(OTHER_SCHEME, "https:"),
+      path,
+      query,
+      matched: hasValidHost(request, target) ? match(method, path) : BAD_HOST,
+    };
+    if (url.length <= MAX_URL_LENGTH) destinations.set(name, destination);
+    return destination;
+  }
+
+  return function arrive(request: Request, info: ConnectionInfo): Arrival {
+    const { base, path, query, matched } = destinationOf(request);
     return {
       request,
       id: requestId(request),
       now: clock(),
       started: performance.now(),
-      base: publicUrl ?? origin.replace(OTHER_SCHEME, "https:"),
+      base,
       path,
       query,
-      matched: hasValidHost(request, target) ? match(request.method, path) : BAD_HOST,
+      matched,
       address() {
         try {
           return clientAddress(request, info);

@@ -14,7 +14,7 @@ import {
   text,
   timestamp,
 } from "../api/schema.ts";
-import { bearerToken } from "../http/bearer.ts";
+import { bearerToken } from "../http/request.ts";
 import { stringifyJson } from "../http/json.ts";
 import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
 import type { Store } from "../kv/store.ts";

@@ -1,7 +1,7 @@
 import { apiKeyKey, isOpenedBy } from "../accounts/account.ts";
 import { decodeState, stateKeys } from "../accounts/account_store.ts";
 import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
-import { bearerToken } from "../http/bearer.ts";
+import { bearerToken } from "../http/request.ts";
 import { decodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched, tell, type Waiting } from "../store/batch.ts";

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { CHALLENGE, type Environment, environmentOf, invalidApiKey, KEY_FORM } from "../accounts/api_key.ts";
-import { bearerToken } from "../http/bearer.ts";
+import { bearerToken } from "../http/request.ts";
 import { ApiError, errorResponse } from "../http/error.ts";
 import { shared } from "../http/response.ts";
 

@@ -3,14 +3,13 @@ import { ApiError, type ErrorCode, errorResponse } from "../http/error.ts";
 import { BoundedMap } from "../store/cache.ts";
 import { isShared, shared } from "../http/response.ts";
 
-/** A response with the headers that stay until the minute ends. */
+/** A response that was made for a decision. */
 interface Kept {
-  readonly policy: string;
-  readonly until: number;
+  readonly decision: Decision;
   readonly response: Response;
 }
 
-/** By shared response; other policies of the same minute go without. */
+/** With the headers that stay until the minute ends, by shared response; other limits go without until then. */
 const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
@@ -38,15 +37,20 @@ function setPolicy(response: Response, { minute, day }: Decision, { limit, reset
 }
 
 function cloneWithPolicy(response: Response, decision: Decision, window: Window): Response {
-  const { minute, day, now } = decision;
-  const policy = `${window.limit} ${window.reset} ${minute.limit} ${day?.limit}`;
   const kept = KEPT.get(response);
-  if (kept?.policy === policy) return kept.response.clone();
+  if (kept && hasPolicyOf(kept.decision, decision, window)) return kept.response.clone();
   const own = setPolicy(response.clone(), decision, window);
-  if (kept === undefined || kept.until <= now) {
-    KEPT.set(response, { policy, until: minute.reset, response: own.clone() });
+  if (kept === undefined || kept.decision.minute.reset <= decision.now) {
+    KEPT.set(response, { decision, response: own.clone() });
   }
   return own;
+}
+
+/** Whether two decisions have the same policy; `window` is the one of the other that matters most. */
+function hasPolicyOf(one: Decision, { minute, day }: Decision, { limit, reset }: Window): boolean {
+  const window = decisiveWindow(one);
+  return window.limit === limit && window.reset === reset && one.minute.limit === minute.limit &&
+    one.day?.limit === day?.limit;
 }
 
 const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, reason: string]>> = {
@@ -59,20 +63,33 @@ function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
   return ["rate_limit_minute", `More than ${limit} requests in a minute came without a valid API key.`];
 }
 
-/** Refusals by what they say: a refused client mostly goes on within the second. */
-const REFUSED: BoundedMap<string, Response> = new BoundedMap(1_000);
+/** The last refusals, by caller: a refused client mostly goes on within the second. */
+const REFUSED: BoundedMap<number, Kept> = new BoundedMap(1_000);
 
 /** The 429 of a request that was refused, with `Retry-After` in seconds and the limit headers; shared. */
 export function refusedResponse(decision: Decision, refusal: Refusal): Response {
-  const { minute, day, now } = decision;
-  const state = (window: Window) =>
-    `${window.limit} ${window.remaining} ${window.reset} ${secondsUntil(window, now)}`;
-  const content = `${refusal} ${state(minute)} ${day ? state(day) : ""}`;
-  const known = REFUSED.get(content);
-  if (known !== undefined) return known;
-  const made = shared(createRefused(decision, refusal));
-  REFUSED.set(content, made);
-  return made;
+  const caller = callerOf(decision);
+  const known = REFUSED.get(caller);
+  if (known && isRefusedAlike(known.decision, decision)) return known.response;
+  const response = shared(createRefused(decision, refusal));
+  REFUSED.set(caller, { decision, response });
+  return response;
+}
+
+/** A number that few callers share at a time; those without a key do, and get the same. */
+function callerOf({ minute, day }: Decision): number {
+  return day ? 1_000 * day.remaining + minute.remaining : -1;
+}
+
+/** Whether two refusals say the same. */
+function isRefusedAlike(one: Decision, other: Decision): boolean {
+  return one.refusal === other.refusal && isSame(one.minute, other.minute) && isSame(one.day, other.day) &&
+    secondsUntil(one.minute, one.now) === secondsUntil(other.minute, other.now) &&
+    (!one.day || secondsUntil(one.day, one.now) === secondsUntil(one.day, other.now));
+}
+
+function isSame(one: Window | undefined, other: Window | undefined): boolean {
+  return one?.limit === other?.limit && one?.remaining === other?.remaining && one?.reset === other?.reset;
 }
 
 function createRefused(decision: Decision, refusal: Refusal): Response {

@@ -2,7 +2,7 @@ import { BoundedMap } from "../store/cache.ts";
 import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";
-import { whenReady } from "../http/when_ready.ts";
+import { whenReady } from "../http/in_flight.ts";
 import type { Transaction } from "../store/transaction.ts";
 import {
   Invalid,

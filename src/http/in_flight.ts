@@ -67,14 +67,22 @@ export interface Task<Answer, Result> {
 /** A request that is waited for. */
 interface Wait {
   readonly budget: Budget;
-  readonly giveUp: (reason: OutOfTime) => void;
+  readonly begin: () => void;
+  readonly fail: (error: unknown) => void;
   /** Its index among the others. */
   index: number;
 }
 
+/** Requests that wait for the same promise before they begin. */
+interface Round {
+  readonly ready: Promise<void>;
+  readonly waits: Wait[];
+}
+
 /**
  * The requests that are being answered. Each is answered or given up in time, by one timer for all of them, and the
- * service can wait for the last before it stops. An answer that is there at once costs neither a promise nor a timer.
+ * service can wait for the last before it stops. An answer that is there at once costs neither a promise nor a timer, and
+ * requests that wait for the same promise begin in one continuation of it.
  *
  * @example
  * ```ts
@@ -96,6 +104,7 @@ export class InFlight {
   readonly #limits: InFlightLimits;
   /** An array: the discarded tables of a Set would keep dead requests alive from one garbage collection to the next. */
   readonly #waits: Wait[] = [];
+  #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When the service stops waiting, by `performance.now()`. */
   #end = Infinity;
@@ -121,20 +130,16 @@ export class InFlight {
   }
 
   /** Answers a request in time, even if what it waits for never comes. */
-  answer<Answer, Result>(
-    { started, ready, work, finish, fail, late = () => {} }: Task<Answer, Result>,
-  ): Result | Promise<Result> {
+  answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
+    const { started, ready, work, finish, fail } = task;
     const budget = new Budget(started + this.#limits.budgetMs);
-    const begin = () => (budget.check(), work(budget));
-    const refuse = (error: unknown) => (budget.check(), Promise.reject(error));
-    let answer: Answer | Promise<Answer>;
+    if (ready) return this.#inTime(task, budget, () => work(budget));
     try {
-      answer = ready ? ready.then(begin, refuse) : work(budget);
+      const answer = work(budget);
+      return answer instanceof Promise ? this.#inTime(task, budget, () => answer) : finish(answer);
     } catch (error) {
       return fail(error);
     }
-    if (!(answer instanceof Promise)) return finish(answer);
-    return this.#inTime(answer, budget, late).then(finish, fail);
   }
 
   /** Resolves once every request is answered or given up, which takes no longer than the limits say. */
@@ -145,22 +150,54 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles as the promise does, or rejects with OutOfTime. */
-  #inTime<Answer>(
-    answer: Promise<Answer>,
+  /** Settles by the answer, by a failure, or by being given up, whichever is first. */
+  #inTime<Answer, Result>(
+    { ready, finish, fail, late }: Task<Answer, Result>,
     budget: Budget,
-    late: (error: unknown) => void,
-  ): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const wait = { budget, giveUp: reject, index: this.size };
+    work: () => Answer | Promise<Answer>,
+  ): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const settle = (result: () => Result) => {
+      this.#remove(wait);
+      try {
+        resolve(result());
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const succeed = (answer: Answer) => budget.isOver || settle(() => finish(answer));
+    const wait: Wait = {
+      budget,
+      begin() {
+        try {
+          const answer = work();
+          if (answer instanceof Promise) answer.then(succeed, wait.fail);
+          else succeed(answer);
+        } catch (error) {
+          wait.fail(error);
+        }
+      },
+      fail: (error) => budget.isOver ? late?.(error) : settle(() => fail(error)),
+      index: this.size,
+    };
     this.#waits.push(wait);
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    const leave = () => budget.isOver || this.#remove(wait);
-    answer.then(
-      (value) => (resolve(value), leave()),
-      (error) => ((budget.isOver ? late : reject)(error), leave()),
-    );
+    if (ready) this.#beginWhen(ready, wait);
+    else wait.begin();
     return promise;
+  }
+
+  #beginWhen(ready: Promise<void>, wait: Wait): void {
+    if (this.#round?.ready !== ready) {
+      const round: Round = { ready, waits: [] };
+      this.#round = round;
+      const forEach = (settle: (wait: Wait) => void) => {
+        if (this.#round === round) this.#round = undefined;
+        for (const wait of round.waits) if (!wait.budget.isOver) settle(wait);
+      };
+      ready.then(() => forEach((wait) => wait.begin()), (error) => forEach((wait) => wait.fail(error)));
+    }
+    this.#round.waits.push(wait);
   }
 
   #remove({ index }: Wait): void {
@@ -176,9 +213,8 @@ export class InFlight {
     const now = performance.now();
     const isLate = ({ budget: { deadline } }: Wait) => Math.min(deadline, this.#end) <= now;
     for (const wait of this.#waits.filter(isLate)) {
+      wait.fail(new OutOfTime());
       wait.budget.isOver = true;
-      wait.giveUp(new OutOfTime());
-      this.#remove(wait);
     }
     // Not at once: a timer costs as much as a request, and the next one is there before long.
     if (this.size === 0) this.#stopTimer();
@@ -188,4 +224,23 @@ export class InFlight {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
+}
+
+/**
+ * What `use` makes of a value: at once if the value is there, because a promise costs more than most of what is done
+ * with it.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(whenReady(2, (value) => value * 2), 4);
+ * assertEquals(await whenReady(Promise.resolve(2), (value) => value * 2), 4);
+ * ```
+ */
+export function whenReady<Value, Result>(
+  value: Value | Promise<Value>,
+  use: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return value instanceof Promise ? value.then(use) : use(value);
 }

@@ -1,18 +1,25 @@
-import { etagOf, isNotModified } from "./etag.ts";
-
 /** What a response has beside its body. */
 export interface ResponseOptions {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+const ENCODER = new TextEncoder();
+/**
+ * Bytes of a body that Deno sends in one system call with the head in any case. A longer one takes another, unless it
+ * comes in chunks (RFC 9112 section 7.1): that is only done over HTTP/1.1, for GET has a Content-Length over others.
+ */
+const SHORT = 100;
+
 /** A response with the headers that all have; those that depend on the request follow. */
 export function createResponse(
-  body: BodyInit | null,
+  content: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
+  const body = typeof content === "string" ? ENCODER.encode(content) : content;
   // The constructor would make headers ready to send, in vain: more of them follow.
   const response = new Response(body, { status });
+  if (body instanceof Uint8Array && body.length > SHORT) response.headers.set("transfer-encoding", "chunked");
   response.headers.set("x-content-type-options", "nosniff");
   response.headers.set("vary", "Origin");
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
@@ -59,50 +66,3 @@ export function ownOf(response: Response): Response {
 
 /** For a response that nobody may keep. */
 export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no-store" };
-
-/** How a representation is sent. */
-export interface RepresentationOptions {
-  readonly type?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** etagOf() the text, unless told otherwise. */
-  readonly etag?: string;
-}
-
-/**
- * A content that clients may keep, but have to revalidate before each use. Its two responses are made when they are
- * first needed, and sent to many: the full one has more headers than those that both have.
- */
-export class Representation {
-  readonly #text: string;
-  readonly #type: string;
-  readonly #etag: string;
-  readonly #common: Readonly<Record<string, string>>;
-  #response: Response | undefined;
-  #notModified: Response | undefined;
-
-  constructor(
-    text: string,
-    { type = "application/json", headers = {}, etag = etagOf(text) }: RepresentationOptions = {},
-  ) {
-    this.#text = text;
-    this.#type = type;
-    this.#etag = etag;
-    this.#common = { etag, "cache-control": "private, no-cache", ...headers };
-  }
-
-  /** The content, or 304 when the client has it already, as its If-None-Match tells; a shared response. */
-  respondTo(known: string | undefined): Response {
-    if (isNotModified(known, this.#etag)) {
-      return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
-    }
-    const headers = { "content-type": this.#type, ...this.#common };
-    return this.#response ??= shared(createResponse(this.#text, { headers }));
-  }
-}
-
-const ACCEPTS_GZIP = /(?:^|,)[ \t]*gzip[ \t]*(?:,|$|;[ \t]*q=(?!0(?:\.0*)?[ \t]*(?:,|$)))/i;
-
-/** Whether the client takes a compressed response (RFC 9110 section 12.5.3). */
-export function acceptsGzip({ headers }: Request): boolean {
-  return ACCEPTS_GZIP.test(headers.get("accept-encoding") ?? "");
-}

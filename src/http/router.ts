@@ -22,24 +22,8 @@ export type Match<Row extends Endpoint> =
   | { readonly kind: "allow"; readonly pattern: string; readonly access: Access; readonly allow: string }
   | { readonly kind: "none"; readonly pattern: "" };
 
-/** A path of the table, and its rows by method. */
-interface Path<Row> {
-  readonly pattern: string;
-  readonly segments: readonly string[];
-  readonly rows: ReadonlyMap<string, Row>;
-  readonly allow: string;
-}
-
-/** Where a request's path leads to. */
-interface Found<Row> {
-  readonly path: Path<Row>;
-  readonly params: Readonly<Record<string, string>>;
-}
-
 /** How Deno gives the target of `OPTIONS *`, which asks about the service as a whole (RFC 9110 section 9.3.7). */
 const ASTERISK = "/*";
-
-const NONE = { kind: "none", pattern: "" } as const;
 
 /**
  * Makes a table into a matcher of method and raw (still percent-encoded) path. If several paths fit, the
@@ -67,41 +51,34 @@ const NONE = { kind: "none", pattern: "" } as const;
 export function createMatcher<Row extends Endpoint>(
   table: readonly Row[],
 ): (method: string, path: string) => Match<Row> {
-  const paths: Path<Row>[] = [];
-  const literal = new Map<string, Found<Row>>();
   const byPath = [...Map.groupBy(table, ({ path }) => path)];
-  for (const [text, own] of byPath.sort(([one], [other]) => parametersIn(one) - parametersIn(other))) {
-    const byMethod = own.flatMap((row) => methodsOf(row).map((method) => [method, row] as const));
-    const path = {
-      pattern: text.replaceAll(/\{(\w+)\}/g, ":$1"),
-      segments: text.split("/"),
-      rows: new Map(byMethod),
-      allow: allowValue(own),
-    };
-    paths.push(path);
-    if (parametersIn(text) === 0) literal.set(text, { path, params: {} });
-  }
-
-  const withParameters = paths.filter(({ segments }) => segments.some(isParameter));
+  const paths = byPath.map(([path, rows]) => ({
+    pattern: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    segments: path.split("/"),
+    rows: new Map(rows.flatMap((row) => methodsOf(row).map((method) => [method, row]))),
+    allow: allowValue(rows),
+  })).sort((one, other) => parametersIn(one) - parametersIn(other));
   const longest = Math.max(...paths.map(({ segments }) => segments.length));
   const service: Match<Row> = { kind: "allow", pattern: "*", access: "public", allow: allowValue(table) };
 
   return function match(method: string, path: string): Match<Row> {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    const candidates = path.includes("%") ? paths : withParameters;
     // Of a path that is too long, one segment too many is enough.
-    const found = literal.get(path) ?? find(candidates, path.split("/", longest + 1).map(decode));
-    if (found === undefined) return NONE;
-    const { path: { pattern, rows, allow }, params } = found;
-    const endpoint = rows.get(method);
-    if (endpoint) return { kind: "found", pattern, endpoint, params };
-    const [other] = rows.values();
-    return other ? { kind: "allow", pattern, access: other.access, allow } : NONE;
+    const given = path.split("/", longest + 1).map(decode);
+    for (const { pattern, segments, rows, allow } of paths) {
+      const params = paramsIn(segments, given);
+      const [row] = rows.values();
+      if (!params || !row) continue;
+      const endpoint = rows.get(method);
+      if (endpoint) return { kind: "found", pattern, endpoint, params };
+      return { kind: "allow", pattern, access: row.access, allow };
+    }
+    return { kind: "none", pattern: "" };
   };
 }
 
-function parametersIn(pattern: string): number {
-  return pattern.split("/").filter(isParameter).length;
+function parametersIn({ segments }: { readonly segments: readonly string[] }): number {
+  return segments.filter(isParameter).length;
 }
 
 function isParameter(segment: string): boolean {
@@ -117,23 +94,19 @@ function allowValue(rows: readonly Endpoint[]): string {
   return [...new Set(["OPTIONS", ...rows.flatMap(methodsOf)])].sort().join(", ");
 }
 
-/** The first path of the table that a path of these decoded segments has the form of. */
-function find<Row>(
-  paths: readonly Path<Row>[],
+/** The parameters by name, where decoded segments have the form of those expected. */
+function paramsIn(
+  expected: readonly string[],
   given: readonly (string | undefined)[],
-): Found<Row> | undefined {
-  for (const candidate of paths) {
-    const { segments } = candidate;
-    const params: Record<string, string> = {};
-    const fits = segments.length === given.length && segments.every((expected, index) => {
-      const segment = given[index];
-      if (!segment || !isParameter(expected)) return segment === expected;
-      params[expected.slice(1, -1)] = segment;
-      return true;
-    });
-    if (fits) return { path: candidate, params };
+): Readonly<Record<string, string>> | undefined {
+  if (expected.length !== given.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [index, name] of expected.entries()) {
+    const segment = given[index];
+    if (segment && isParameter(name)) params[name.slice(1, -1)] = segment;
+    else if (segment !== name) return undefined;
   }
-  return undefined;
+  return params;
 }
 
 /** The percent-decoded segment, or undefined when an escape is malformed or not UTF-8. */

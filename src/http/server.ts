@@ -31,7 +31,7 @@ export class Server {
 
   constructor(options: ServerOptions, handler: ServerHandler) {
     this.#options = options;
-    this.#handler = COMPRESSES ? uncompressed(handler) : handler;
+    this.#handler = withoutBodiesOfHead(COMPRESSES ? uncompressed(handler) : handler);
     this.address = this.#listen(options.port);
   }
 
@@ -93,4 +93,18 @@ export function uncompressed(handler: ServerHandler): ServerHandler {
     response.headers.set("cache-control", directives.filter((directive) => directive !== null).join(", "));
     return response;
   };
+}
+
+/** Leaves out the bodies of answers to HEAD, with which Deno ends an HTTP/2 stream in an error, but not their lengths. */
+export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
+  async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
+    const response = await handler(request, info);
+    if (response.body === null) return response;
+    const { status, headers } = response;
+    const { length } = await response.bytes();
+    headers.delete("transfer-encoding");
+    headers.set("content-length", `${length}`);
+    return new Response(null, { status, headers });
+  }
+  return (request, info) => request.method === "HEAD" ? answerHead(request, info) : handler(request, info);
 }

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Operation, operation } from "../api/operation.ts";
-import { HostedContent } from "../http/hosted.ts";
-import { Representation } from "../http/response.ts";
+import { HostedContent, Representation } from "../http/representation.ts";
 import type { PageOptions } from "./catalogue.ts";
 import { html } from "./html.ts";
 import { ICON } from "./icon.ts";

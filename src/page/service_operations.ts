@@ -3,7 +3,7 @@ import { openApiDocument } from "../api/openapi.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
-import { HostedContent } from "../http/hosted.ts";
+import { HostedContent } from "../http/representation.ts";
 import { createResponse } from "../http/response.ts";
 
 /** What the service tells of itself. */

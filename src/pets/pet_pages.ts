@@ -2,7 +2,7 @@ import { Invalid, type Schema, text } from "../api/schema.ts";
 import { VersionedCache } from "../store/cache.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { etagOf } from "../http/etag.ts";
-import { Representation } from "../http/response.ts";
+import { Representation } from "../http/representation.ts";
 import { PET_STATUSES } from "./pet.ts";
 import type { PetQuery, PetStore } from "./pet_store.ts";
 

@@ -1,4 +1,5 @@
-import { assertEquals, assertGreater } from "@std/assert";
+import { assertEquals } from "@std/assert";
+import { addAnimal } from "../support/client.ts";
 import {
   exchange,
   jsonHeaders,
@@ -69,19 +70,114 @@ Deno.test("server answers sensibly and goes on when the request's head is unusua
   await runCases(t, served.server, cases);
 });
 
-Deno.test("server answers HEAD with the length of GET's body, and no body", async () => {
-  await using served = await ServedStore.start();
-  const { server } = served;
+/** A long list, a single animal, a refusal, and what is at no path. */
+const TARGETS = ["/v1/pets", "/v1/pets/1", "/v1/account", "/nothing"];
 
-  for (const path of ["/v1/pets", "/health", "/nothing"]) {
-    const get = await exchange(server, rawRequest(`GET ${path}`));
+/** The service with animals enough for a long list. */
+async function serveAnimals(): Promise<ServedStore> {
+  const served = await ServedStore.start();
+  for (const name of ["Rex", "Tom", "Ada"]) await addAnimal(served.server, served.key, name);
+  return served;
+}
+
+Deno.test("server sends long bodies in chunks over HTTP/1.1, and all with a length over HTTP/1.0", async () => {
+  await using served = await serveAnimals();
+  const { server, key } = served;
+  const framings: unknown[] = [];
+
+  for (const path of TARGETS) {
+    const request = rawRequest(`GET ${path}`, { authorization: `Bearer ${key}`, connection: "close" });
+    const [newer, older] = [
+      await exchange(server, request),
+      await exchange(server, request.replace("HTTP/1.1", "HTTP/1.0")),
+    ];
+
+    assertEquals([older.status, older.body.length], [newer.status, newer.body.length]);
+    assertEquals(older.headers.get("content-length"), `${older.body.length}`);
+    assertEquals(older.headers.get("transfer-encoding"), null);
+    framings.push([path, newer.headers.get("transfer-encoding"), newer.headers.has("content-length")]);
+  }
+
+  assertEquals(framings, [
+    ["/v1/pets", "chunked", false],
+    ["/v1/pets/1", null, true],
+    ["/v1/account", "chunked", false],
+    ["/nothing", null, true],
+  ]);
+});
+
+Deno.test("server answers HEAD with the length of GET's body, and no body", async () => {
+  await using served = await serveAnimals();
+  const { server, key } = served;
+
+  for (const path of TARGETS) {
+    const headers = { authorization: `Bearer ${key}`, connection: "close" };
+    const get = await exchange(server, rawRequest(`GET ${path}`, headers));
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest(`HEAD ${path}`, { connection: "close" }));
+    await connection.send(rawRequest(`HEAD ${path}`, headers));
     const head = await connection.receive({ bodiless: true });
 
-    const length = head?.headers.get("content-length");
-    assertEquals([head?.status, length], [get.status, get.headers.get("content-length")]);
-    assertGreater(Number(length), 0);
+    assertEquals([head?.status, head?.headers.get("content-length")], [get.status, `${get.body.length}`]);
+    assertEquals(head?.headers.get("transfer-encoding"), null);
+    assertEquals(
+      [...head?.headers.keys() ?? []].filter(isOfContent),
+      [...get.headers.keys()].filter(isOfContent),
+    );
     assertEquals(await connection.receiveRest(), "");
   }
 });
+
+/** Whether a header tells of what is answered, and not of how it is sent. */
+function isOfContent(name: string): boolean {
+  return !["content-length", "transfer-encoding"].includes(name);
+}
+
+Deno.test("server ends the HTTP/2 stream of a HEAD with its headers, without a frame of data", async () => {
+  await using served = await serveAnimals();
+  const { server, key } = served;
+
+  for (const path of TARGETS) {
+    const headers = { ":scheme": "http", ":path": path, authorization: `Bearer ${key}` };
+    assertEquals(await framesOf(server.port, { ":method": "GET", ...headers }), ["HEADERS", "DATA"]);
+    assertEquals(await framesOf(server.port, { ":method": "HEAD", ...headers }), ["HEADERS"]);
+  }
+});
+
+const [DATA, HEADERS, SETTINGS] = [0, 1, 4];
+const [END_STREAM, END_HEADERS] = [1, 4];
+
+/** The frames that answer a request over HTTP/2 (RFC 9113 section 4.1), until its stream ends. */
+async function framesOf(port: number, headers: Readonly<Record<string, string>>): Promise<string[]> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const encode = (text: string) => [...new TextEncoder().encode(text)];
+  const frame = (
+    type: number,
+    flags: number,
+    id: number,
+    content: readonly number[],
+  ) => [0, 0, content.length, type, flags, 0, 0, 0, id, ...content];
+  // Each as a literal without an index (RFC 7541 section 6.2.2).
+  const fields = Object.entries(headers).flatMap((
+    [name, value],
+  ) => [0, name.length, ...encode(name), value.length, ...encode(value)]);
+  const preface = [...encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), ...frame(SETTINGS, 0, 0, [])];
+  await connection.write(
+    Uint8Array.from([...preface, ...frame(HEADERS, END_STREAM | END_HEADERS, 1, fields)]),
+  );
+
+  const names: string[] = [];
+  let received: number[] = [];
+  for await (const chunk of connection.readable) {
+    received.push(...chunk);
+    while (received.length >= 9) {
+      const [high = 0, middle = 0, low = 0, type, flags = 0, , , , id] = received;
+      const end = 9 + (high << 16) + (middle << 8) + low;
+      if (received.length < end) break;
+      received = received.slice(end);
+      if (id !== 1 || (type !== DATA && type !== HEADERS)) continue;
+      names.push(type === DATA ? "DATA" : "HEADERS");
+      if (flags & END_STREAM) return names;
+    }
+  }
+  throw new Error("The server closed the connection");
+}

@@ -41,7 +41,8 @@ interface HeaderObject {
 }
 
 /** Headers that any response may have. */
-const OF_ALL = /^(content-(type|length)|connection|vary|x-content-type-options|access-control-.*)$/;
+const OF_ALL =
+  /^(content-(type|length)|transfer-encoding|connection|vary|x-content-type-options|access-control-.*)$/;
 /** Errors where there is no operation. */
 const OF_NO_OPERATION: readonly string[] = [
   ...["not_found", "method_not_allowed", "invalid_request", "rate_limit_minute", "rate_limit_day"],

@@ -55,14 +55,37 @@ export class RawConnection implements Disposable {
       const [name = "", value = ""] = line.split(/: ?(.*)/s);
       return [name, value];
     }));
+    this.#received = this.#received.slice(head.length + END_OF_HEAD.length);
+    const isChunked = !bodiless && headers.get("transfer-encoding") === "chunked";
     const length = bodiless ? 0 : Number(headers.get("content-length") ?? 0);
-    const start = head.length + END_OF_HEAD.length;
-    while (this.#received.length < start + length) {
+    const body = await (isChunked ? this.#takeChunks() : this.#take(length));
+    if (body === undefined) return undefined;
+    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body };
+  }
+
+  /** The next `length` bytes; undefined when the server closes the connection before. */
+  async #take(length: number): Promise<string | undefined> {
+    while (this.#received.length < length) {
       if (!await this.#read()) return undefined;
     }
-    const body = this.#received.slice(start, start + length);
-    this.#received = this.#received.slice(start + length);
-    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body };
+    const taken = this.#received.slice(0, length);
+    this.#received = this.#received.slice(length);
+    return taken;
+  }
+
+  /** A body in chunks, without trailers (RFC 9112 section 7.1). */
+  async #takeChunks(): Promise<string | undefined> {
+    let body = "";
+    while (true) {
+      while (!this.#received.includes("\r\n")) {
+        if (!await this.#read()) return undefined;
+      }
+      const [size = ""] = this.#received.split("\r\n", 1);
+      const length = parseInt(size, 16);
+      const chunk = await this.#take(size.length + 2 + length + 2);
+      if (chunk === undefined || length === 0) return chunk && body;
+      body += chunk.slice(size.length + 2, -2);
+    }
   }
 
   /** Whatever else the server sends until it closes the connection. */

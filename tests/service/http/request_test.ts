@@ -94,6 +94,21 @@ Deno.test("createApp() refuses a bad Host whatever is asked, and charges it to t
   }
 });
 
+Deno.test("createApp() looks at the Host and the method of each request, wherever others have gone before", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const statuses: number[] = [];
+
+  for (const host of ["localhost:8000", "a/b", "", "a/b", "localhost:8000"]) {
+    for (const method of ["GET", "PUT", "GET"]) {
+      statuses.push((await service.fetch(`${method} /v1/pets`, { key, headers: { host } })).status);
+    }
+  }
+
+  const [good, bad] = [[200, 405, 200], [400, 400, 400]];
+  assertEquals(statuses, [good, bad, good, bad, good].flat());
+});
+
 Deno.test.each([
   [undefined, "http://localhost:8000"],
   ["https://pets.example/shop", "https://pets.example/shop"],

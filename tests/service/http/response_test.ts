@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { etagOf } from "../../../src/http/etag.ts";
-import { createResponse, jsonResponse, ownOf, Representation } from "../../../src/http/response.ts";
+import { Representation } from "../../../src/http/representation.ts";
+import { createResponse, jsonResponse, ownOf } from "../../../src/http/response.ts";
 import { answers } from "../../support/operations.ts";
 
 const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
@@ -60,6 +61,15 @@ Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
 
     assertEquals(responses.map(({ headers }) => headers.get("x-request-id")), ["first", null]);
     assertEquals(await Promise.all(responses.map((response) => response.text())), [body, body]);
+  },
+);
+
+Deno.test.each([["R".repeat(100), null], ["R".repeat(101), "chunked"], ["é".repeat(51), "chunked"]])(
+  "createResponse() and Representation send %s with the Transfer-Encoding %s",
+  (text, coding) => {
+    for (const { headers } of [createResponse(text), respondTo(undefined, representationOf(text))]) {
+      assertEquals(headers.get("transfer-encoding"), coding);
+    }
   },
 );
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import type { Limits } from "../../../src/accounts/account.ts";
 import { decide, type Refusal, UNUSED, type Usage } from "../../../src/accounts/usage.ts";
 import { refusedResponse, withLimitHeaders } from "../../../src/admission/limit_headers.ts";
@@ -154,3 +154,30 @@ for (const situation of situations) {
     assert(message.endsWith(`Try again in ${retryAfter} s.`), message);
   });
 }
+
+Deno.test("refusedResponse() says what was decided, whatever was refused last", async () => {
+  const ban = { ...UNUSED, bannedUntil: NOON + MINUTE, used: 60, usedToday: 100, minute: NOON };
+  const minute = { ...ban, bannedUntil: 0 };
+  const limits = { minute: 60, day: 1_000 };
+  const decisions = [
+    decide(minute, limits, 0, "minute", NOON),
+    decide(ban, limits, 0, "ban", NOON),
+    decide(minute, limits, 0, "minute", NOON + 1_000),
+    decide({ ...minute, used: 30, minute: NOON + MINUTE }, { ...limits, minute: 30 }, 0, "minute", NOON),
+    decide({ ...minute, usedToday: 600 }, { ...limits, day: 1_500 }, 0, "minute", NOON),
+  ];
+
+  const alone = decisions.map((decision) => withLimitHeaders(new Response(), decision));
+  for (const _again of [1, 2]) {
+    for (const [index, decision] of decisions.entries()) {
+      const { refusal = "minute", minute: { remaining }, day } = decision;
+      assertEquals([remaining, day?.remaining], [0, 900]); // As alike as can be.
+      const response = refusedResponse(decision, refusal);
+      for (const [name, value] of alone[index]?.headers ?? []) {
+        assertEquals(response.headers.get(name), value);
+      }
+      assertEquals((await response.clone().json()).code, CODES[refusal]);
+      assertStrictEquals(refusedResponse({ ...decision, now: decision.now + 1 }, refusal), response);
+    }
+  }
+});

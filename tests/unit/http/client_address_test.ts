@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { clientAddress } from "../../../src/http/client_address.ts";
+import { clientAddress } from "../../../src/http/request.ts";
 
 const FORWARDED = "X-Forwarded-For";
 

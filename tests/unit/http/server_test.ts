@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Server, type ServerHandler, uncompressed } from "../../../src/http/server.ts";
+import { Server, type ServerHandler, uncompressed, withoutBodiesOfHead } from "../../../src/http/server.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const EXHAUSTED = new Error("Too many open files");
@@ -8,13 +8,16 @@ const EXHAUSTED = new Error("Too many open files");
 class FakeServe implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   /** Those that were started. */
-  readonly servers: { port: number; handler: unknown; exhaust: () => void; end: () => void }[] = [];
+  readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
   /** What keeps others from listening. */
   failure: Error | undefined;
   readonly #original = Deno.serve;
 
   constructor() {
-    const serve = ({ port = NaN, hostname, automaticCompression }: Deno.ServeTcpOptions, given: unknown) => {
+    const serve = (
+      { port = NaN, hostname, automaticCompression }: Deno.ServeTcpOptions,
+      given: ServerHandler,
+    ) => {
       if (this.failure) throw this.failure;
       assertEquals([hostname, automaticCompression], ["127.0.0.1", false]);
       const [finished, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -37,8 +40,12 @@ class FakeServe implements Disposable {
   }
 }
 
+const RESPONSE = new Response();
+const REMOTE: Deno.NetAddr = { transport: "tcp", hostname: "127.0.0.1", port: 1 };
+const INFO = { remoteAddr: REMOTE, completed: Promise.resolve() };
+
 function handler(): Response {
-  return new Response();
+  return RESPONSE;
 }
 
 Deno.test("Server serves again on its port after a failure, keeps trying, and tells once", async () => {
@@ -62,7 +69,8 @@ Deno.test("Server serves again on its port after a failure, keeps trying, and te
 
   assertEquals(failures, [EXHAUSTED, EXHAUSTED]);
   assertEquals(fake.servers.map((server) => server.port), [0, port, port, port]);
-  assertEquals(new Set(fake.servers.map((server) => server.handler)), new Set([handler]));
+  const answers = fake.servers.map((server) => server.handler(new Request("http://localhost/"), INFO));
+  assertEquals(new Set(answers), new Set([RESPONSE]));
 });
 
 Deno.test("stop() waits for the connections of every server, and starts none any more", async () => {
@@ -86,9 +94,7 @@ Deno.test("stop() waits for the connections of every server, and starts none any
 Deno.test("uncompressed() forbids to transform the response, beside what it says already", async () => {
   const directivesOf = async (headers: Record<string, string>) => {
     const handler: ServerHandler = () => Promise.resolve(new Response("", { headers }));
-    const remoteAddr: Deno.NetAddr = { transport: "tcp", hostname: "127.0.0.1", port: 1 };
-    const info = { remoteAddr, completed: Promise.resolve() };
-    const response = await uncompressed(handler)(new Request("http://localhost/"), info);
+    const response = await uncompressed(handler)(new Request("http://localhost/"), INFO);
     return response.headers.get("cache-control");
   };
 
@@ -98,3 +104,23 @@ Deno.test("uncompressed() forbids to transform the response, beside what it says
     "private, no-cache, no-transform",
   );
 });
+
+Deno.test.each([
+  ["GET", "é", 200, "chunked", null], // As it is.
+  ["HEAD", "é", 404, null, "2"],
+  ["HEAD", null, 304, "chunked", null],
+])(
+  "withoutBodiesOfHead() answers %s without the body %j of a %i, but with its length",
+  async (method, body, status, coding, length) => {
+    const headers = { etag: '"7"', "transfer-encoding": "chunked" };
+    const handler = () => Promise.resolve(new Response(body, { status, headers }));
+    const request = new Request("http://localhost/", { method });
+
+    const response = await withoutBodiesOfHead(handler)(request, INFO);
+
+    assertEquals([response.status, response.headers.get("etag")], [status, '"7"']);
+    assertEquals(await response.text(), method === "HEAD" ? "" : body);
+    assertEquals(response.headers.get("transfer-encoding"), coding);
+    assertEquals(response.headers.get("content-length"), length);
+  },
+);

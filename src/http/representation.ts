@@ -1,7 +1,54 @@
 import { Buffer } from "node:buffer";
 import { constants, crc32, deflateRawSync } from "node:zlib";
 import { etagOf, isNotModified } from "./etag.ts";
-import { acceptsGzip, createResponse } from "./response.ts";
+import { createResponse, shared } from "./response.ts";
+
+/** How a representation is sent. */
+export interface RepresentationOptions {
+  readonly type?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** etagOf() the text, unless told otherwise. */
+  readonly etag?: string;
+}
+
+/**
+ * A content that clients may keep, but have to revalidate before each use. Its two responses are made when they are
+ * first needed, and sent to many: the full one has more headers than those that both have.
+ */
+export class Representation {
+  readonly #text: string;
+  readonly #type: string;
+  readonly #etag: string;
+  readonly #common: Readonly<Record<string, string>>;
+  #response: Response | undefined;
+  #notModified: Response | undefined;
+
+  constructor(
+    text: string,
+    { type = "application/json", headers = {}, etag = etagOf(text) }: RepresentationOptions = {},
+  ) {
+    this.#text = text;
+    this.#type = type;
+    this.#etag = etag;
+    this.#common = { etag, "cache-control": "private, no-cache", ...headers };
+  }
+
+  /** The content, or 304 when the client has it already, as its If-None-Match tells; a shared response. */
+  respondTo(known: string | undefined): Response {
+    if (isNotModified(known, this.#etag)) {
+      return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
+    }
+    const headers = { "content-type": this.#type, ...this.#common };
+    return this.#response ??= shared(createResponse(this.#text, { headers }));
+  }
+}
+
+const ACCEPTS_GZIP = /(?:^|,)[ \t]*gzip[ \t]*(?:,|$|;[ \t]*q=(?!0(?:\.0*)?[ \t]*(?:,|$)))/i;
+
+/** Whether the client takes a compressed response (RFC 9110 section 12.5.3). */
+export function acceptsGzip({ headers }: Request): boolean {
+  return ACCEPTS_GZIP.test(headers.get("accept-encoding") ?? "");
+}
 
 /** Stands in the content for what URLs of the service begin with. */
 const PLACEHOLDER = "http://base.invalid";

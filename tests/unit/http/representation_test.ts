@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { HostedContent } from "../../../src/http/hosted.ts";
+import { HostedContent } from "../../../src/http/representation.ts";
 
 const BASE = "http://pets.example";
 const TEXT = (base: string) => `${base}/v1 ${"Rex ".repeat(1_000)} ${base}/v1/pets é`;
