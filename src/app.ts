@@ -1,33 +1,33 @@
-import type { Caller, Charged, Gate } from "./admission/gate.ts";
-import { withLimitHeaders } from "./admission/limit_headers.ts";
+import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "./admission/bearer.ts";
+import type { Admission, Caller, Charged, Gate } from "./admission/gate.ts";
+import { refusedResponse, withLimitHeaders } from "./admission/limit_headers.ts";
 import type { Permit } from "./admission/permits.ts";
+import type { Environment } from "./accounts/api_key.ts";
 import { BASE_PATH } from "./api/openapi.ts";
-import type { Operation } from "./api/operation.ts";
+import type { Call, Operation } from "./api/operation.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
   type ConnectionInfo,
   createArrivals,
+  createSuggester,
   hasLimits,
   isForOperator,
 } from "./arrival.ts";
 import { BODY_RULES, readJsonObject } from "./http/body.ts";
 import { setCorsHeaders } from "./http/cors.ts";
-
 import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } from "./http/error.ts";
 import { type Budget, type InFlight, OutOfTime, whenReady } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
-import { ownOf } from "./http/response.ts";
+import { createResponse, ownOf } from "./http/response.ts";
 import { StoreUnavailable } from "./kv/deadline.ts";
 import { AGAIN } from "./kv/retried.ts";
 import type { Metrics } from "./metrics/metrics.ts";
-import { countAdmission, record } from "./record.ts";
-import { createResponder, type ResponderOptions } from "./respond.ts";
 import type { Transactions } from "./store/transactions.ts";
 import { Outdated, type VersionCheck, type Versions } from "./store/versions.ts";
 
 /** What is done with requests. */
-export interface AppOptions extends ArrivalsOptions, ResponderOptions {
+export interface AppOptions extends ArrivalsOptions {
   /** Admits requests. */
   readonly gate: Gate;
   readonly versions: Versions;
@@ -35,6 +35,8 @@ export interface AppOptions extends ArrivalsOptions, ResponderOptions {
   readonly transactions: Transactions;
   /** Whether an Authorization value is the operator's. */
   readonly isOperator: (authorization: string | null) => boolean;
+  /** Whose keys are valid here. */
+  readonly environment: Environment;
   /** Whether HTTP/1.1 bodies may come in chunks. */
   readonly chunkedBodies: boolean;
   readonly log: Log;
@@ -47,12 +49,25 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 
 /** How a request is charged that no operation answers. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
+/** Methods that metrics tell apart. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
-/** The whole service as a function of a request: the request path, top to bottom. */
+/**
+ * The whole service as a function of a request. A request goes through the functions below from top to bottom:
+ *
+ *     fetch          what is known of it; how it is charged; a check of the versions beside that
+ *     admitted       charged: who called, and what the limits say
+ *     answerFor      the refusal, the answer of its operation, or why there is none
+ *     finish         limit headers, CORS, metrics, access log
+ *
+ * A read is answered after the versions were checked, so what is remembered is true since it arrived. A change by a permit
+ * from memory goes without: its commits check the version of the accounts. If that has changed, it begins anew.
+ */
 export function createApp(options: AppOptions): App {
-  const { gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
+  const { operations, gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
-  const respond = createResponder(options);
+  const suggest = createSuggester(operations);
+  const unauthorized = unauthorizedIn(options.environment);
   const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
   const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 
@@ -65,13 +80,15 @@ export function createApp(options: AppOptions): App {
     try {
       const caller = callerOf(arrival);
       const early = caller && gate.admitAtOnce(caller);
-      // Every request finds out whether what memory holds is true, but for those whose commits do.
       const isUnsure = caller && (early === undefined || (caller.isRead && early instanceof Promise));
       const ready = isUnsure ? versions.check() : undefined;
-      if (early instanceof Promise) early.catch(() => {}); // It is not asked for if the check fails.
+      if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it if the check fails.
       const work = (budget: Budget) => {
-        if (caller === undefined) return responseTo(arrival, budget);
-        return whenReady(early ?? gate.admit(caller), (charged) => answer(arrival, caller, charged, budget));
+        if (caller === undefined) return answerFor(arrival, budget);
+        return whenReady(
+          early ?? gate.admit(caller),
+          (charged) => admitted(charged, arrival, caller, budget),
+        );
       };
       const late = (error: unknown) => void asApiError(error, arrival); // For its line in the log.
       return inFlight.answer({ started: arrival.started, ready, work, finish: done, fail, late });
@@ -91,58 +108,109 @@ export function createApp(options: AppOptions): App {
     return { authorization: access === "key" ? authorization : null, address, now, isRead: method === "GET" };
   }
 
-  function answer(
+  function admitted(
+    charged: Charged,
     arrival: Arrival,
     caller: Caller,
-    charged: Charged,
     budget: Budget,
   ): Response | Promise<Response> {
-    if (charged === AGAIN) return answerAgain(arrival, caller, budget);
+    if (charged === AGAIN) return admitAgain(arrival, caller, budget);
     arrival.admission = charged;
-    if (charged.permit) return answerAssuming(charged.permit, arrival, caller, budget);
-    countAdmission(charged, metrics);
-    return responseTo(arrival, budget);
+    if (charged.permit) return answerAssuming(charged.permit, charged, arrival, caller, budget);
+    countAdmission(charged);
+    return answerFor(arrival, budget);
   }
 
   /** Answers a request whose account has changed since it arrived. */
-  async function answerAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
+  async function admitAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
     await versions.check();
     budget.check();
-    return await answer(arrival, caller, await gate.admit(caller), budget);
+    return await admitted(await gate.admit(caller), arrival, caller, budget);
   }
 
-  /** Answers a request that was admitted by what memory knows; anew if an account has changed since. */
+  /** Answers a request by a permit from memory; anew if an account has changed meanwhile. */
   async function answerAssuming(
     permit: Permit,
+    admission: Admission,
     arrival: Arrival,
     caller: Caller,
     budget: Budget,
   ): Promise<Response> {
-    const { admission, started } = arrival;
     try {
-      const response = await refusable(() => responseTo(arrival, budget, permit.check));
-      await versions.confirm(permit.check, started);
+      const response = await refusable(() => answerFor(arrival, budget, permit.check));
+      await versions.confirm(permit.check, arrival.started);
       permit.confirm();
-      if (admission) countAdmission(admission, metrics);
+      countAdmission(admission);
       return response;
     } catch (error) {
       if (error instanceof Outdated && !budget.isOver) {
         permit.withdraw();
-        return await answer(arrival, caller, await gate.admit(caller), budget);
+        return await admitted(await gate.admit(caller), arrival, caller, budget);
       }
       permit.confirm(); // It is not known what the request has left behind.
-      if (admission) countAdmission(admission, metrics);
+      countAdmission(admission);
       throw error;
     }
   }
 
-  function responseTo(
+  function countAdmission({ account, decision: { refusal } }: Admission): void {
+    const plan = account?.plan ?? "";
+    if (refusal === undefined) metrics.admitted.add(1, plan);
+    else metrics.refused.add(1, plan, refusal);
+  }
+
+  /** Answers a request that has been charged, or refuses it. What its handler writes may assume a check. */
+  function answerFor(arrival: Arrival, budget: Budget, check?: VersionCheck): Response | Promise<Response> {
+    const { request, base, path, query, now, address, matched, admission } = arrival;
+    const { refusal } = admission?.decision ?? {};
+    if (admission && refusal) return refusedResponse(admission.decision, refusal);
+    switch (matched.kind) {
+      case "found": {
+        const { endpoint: operation, params } = matched;
+        if (operation.access === "key" && admission?.account === undefined) {
+          return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
+        }
+        if (operation.access === "operator" && admission !== undefined) return wrongOperatorToken();
+        const accountId = admission?.account?.id ?? "";
+        const { transact, readBody } = callOf(arrival, budget, check);
+        return operation.answer({
+          request,
+          params,
+          query,
+          base,
+          now,
+          accountId,
+          transact,
+          address,
+          readBody,
+        });
+      }
+      case "allow": {
+        const { allow } = matched;
+        if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
+        throw new ApiError("method_not_allowed", `Allowed methods: ${allow}.`, { allow });
+      }
+      case "none": {
+        const meant = suggest(path);
+        const question = meant === undefined ? "" : ` Did you mean ${meant}?`;
+        throw new ApiError("not_found", `There is nothing at this path.${question}`);
+      }
+      case "bad host":
+        throw new ApiError(
+          "invalid_request",
+          "The Host header must be a host name or address, and a port or none.",
+        );
+    }
+  }
+
+  /** What a handler may ask for. */
+  function callOf(
     arrival: Arrival,
     budget: Budget,
-    assumption?: VersionCheck,
-  ): Response | Promise<Response> {
-    let assumes = assumption;
-    return respond(arrival, {
+    check: VersionCheck | undefined,
+  ): Pick<Call, "transact" | "readBody"> {
+    let assumes = check;
+    return {
       async transact(transaction) {
         const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check() });
         // Called again because of a later one, the handler would do this one twice.
@@ -151,7 +219,7 @@ export function createApp(options: AppOptions): App {
       },
       readBody: (rules) =>
         arrival.body ??= budget.pausedFor(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
-    });
+    };
   }
 
   function finish(arrival: Arrival, made: Response): Response {
@@ -164,8 +232,21 @@ export function createApp(options: AppOptions): App {
     if (response.status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
-    record(arrival, response, log, metrics);
+    record(arrival, response);
     return response;
+  }
+
+  /** Counts a request that has been answered, and logs it if that is wanted. */
+  function record({ request, id, now, started, matched, admission }: Arrival, { status }: Response): void {
+    const { method } = request;
+    const ms = performance.now() - started;
+    const route = matched.pattern;
+    metrics.requests.add(1, route, METHODS.has(method) ? method : "other", `${status}`);
+    metrics.requestDuration.observe(ms / 1_000, route);
+    if (!log.access) return;
+    const accountId = admission?.account?.id ?? "";
+    const time = new Date(now).toISOString();
+    log.access({ time, id, method, route, status, ms: Math.round(ms), accountId });
   }
 
   /** What a client sees of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
