@@ -804,8 +804,7 @@ function startConsole() {
       if (answer.newKey !== "") return;
       showAnswer({ ...answer, message: answer.message || "No key came: try again later." }, signUp);
       if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
-      part("no-sign-up").hidden = false;
-      part("may-sign-up").hidden = true;
+      document.body.dataset.signUp = "closed";
       key.show("paste");
       byId("key-input", HTMLInputElement).focus({ preventScroll: true });
     });
