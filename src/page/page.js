@@ -10,7 +10,7 @@ const MOST_PRINTS = 60;
 const FIRST_CALL = "listPets";
 
 /**
- * @typedef {{ method: string, url: string, headers: (readonly [name: string, value: string])[], body: string }} Call
+ * @typedef {{ method: string, url: string, headers: [name: string, value: string][], body: string }} Call
  *   A request; one with an empty body has none.
  * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, new in so many seconds.
  * @typedef {{ reset: number, limit: number, used: number, marks: ("ok" | "bad")[], refused: number }} Minute
@@ -177,7 +177,7 @@ export function countAnswer(minute, { status, headers }) {
  * What the prints of a minute show: those of others first, those that were refused after the limit's.
  * @param {Minute} minute
  * @param {number} [pending] How many requests of this page are not answered yet; they are not of others.
- * @returns {{ per: number, prints: Print[] }} `per` is how many requests a print stands for.
+ * @returns {{ per: number, others: number, prints: Print[] }} `per` is how many requests a print stands for.
  */
 export function printsOf({ limit, used, marks, refused }, pending = 0) {
   const per = Math.max(1, Math.ceil(limit / MOST_PRINTS));
@@ -189,10 +189,8 @@ export function printsOf({ limit, used, marks, refused }, pending = 0) {
     return own.includes("bad") ? "bad" : own.includes("ok") ? "ok" : from < 0 ? "other" : "";
   });
   const beyond = Math.min(MOST_PRINTS, Math.ceil(refused / per));
-  return {
-    per,
-    prints: [...prints, ...Array.from({ length: beyond }, () => /** @type {const} */ ("refused"))],
-  };
+  for (let count = 0; count < beyond; count++) prints.push("refused");
+  return { per, others, prints };
 }
 
 /**
@@ -260,7 +258,7 @@ export async function exchange({ method, url, headers, body }) {
   try {
     const response = await fetch(url, {
       method,
-      headers: headers.map(([name, value]) => /** @type {[string, string]} */ ([name, value])),
+      headers,
       body: body === "" ? null : body,
       // The browser's own cache would answer in the service's place.
       cache: "no-store",
@@ -465,14 +463,13 @@ class Meter {
     const day = limits.find(({ name }) => name === "day");
     const count = (/** @type {number} */ number) => number.toLocaleString("en");
     const left = `${count(limit - used)} of ${count(limit)}`;
-    const { per, prints } = printsOf(minute, this.pending);
+    const { per, others, prints } = printsOf(minute, this.pending);
     part("minute").textContent = `${left} left`;
     part("minute-end").textContent = seconds > 0 ? `new in ${duration(seconds)}` : "";
     part("day").textContent = day ? `${count(day.left)} of ${count(day.limit)} today` : "";
     part("per").textContent = per === 1 ? "" : `One print stands for ${per} requests.`;
     this.#drawPrints(prints);
     const marked = (/** @type {string} */ wanted) => marks.filter((mark) => mark === wanted).length;
-    const others = Math.max(0, used - marks.length - this.pending);
     this.#image.ariaLabel = `${left} requests of the minute are left: ${marked("ok")} succeeded, ` +
       `${marked("bad")} failed, ${others} came from elsewhere; ${refused} were refused`;
   }
