@@ -41,9 +41,10 @@ export function html(strings: TemplateStringsArray, ...contents: readonly Conten
  *
  * @example
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals, assertThrows } from "@std/assert";
  *
  * assertEquals(String(fill("<p>{{text}}</p>", { text: "a<b" })), "<p>a&lt;b</p>");
+ * assertThrows(() => fill("<p>{{text}}</p>", {}), Error, "nothing stands for it");
  * ```
  * @throws {Error} if there is no such content.
  */
