@@ -102,7 +102,7 @@ export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<s
     json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words },
     accepts: (value) => typeof value === "string",
     expected: "be a string",
-    broken(value) {
+    brokenRule(value) {
       if (!value.isWellFormed()) return "not contain half a surrogate pair";
       if (max !== undefined && (value === "" || (value.length > max && [...value].length > max))) {
         return `have 1 to ${max} characters`;
@@ -120,7 +120,7 @@ export function integer(min: number, max: number, words: Words = {}): Schema<num
     json: { type: "integer", minimum: min, maximum: max, ...words },
     accepts: isInteger,
     expected,
-    broken: (value) => value < min || value > max ? expected : undefined,
+    brokenRule: (value) => value < min || value > max ? expected : undefined,
     fromText: (text) => digits.test(text) ? Number(text) : null,
   });
 }
@@ -136,7 +136,7 @@ export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<nu
     accepts: (value): value is number | bigint =>
       isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX),
     expected,
-    broken: (value) => value < minimum ? expected : undefined,
+    brokenRule: (value) => value < minimum ? expected : undefined,
     fromText: (text) => /^-?\d+$/.test(text) ? exactInteger(text) : null,
   });
 }
@@ -160,7 +160,7 @@ export function timestamp(words: Words = {}): Schema<string> {
     json: { type: "string", format: "date-time", ...words },
     accepts: (value) => typeof value === "string",
     expected,
-    broken(value) {
+    brokenRule(value) {
       const isTime = /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
       return isTime ? undefined : expected;
     },
@@ -248,7 +248,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
   };
 }
 
-/** How an object describes a member. Generators of clients take one that has a default for one that is required. */
+/** How an object describes a member: a default in words, because client generators require members with `default`. */
 function memberJson(schema: Schema): JsonSchema {
   const { default: otherwise, ...json } = schema.json;
   if (otherwise === undefined) return json;
@@ -339,24 +339,24 @@ function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined
   }
 }
 
-/** What makes up a schema of single values. */
+/** The parts of a schema of single values. */
 interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
-  /** What the value must, in words. */
+  /** What a value must, in words, such as `be a string`. */
   readonly expected: string;
-  /** What a value of the type must all the same, in words; undefined if nothing is wrong with it. */
-  readonly broken?: (value: Value) => string | undefined;
+  /** The rule that a value of the right type breaks, such as `have 1 to 3 characters`; undefined if it breaks none. */
+  readonly brokenRule?: (value: Value) => string | undefined;
   readonly fromText?: (text: string) => unknown;
 }
 
 function scalar<Value>(
-  { json, accepts, expected, broken = () => undefined, fromText = (text) => text }: Scalar<Value>,
+  { json, accepts, expected, brokenRule = () => undefined, fromText = (text) => text }: Scalar<Value>,
 ): Schema<Value> {
   return {
     json,
     definitions: {},
     parse(value, subject) {
       if (!accepts(value)) throw mismatch(value, subject, expected, json.type);
-      const rule = broken(value);
+      const rule = brokenRule(value);
       if (rule !== undefined) throw new Invalid(`${subject} must ${rule}`);
       return value;
     },
@@ -368,7 +368,7 @@ function scalar<Value>(
   };
 }
 
-/** For a value of another type than the one that is expected. */
+/** What is wrong with a value that has another type than the expected one. */
 function mismatch(value: unknown, subject: string, expected: string, type?: JsonSchema["type"]): Invalid {
   if (value === undefined) return new Invalid(`${subject} is required and must ${expected}`);
   if (type !== "integer") return new Invalid(`${subject} must ${expected}`);

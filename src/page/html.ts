@@ -46,7 +46,8 @@ export function html(strings: TemplateStringsArray, ...contents: readonly Conten
  * assertEquals(String(fill("<p>{{text}}</p>", { text: "a<b" })), "<p>a&lt;b</p>");
  * assertThrows(() => fill("<p>{{text}}</p>", {}), Error, "nothing stands for it");
  * ```
- * @throws {Error} if there is no such content.
+ *
+ * @throws {Error} if there is no content of that name.
  */
 export function fill(template: string, contents: Readonly<Record<string, Content>>): Html {
   return new Html(template.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => {

@@ -1,10 +1,10 @@
 // @ts-check
 /// <reference lib="dom" />
-// The script of the page, which carries it inline. Tests import its functions; it starts where there is a document.
+// The script of the page, which has it inline. Tests import its functions. It starts if there is a document.
 
 /** Stands for the API key in samples that are read. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
-/** The race is for a small rest of the minute, so that it burdens nobody. */
+/** A race is offered if at most so many requests of the minute are left, so that it stays small. */
 const MOST_LEFT = 68;
 const MOST_PRINTS = 60;
 const FIRST_CALL = "listPets";
@@ -45,7 +45,7 @@ export function buildRequest({ base, method, path, bodyType, key }, fields, body
 }
 
 /**
- * The request in the language of that name; as it is sent, if it is none of them.
+ * The request as a program in `curl`, `javascript` or `python`, and otherwise as HTTP.
  * @param {string} language
  * @param {Call} call
  * @returns {string}
@@ -98,7 +98,7 @@ export function sample(language, { method, url, headers, body }) {
 }
 
 /**
- * JSON text indented and in pieces to colour. It is not parsed: every digit of a number stays.
+ * JSON text, indented, in pieces to colour. It is not parsed, so every digit of a number stays.
  * @param {string} text
  * @returns {[kind: "name" | "string" | "number" | "plain", text: string][]}
  */
@@ -124,7 +124,7 @@ export function jsonPieces(text) {
   return pieces;
 }
 
-/** The limits that a response tells of. @param {Headers} headers @returns {Limit[]} */
+/** The limits in the headers of a response. @param {Headers} headers @returns {Limit[]} */
 export function readLimits(headers) {
   const policy = [...(headers.get("ratelimit-policy") ?? "").matchAll(/"(\w+)";q=(\d+)/g)];
   const limits = new Map(policy.map(([, name, limit]) => [name, Number(limit)]));
@@ -206,7 +206,7 @@ export function raceSize(limits) {
 }
 
 /**
- * The outcome of a race, by the answers of the one minute in which most of them came.
+ * The outcome of a race, counted in the minute in which most answers came.
  * @param {readonly Finish[]} finishes
  * @param {(reset: number) => number} leftOf How many requests the minute had left before.
  */
@@ -241,13 +241,13 @@ export function readProblem(text) {
   }
 }
 
-/** Seconds as people say them. @param {number} seconds */
+/** Seconds in words for people. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 100) return `${seconds} s`;
   return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
 }
 
-/** The key with all but its beginning hidden from onlookers. @param {string} key */
+/** The beginning of the key, with the rest hidden from onlookers. @param {string} key */
 export function maskKey(key) {
   return key.length > 12 ? `${key.slice(0, 12)}****` : key;
 }
@@ -260,15 +260,15 @@ export async function exchange({ method, url, headers, body }) {
       method,
       headers,
       body: body === "" ? null : body,
-      // The browser's own cache would answer in the service's place.
+      // Otherwise the browser's own cache might answer.
       cache: "no-store",
       credentials: "omit",
-      // The service itself gives up earlier.
+      // The service gives up before that.
       signal: AbortSignal.timeout(30_000),
     });
     const text = await response.text();
     const { status } = response;
-    // The OpenAPI document has keys, too: as examples.
+    // Only a new key counts: the OpenAPI document has keys as examples.
     const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? text : "") ?? [];
     const isRefused = status === 429 || status === 503;
     return {
@@ -282,7 +282,7 @@ export async function exchange({ method, url, headers, body }) {
       wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
     };
   } catch {
-    // Such a header is refused before anything is sent.
+    // fetch() refuses such a header before it sends anything.
     const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
     const again = method === "GET"
       ? "then send it again."
@@ -296,7 +296,7 @@ export async function exchange({ method, url, headers, body }) {
 }
 
 /**
- * The element of the page with this id, which the page was made with.
+ * The element with this id, which page.html has.
  * @template {HTMLElement} Kind
  * @param {string} id
  * @param {abstract new () => Kind} kind
@@ -308,12 +308,12 @@ function byId(id, kind) {
   return found;
 }
 
-/** The same, of whatever kind. @param {string} id */
+/** The same, of any kind. @param {string} id */
 function part(id) {
   return byId(id, HTMLElement);
 }
 
-/** All elements of the page that match. @param {string} selector @returns {NodeListOf<HTMLElement>} */
+/** All elements that match. @param {string} selector @returns {NodeListOf<HTMLElement>} */
 function all(selector) {
   return document.querySelectorAll(selector);
 }
@@ -337,7 +337,7 @@ function element(name, className, text) {
 }
 
 /**
- * Lets the button copy what `read` gives, and say so in its place.
+ * Has the button copy what `read` returns, and say so.
  * @param {HTMLElement} button
  * @param {() => string} read
  * @param {(text: string) => void} [onCopied]
@@ -365,7 +365,7 @@ async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Pages of plain http, other than localhost, have no clipboard but this.
+    // On plain http, except on localhost, a page has no other clipboard.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -376,9 +376,9 @@ async function copyText(text) {
   }
 }
 
-/** The API key that calls are made with: in this page's memory, nowhere else. */
+/** The API key of the visitor's calls. It is kept in memory and nowhere else. */
 class HeldKey {
-  /** Empty before there is one. */
+  /** The key; empty if there is none yet. */
   current = "";
   #uncopied = "";
   #copy = part("copy-key");
@@ -402,14 +402,18 @@ class HeldKey {
     });
   }
 
-  /** Whether the key may give way: nobody could bring back one that was made and not copied. */
+  /** Whether the key may be replaced. A new one that was not copied would be lost, so the visitor is asked first. */
   mayGo() {
     const question = "Your key is not copied, and is not shown again. Go on without it?";
     if (this.#uncopied !== "" && confirm(question)) this.#uncopied = "";
     return this.#uncopied === "";
   }
 
-  /** Takes another key. @param {string} key @param {boolean} isNew Whether it was made just now, and is shown this once. */
+  /**
+   * Calls with this key from now on.
+   * @param {string} key
+   * @param {boolean} isNew Whether it was made just now, and is shown this once.
+   */
   adopt(key, isNew) {
     this.current = key;
     this.#uncopied = isNew ? key : "";
@@ -421,15 +425,15 @@ class HeldKey {
     part("console").dataset.key = "held";
   }
 
-  /** @param {string} text */
+  /** Notes what the visitor copied. @param {string} text */
   #noteCopied(text) {
     if (text.includes(this.#uncopied)) this.#uncopied = "";
   }
 }
 
-/** The paw prints and the numbers beside them, as the answers to the key told them. */
+/** The paw prints and the numbers beside them, as the answers to calls with the key have them. */
 class Meter {
-  /** How many requests with the key are not answered yet. */
+  /** How many requests with the key are under way. */
   pending = 0;
   #image = part("prints");
   #label = this.#image.ariaLabel;
@@ -439,7 +443,7 @@ class Meter {
   /** @type {(Limit & { until: number })[]} */
   #limits = [];
 
-  /** The limits as they are now: once its time has passed, all of a window is there again. */
+  /** The limits as they are now. A window whose time has passed has all its requests again. */
   get limits() {
     return this.#limits.map(({ until, ...limit }) => {
       const seconds = Math.ceil((until - Date.now()) / 1_000);
@@ -483,12 +487,12 @@ class Meter {
     for (const [index, kind] of prints.entries()) this.#image.children[index]?.setAttribute("class", kind);
   }
 
-  /** @param {{ status: number, headers: Headers, code: string }} answer To a request with the key. */
+  /** Takes over an answer to a call with the key. @param {{ status: number, headers: Headers, code: string }} answer */
   note(answer) {
     const told = readLimits(answer.headers);
     const isOfKey = told.some(({ name }) => name === "day");
     const isLate = minuteReset(answer.headers) < (this.#minute?.reset ?? 0);
-    // A late answer of an earlier minute tells nothing new; one to a banned key tells of the ban.
+    // A late answer of an earlier minute has nothing new; that of a banned key has the end of the ban.
     if (!isOfKey || isLate || answer.code === "key_banned") return;
     this.#minute = countAnswer(this.#minute, answer);
     this.#limits = told.map((limit) => {
@@ -502,7 +506,7 @@ class Meter {
     this.draw();
   }
 
-  /** As it was before the first call: the plan of another key is not known yet. */
+  /** Goes back to the state before the first call, because the plan of another key is not known yet. */
   forget() {
     this.#minute = undefined;
     this.#limits = [];
@@ -542,7 +546,7 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
   next.hidden = next.value === "";
 }
 
-/** @param {Answer} answer @param {Call} call What it answers. */
+/** @param {Answer} answer @param {Call} call The call that it answers. */
 function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, { method, url }) {
   const { pathname, search } = new URL(url);
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
@@ -555,7 +559,7 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey, wa
   showOutcome({ head: [...head, ["", facts]], message: told, advice, kind }, { body: shown, headers });
 }
 
-/** What an operation answers with, before the first call. @param {DOMStringMap} operation */
+/** Shows the example of an answer, before the first call. @param {DOMStringMap} operation */
 function showExample({ status = "", example = "" }) {
   const head = [["status", status], ["", "an example, until you call"]];
   const headers = new Headers({ "content-type": "application/json" });
@@ -589,7 +593,7 @@ function showRace(finishes, before, ms) {
   });
 }
 
-/** The sentence that the table of errors has on what to do. @param {string} code */
+/** What the table of errors says to do. @param {string} code */
 function adviceOn(code) {
   return document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
 }
@@ -600,7 +604,7 @@ function reveal() {
   if (top < 0 || bottom > innerHeight * 0.75) part("answer").scrollIntoView({ block: "nearest" });
 }
 
-/** The request that the visitor composes, and the button that sends it. */
+/** The form in which the visitor composes a request, and the button that sends it. */
 class Composer {
   /** What URLs of the service begin with. */
   base = part("console").dataset.base || location.origin;
@@ -609,7 +613,7 @@ class Composer {
   #select = byId("operation", HTMLSelectElement);
   #key;
   #isTouched = false;
-  /** What answers asked for, by who was charged. @type {Map<string, { begun: number, until: number }>} */
+  /** The waits that answers asked for, by payer. @type {Map<string, { begun: number, until: number }>} */
   #waits = new Map();
 
   /** @param {HeldKey} key */
@@ -641,7 +645,7 @@ class Composer {
     return this.#select.value;
   }
 
-  /** Who is charged: a key, `address`, or nobody if it is `public`. */
+  /** Who is charged for the request: a key, the `address`, or nobody if it is `public`. */
   get payer() {
     const { access = "" } = this.#fieldset.dataset;
     return access === "key" ? this.#key.current || "keyless" : access;
@@ -682,12 +686,12 @@ class Composer {
     this.drawWait();
   }
 
-  /** Has the button wait before it sends what is charged to the same. @param {string} payer @param {number} seconds */
+  /** Has requests that this payer is charged for wait. @param {string} payer @param {number} seconds */
   wait(payer, seconds) {
     this.#waits.set(payer, { begun: Date.now(), until: Date.now() + seconds * 1_000 });
   }
 
-  /** How many ms are left to wait. @param {string} payer */
+  /** How many ms the payer has to wait. @param {string} payer */
   waitOf(payer) {
     return Math.max(0, (this.#waits.get(payer)?.until ?? 0) - Date.now());
   }
@@ -696,7 +700,7 @@ class Composer {
     const left = this.waitOf(this.payer);
     const { begun = 0, until = 0 } = this.#waits.get(this.payer) ?? {};
     if (left > 0) {
-      // A disabled button would lose the focus.
+      // A button with `disabled` would lose the focus.
       this.send.ariaDisabled = "true";
       this.send.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
       this.send.style.setProperty("--waited", `${1 - left / (until - begun)}`);
@@ -707,7 +711,7 @@ class Composer {
     }
   }
 
-  /** Asks for the page of the list that begins there. @param {string} cursor */
+  /** Sends for the page of the list that begins at the cursor. @param {string} cursor */
   #turnTo(cursor) {
     this.#isTouched = true;
     this.choose();
@@ -718,7 +722,7 @@ class Composer {
     this.form.requestSubmit();
   }
 
-  /** Shows the operation that is read, until a field was touched. */
+  /** Shows the operation that the visitor reads about, until the visitor changes a field. */
   #follow() {
     if (this.#isTouched || part("console").ariaBusy || !matchMedia("(min-width: 70rem)").matches) return;
     const { id = FIRST_CALL } = lastAbove("#reference article", innerHeight / 3) ?? {};
@@ -727,7 +731,7 @@ class Composer {
 }
 
 /**
- * Fits what surrounds the fields of a request to what they hold.
+ * Adapts a request to the values of its fields.
  * @param {HTMLFieldSetElement} fieldset
  * @param {string} key
  */
@@ -794,7 +798,7 @@ class Console {
     say([news, ...shown].filter(Boolean).join(". ").replaceAll("..", "."));
   }
 
-  /** Sends a request, and takes over what the answer tells of keys and limits. @param {Call} call */
+  /** Sends a request, and takes over the key and the limits of the answer. @param {Call} call */
   async #run(call, payer = this.#request.payer) {
     const isOfKey = payer === this.#key.current;
     if (isOfKey) this.#meter.pending++;
@@ -803,7 +807,7 @@ class Console {
     const isStillOfKey = isOfKey && payer === this.#key.current;
     if (answer.newKey !== "") {
       this.#key.adopt(answer.newKey, true);
-      // A new key of the same account goes on with its limits.
+      // A new key of the same account has the same limits.
       if (!isStillOfKey) this.#meter.forget();
     }
     if (isStillOfKey) this.#meter.note(answer);
@@ -851,7 +855,7 @@ class Console {
     });
     if (this.#key.current === "") return reveal();
     await this.#callFirst(part("key-note").textContent);
-    // The key is shown this once, so it goes before the rest of the answer.
+    // The key is shown this once, so it has to be in view.
     if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
   }
 
@@ -885,13 +889,13 @@ class Console {
       this.#racedIn = Math.max(...finishes.map(({ reset }) => reset));
       showRace(finishes, before, Math.round(performance.now() - begun));
     });
-    // The button that began it is gone.
+    // The button that had the focus is hidden now.
     if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
     for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
   }
 }
 
-/** Marks in the table of contents where the reader is. */
+/** Marks the section that the visitor reads in the table of contents. */
 function startContents() {
   const nav = part("contents");
   function mark() {
@@ -908,7 +912,7 @@ function startContents() {
   mark();
 }
 
-/** Brings the page to life; everything to read is there before. */
+/** Starts the interactive parts. Everything to read is there without them. */
 function start() {
   new Console();
   startContents();

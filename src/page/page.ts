@@ -7,7 +7,7 @@ import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { type Content, fill, Html, html, prose } from "./html.ts";
 import { buildRequest, KEY_PLACEHOLDER, sample } from "./page.js";
 
-/** What the page tells of the service. */
+/** What the page has to know of the service. */
 export interface PageOptions {
   /** What its URLs begin with; undefined for the origin that each request names. */
   readonly publicUrl: string | undefined;
@@ -24,7 +24,7 @@ export const STYLE: string = read("page.css");
 export const SCRIPT: string = read("page.js");
 const TEMPLATE = read("page.html");
 
-/** A paw, in a square of 32. */
+/** A paw, as shapes in a square of 32. */
 const PAW = `<ellipse cx="7.6" cy="15.2" rx="2.3" ry="3"/>` +
   `<ellipse cx="12.7" cy="9.6" rx="2.4" ry="3.3"/><ellipse cx="19.3" cy="9.6" rx="2.4" ry="3.3"/>` +
   `<ellipse cx="24.4" cy="15.2" rx="2.3" ry="3"/><path d="M16 14.6c3.4 0 7.2 4.6 7.2 7.8 0 2.2-1.7 3.2-3.5 3.2` +
@@ -42,7 +42,7 @@ function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** The page for those who reach the service at the base. It calls the origin that it comes from, or the public URL. */
+/** The page, in which samples and links begin with `base`. Its console calls the public URL, or else its own origin. */
 export function renderPage(base: string, options: PageOptions): string {
   const { publicUrl = "", environment, signUpIsOpen } = options;
   const operations = options.operations().filter(isDocumented);
@@ -61,7 +61,7 @@ export function renderPage(base: string, options: PageOptions): string {
     style: new Html(STYLE),
     script: new Html(SCRIPT),
     paw: new Html(PAW),
-    // A page that carries its icon asks for none.
+    // With its icon in it, the page needs no second request.
     icon: `data:image/svg+xml,${encodeURIComponent(ICON)}`,
     base,
     publicUrl,
@@ -101,7 +101,7 @@ function commonErrors(operations: readonly Operation[]): ReadonlySet<ErrorCode> 
   return others.reduce((common, codes) => common.intersection(codes), first);
 }
 
-/** The operation as a call of curl, with its example. */
+/** A curl command for the operation, with its example as the body. */
 function curl(operation: Operation, base: string): string {
   const { method, path, access, body } = operation;
   const key = access === "key" ? KEY_PLACEHOLDER : "";
@@ -109,7 +109,7 @@ function curl(operation: Operation, base: string): string {
   return sample("curl", buildRequest(target, [], exampleOf(body)));
 }
 
-/** A text to copy; `name` completes "Copy …" for those who do not see where the button is. */
+/** A text with a button to copy it. Screen readers call the button "Copy" and the name. */
 function copyable(id: string, name: string, text: Content): Html {
   return html`
     <div class="copyable">
@@ -153,7 +153,7 @@ function operationLine({ id, method, path, summary, deprecated }: Operation): Ht
   `;
 }
 
-/** An operation with all that it takes and answers. */
+/** The reference of an operation: what it takes, what it answers, and the errors that not all operations share. */
 function article(operation: Operation, errors: readonly Content[]): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
@@ -183,7 +183,7 @@ function article(operation: Operation, errors: readonly Content[]): Html {
   `;
 }
 
-/** Of the description, the first sentence: the guide has the rest. */
+/** A value of a request, with the first sentence of its description. The document has the rest. */
 function row({ name, place, isRequired, schema }: InputMember): Html {
   const [sentence = ""] = /^.*?\.(?= [A-Z])|^.*/.exec(schema.description ?? "") ?? [];
   const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
@@ -207,7 +207,7 @@ function typeOf(
   return (values?.join(" | ") ?? `${format ?? type}${bounds}`) + otherwise;
 }
 
-/** The request of an operation, in which what may be changed is a field. The first one is shown first. */
+/** The request of an operation as a form: what a visitor may change is a field. The first one is shown at first. */
 function requestFields(operation: Operation, index: number): Html {
   const { id, method, path, access, summary } = operation;
   const [[status = "", answer] = []] = Object.entries(operation.answers);

@@ -9,9 +9,9 @@ import { createResponse, Representation } from "../http/response.ts";
 import { html } from "./html.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
-/** What the service tells of itself. */
+/** What these operations stand on. */
 export interface ServiceOperationsOptions extends PageOptions {
-  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
+  /** Where to report a security problem, as a URI; undefined if there is no such place. */
   readonly securityContact: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
@@ -24,7 +24,7 @@ const DOCUMENT = named("Document", {
   json: { type: "object", description: "An OpenAPI 3.1 document", additionalProperties: true },
 });
 
-/** What anybody may ask of the service: its OpenAPI document, its page and icon, security.txt and robots.txt. */
+/** What the service shows of itself to anybody: OpenAPI document, page, icon, security.txt and robots.txt. */
 export function serviceOperations(options: ServiceOperationsOptions): Operation[] {
   const { operations, publicUrl, securityContact, clock } = options;
   const common = { method: "GET", access: "public" } as const;
@@ -32,7 +32,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     type: "image/svg+xml",
     headers: { "cache-control": "max-age=86400" },
   });
-  // They tell of all operations, so they are made when the first client asks.
+  // Both describe all operations, so they are made at the first request, when all are known.
   let document: HostedContent | undefined;
   let page: HostedContent | undefined;
 
@@ -103,7 +103,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
   ];
 }
 
-/** The page may do what it does, and nothing that anybody might bring into it (CSP 3). */
+/** Headers of the page. The policy (CSP 3) allows what the page does, and nothing that could be injected into it. */
 function pageHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
