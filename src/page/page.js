@@ -328,7 +328,7 @@ function say(text) {
   part("announcement").textContent = text;
 }
 
-/** A new element with text, which is never read as HTML. @param {string} name @param {string} className @param {string} text */
+/** A new element; its text is never read as HTML. @param {string} name @param {string} className @param {string} text */
 function element(name, className, text) {
   const made = document.createElement(name);
   made.className = className;

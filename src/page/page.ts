@@ -33,6 +33,7 @@ const PAW = `<ellipse cx="7.6" cy="15.2" rx="2.3" ry="3"/>` +
 export const ICON: string = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">` +
   `<rect width="32" height="32" rx="8" fill="#1c3faa"/><g fill="#fdf9f1">${PAW}</g></svg>`;
 
+/** Errors of requests that lead to no operation. */
 const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
 const PRINT = new Html(`<svg><use href="#paw"/></svg>`);
 const DEPRECATED = html`<em>deprecated</em>`;
@@ -236,7 +237,7 @@ function requestFields(operation: Operation, index: number): Html {
   `;
 }
 
-function field({ name, place, schema, example }: InputMember): Html {
+function field({ name, place, schema }: InputMember): Html {
   if (schema.enum) {
     const options = schema.enum.map((value) => html`<option>${value}</option>`);
     return html`
@@ -244,10 +245,11 @@ function field({ name, place, schema, example }: InputMember): Html {
         data-place="${place}"><option value="">any</option>${options}</select>
     `;
   }
+  const [example = ""] = schema.examples ?? [];
   const otherwise = String(schema.default ?? "none");
   const keyboard = schema.type === "integer" ? "numeric" : "text";
   return html`
-    <input name="${name}" aria-label="${name}" data-place="${place}" value="${example}"
+    <input name="${name}" aria-label="${name}" data-place="${place}" value="${String(example)}"
       placeholder="${otherwise}" inputmode="${keyboard}">
   `;
 }
