@@ -543,7 +543,6 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
   const next = byId("next-page", HTMLButtonElement);
   next.value = nextCursor(headers.get("link"));
   if (next.value === "" && document.activeElement === next) part("answer").focus();
-  next.hidden = next.value === "";
 }
 
 /** @param {Answer} answer @param {Call} call The call that it answers. */
@@ -678,9 +677,6 @@ class Composer {
   draw() {
     for (const fieldset of all("#requests > fieldset")) fieldset.hidden = fieldset !== this.#fieldset;
     drawFields(this.#fieldset, this.#key.current);
-    const isSample = new FormData(this.form).get("language") !== "http";
-    part("requests").hidden = isSample;
-    part("sample").hidden = !isSample;
     part("sample").textContent = this.#sample();
     if (part("answer").dataset.kind === "example") showExample(this.#fieldset.dataset);
     this.drawWait();
@@ -749,9 +745,8 @@ function drawFields(fieldset, key) {
     input.size = Math.max(input.value.length, input.placeholder.length);
   }
   for (const area of fieldset.querySelectorAll("textarea")) area.rows = area.value.split("\n").length;
-  const credentials = fieldset.querySelector(".credentials");
-  credentials?.classList.toggle("left-out", key === "");
-  credentials?.lastElementChild?.replaceChildren(key === "" ? "none yet" : `Bearer ${maskKey(key)}`);
+  const credentials = fieldset.querySelector(".credentials > span");
+  if (credentials) credentials.textContent = key && `Bearer ${maskKey(key)}`;
 }
 
 /** Where the visitor makes a key, composes a request, sends it and reads the answer. */
