@@ -18,7 +18,6 @@ import { operatorOperation } from "./operator/operator_operation.ts";
 import type { Stores } from "./operator/terminal.ts";
 import { petOperations } from "./pets/pet_operations.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
-import { pageOperations } from "./page/page_operations.ts";
 import { serviceOperations } from "./page/service_operations.ts";
 import { Transactions } from "./store/transactions.ts";
 import { Versions } from "./store/versions.ts";
@@ -76,7 +75,6 @@ export function createService(options: ServiceOptions): Service {
     signUpOperation({ store, accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
     ...serviceOperations({ ...options, operations: () => operations }),
-    ...pageOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
     ...(operatorTokens.length === 0 ? [] : [
       operatorOperation({ ...options, stores, isStopping: () => options.inFlight.isStopping }),

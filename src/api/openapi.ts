@@ -9,7 +9,6 @@ import {
   integer,
   isRequired,
   type JsonSchema,
-  type Members,
   named,
   oneOf,
   resolved,
@@ -165,13 +164,8 @@ export function openApiDocument(all: readonly Operation[], base: string): object
 
 /** JSON leaves out what is undefined. */
 function operationObject(operation: Operation): object {
-  const { id, tag, summary, description = `${summary}.`, deprecated, access } = operation;
-  const { params, query, headers, body } = operation;
-  const parameters = [
-    ...parametersIn("path", params),
-    ...parametersIn("query", query),
-    ...parametersIn("header", headers),
-  ];
+  const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
+  const parameters = parametersOf(operation).map(parameterObject);
   return {
     operationId: id,
     tags: [tag],
@@ -190,23 +184,31 @@ function operationObject(operation: Operation): object {
   };
 }
 
-function parametersIn(place: "path" | "query" | "header", members: Members): object[] {
-  return offered(members).map(([name, schema]) => {
-    const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
-    return {
-      name,
-      in: place,
-      required: isRequired(schema) || undefined,
-      description,
-      schema: json,
-      example,
-    };
-  });
+/** A parameter or a header of a request. */
+interface Parameter {
+  readonly name: string;
+  readonly place: "path" | "query" | "header";
+  readonly schema: Schema;
 }
 
-/** Without the header that is declared in order to refuse it. */
-function offered(members: Members): [name: string, schema: Schema][] {
-  return Object.entries(members).filter(([, schema]) => schema !== NO_IDEMPOTENCY_KEY);
+/** All of an operation, without the header that is declared in order to refuse it. */
+function parametersOf({ params, query, headers }: Operation): Parameter[] {
+  const byPlace = [["path", params], ["query", query], ["header", headers]] as const;
+  return byPlace.flatMap(([place, members]) =>
+    Object.entries(members).map(([name, schema]) => ({ name, place, schema }))
+  ).filter(({ schema }) => schema !== NO_IDEMPOTENCY_KEY);
+}
+
+function parameterObject({ name, place, schema }: Parameter): object {
+  const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
+  return {
+    name,
+    in: place,
+    required: isRequired(schema) || undefined,
+    description,
+    schema: json,
+    example,
+  };
 }
 
 function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: Operation): object {
@@ -240,10 +242,11 @@ function references(names: readonly string[]): object {
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function schemasOf({ params, query, headers, body, answers }: Operation): Schema[] {
+function schemasOf(operation: Operation): Schema[] {
+  const { body, answers } = operation;
   const bodies = [body, ...Object.values(answers).map(({ body }) => body), ERROR];
   return [
-    ...[params, query, headers].flatMap(Object.values),
+    ...parametersOf(operation).map(({ schema }) => schema),
     ...bodies.filter((schema) => schema !== undefined),
   ];
 }
@@ -263,33 +266,26 @@ function header(
 /** A value of a request: a parameter, a header, or a member of the body. */
 export interface InputMember {
   readonly name: string;
-  readonly place: "path" | "query" | "header" | "body";
+  readonly place: Parameter["place"] | "body";
   readonly isRequired: boolean;
   readonly schema: JsonSchema;
-  /** What to begin with; empty to leave it out. */
-  readonly example: string;
 }
 
-/** Everything that an operation can be told. */
-export function inputsOf({ params, query, headers, body }: Operation): InputMember[] {
-  const { properties = {}, required = [], examples: [example] = [] } = body ? resolved(body) : {};
-  const examples = new Map(Object.entries(example ?? {}));
-  const parameters = (place: "path" | "query" | "header", members: Members) =>
-    offered(members).map(([name, schema]): InputMember => {
-      const json = resolved(schema);
-      const [example = ""] = json.examples ?? [];
-      return { name, place, isRequired: isRequired(schema), schema: json, example: String(example) };
-    });
-  return [
-    ...parameters("path", params),
-    ...parameters("query", query),
-    ...parameters("header", headers),
-    ...Object.entries(properties).map(([name, json]): InputMember => ({
-      name,
-      place: "body",
-      isRequired: required.includes(name),
-      schema: resolved({ json, definitions: body?.definitions ?? {} }),
-      example: String(examples.get(name) ?? ""),
-    })),
-  ];
+/** Every value that a request to the operation may have. */
+export function inputsOf(operation: Operation): InputMember[] {
+  const { json = {}, definitions = {} } = operation.body ?? {};
+  const { properties = {}, required = [] } = resolved({ json, definitions });
+  const parameters = parametersOf(operation).map(({ name, place, schema }) => ({
+    name,
+    place,
+    isRequired: isRequired(schema),
+    schema: resolved(schema),
+  }));
+  const members = Object.entries(properties).map(([name, json]) => ({
+    name,
+    place: "body" as const,
+    isRequired: required.includes(name),
+    schema: resolved({ json, definitions }),
+  }));
+  return [...parameters, ...members];
 }

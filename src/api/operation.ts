@@ -46,8 +46,16 @@ export interface Incoming extends Call {
   readonly query: string;
 }
 
+/** Headers by name. */
+type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
+
 /** What the client sent, parsed. */
-export interface Input<Params extends Members, Query extends Members, Headers extends OptionalMembers, Body> {
+export interface Input<
+  Params extends Members = Members,
+  Query extends Members = Members,
+  Headers extends OptionalMembers = OptionalMembers,
+  Body = unknown,
+> {
   readonly params: ParsedMembers<Params>;
   readonly query: ParsedMembers<Query>;
   readonly headers: ParsedMembers<Headers>;
@@ -55,6 +63,9 @@ export interface Input<Params extends Members, Query extends Members, Headers ex
   /** The body as it was sent. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
+
+/** What carries an operation out. */
+export type Handler<Sent extends Input = Input> = (input: Sent, call: Call) => Response | Promise<Response>;
 
 /** What operations are about, in the order of the document. */
 export const TAGS = [
@@ -75,10 +86,10 @@ export interface Answer {
 
 /** What an operation is. The document describes it if it has a tag and its path is below `/v1`. */
 export interface Declaration<
-  Params extends Members,
-  Query extends Members,
-  Headers extends OptionalMembers,
-  Body,
+  Params extends Members = Members,
+  Query extends Members = Members,
+  Headers extends OptionalMembers = OptionalMembers,
+  Body = unknown,
 > extends Endpoint {
   readonly id: string;
   readonly tag?: typeof TAGS[number]["name"];
@@ -106,7 +117,7 @@ export interface Declaration<
 }
 
 /** An operation as the service knows it: a row of the route table that describes itself. */
-export interface Operation extends Declaration<Members, Members, OptionalMembers, unknown> {
+export interface Operation extends Declaration {
   readonly params: Members;
   readonly query: Members;
   readonly headers: OptionalMembers;
@@ -119,9 +130,6 @@ export interface Operation extends Declaration<Members, Members, OptionalMembers
    */
   readonly answer: (call: Incoming) => Response | Promise<Response>;
 }
-
-/** Headers by name. */
-type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
 
 type None = Readonly<Record<never, never>>;
 
@@ -139,15 +147,9 @@ export function operation<
   Body = undefined,
 >(
   declaration: Declaration<Params, Query, Headers, Body>,
-  handle: (input: Input<Params, Query, Headers, Body>, call: Call) => Response | Promise<Response>,
+  handle: Handler<Input<Params, Query, Headers, Body>>,
 ): Operation;
-export function operation(
-  declaration: Declaration<Members, Members, OptionalMembers, unknown>,
-  handle: (
-    input: Input<Members, Members, OptionalMembers, unknown>,
-    call: Call,
-  ) => Response | Promise<Response>,
-): Operation {
+export function operation(declaration: Declaration, handle: Handler): Operation {
   const { params = {}, query = {}, headers = {}, body, bodyType, bodyIsOptional = false } = declaration;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {

@@ -100,9 +100,9 @@ export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<s
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
   return scalar({
     json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words },
-    accepts: isText,
-    expected: "a string",
-    rule(value) {
+    accepts: (value) => typeof value === "string",
+    expected: "be a string",
+    brokenRule(value) {
       if (!value.isWellFormed()) return "not contain half a surrogate pair";
       if (max !== undefined && (value === "" || (value.length > max && [...value].length > max))) {
         return `have 1 to ${max} characters`;
@@ -114,13 +114,14 @@ export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<s
 
 /** An integer from `min` to `max`, both safe. As text it has no more digits than `max`. */
 export function integer(min: number, max: number, words: Words = {}): Schema<number> {
-  const maxDigits = `${max}`.length;
+  const expected = `be an integer from ${min} to ${max}`;
+  const digits = new RegExp(`^\\d{1,${`${max}`.length}}$`);
   return scalar({
     json: { type: "integer", minimum: min, maximum: max, ...words },
     accepts: isInteger,
-    expected: `an integer from ${min} to ${max}`,
-    isInBounds: (value) => value >= min && value <= max,
-    fromText: (text) => /^\d+$/.test(text) && text.length <= maxDigits ? Number(text) : null,
+    expected,
+    brokenRule: (value) => value < min || value > max ? expected : undefined,
+    fromText: (text) => digits.test(text) ? Number(text) : null,
   });
 }
 
@@ -129,11 +130,13 @@ const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 /** An int64, exact: a bigint where a number would lose digits. */
 export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
   const { minimum = INT64_MIN } = json;
+  const expected = `be an integer from ${minimum} to ${INT64_MAX}`;
   return scalar({
     json: { type: "integer", format: "int64", ...json },
-    accepts: isInt64,
-    expected: `an integer from ${minimum} to ${INT64_MAX}`,
-    isInBounds: (value) => value >= minimum,
+    accepts: (value): value is number | bigint =>
+      isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX),
+    expected,
+    brokenRule: (value) => value < minimum ? expected : undefined,
     fromText: (text) => /^-?\d+$/.test(text) ? exactInteger(text) : null,
   });
 }
@@ -146,17 +149,21 @@ export function oneOf<const Value extends string>(
   return scalar({
     json: { type: "string", enum: values, ...words },
     accepts: (value): value is Value => values.some((known) => known === value),
-    expected: `one of ${values.join(", ")}`,
+    expected: `be one of ${values.join(", ")}`,
   });
 }
 
 /** A time (RFC 3339), as text. */
 export function timestamp(words: Words = {}): Schema<string> {
+  const expected = "be a time such as 2027-01-15T12:00:00Z";
   return scalar({
     json: { type: "string", format: "date-time", ...words },
-    accepts: isText,
-    expected: "a time such as 2027-01-15T12:00:00Z",
-    isInBounds: (value) => /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value)),
+    accepts: (value) => typeof value === "string",
+    expected,
+    brokenRule(value) {
+      const isTime = /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+      return isTime ? undefined : expected;
+    },
   });
 }
 
@@ -166,7 +173,7 @@ export function list<Item>(item: Schema<Item>, max: number, words: Words = {}): 
     json: { type: "array", items: item.json, maxItems: max, ...words },
     definitions: item.definitions,
     parse(value, subject) {
-      if (!Array.isArray(value)) throw expected(subject, "an array", value);
+      if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
       if (value.length > max) throw new Invalid(`${subject} must have at most ${max} items`);
       return together<readonly Item[]>(
         ...value.map((member, index) => () => item.parse(member, `${subject}[${index}]`)),
@@ -214,28 +221,46 @@ export function partial<Of extends Members>(
   members: Of,
 ): { readonly [Name in keyof Of]: Optional<Exclude<Parsed<Of[Name]>, undefined>> };
 export function partial(members: Members): Members {
-  return mapValues(members, (schema) => optional({ ...schema, json: withoutDefault(schema) }));
+  return mapValues(members, (schema) => optional(withoutDefault(schema)));
 }
 
 /** The object of a request. Members that it does not know are ignored. */
-export function object<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
-export function object(members: Members, words: Words = {}): Schema<JsonObject> {
-  const required = namesOf(members, isRequired);
-  return objectOf(members, { ...(required.length > 0 && { required }), ...words }, (schema) => {
-    // Generators of clients take a member that has a default for one that is required.
-    const { default: otherwise } = schema.json;
-    if (otherwise === undefined) return schema.json;
-    const { description } = resolved(schema);
-    const usual = `${otherwise} if it is left out`;
-    return { ...withoutDefault(schema), description: description ? `${description}; ${usual}` : usual };
-  });
+export function object<Of extends Members>(members: Of, json?: JsonSchema): Schema<ParsedMembers<Of>>;
+export function object(members: Members, json: JsonSchema = {}): Schema<JsonObject> {
+  const entries = Object.entries(members);
+  const required = entries.filter(([, schema]) => isRequired(schema)).map(([name]) => name);
+  const parseMembers = membersParser(members, (object: JsonObject, name) => object[name]);
+  return {
+    json: {
+      type: "object",
+      properties: mapValues(members, memberJson),
+      ...(required.length > 0 && { required }),
+      ...json,
+    },
+    definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    parse(value, subject) {
+      if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");
+      return parseMembers(value, subject && `${subject}.`);
+    },
+    accepts: (value): value is JsonObject =>
+      isJsonObject(value) && entries.every(([name, { accepts }]) => accepts(value[name])),
+    fromTexts: ([text]) => text,
+  };
+}
+
+/** How an object describes a member: a default in words, because client generators require members with `default`. */
+function memberJson(schema: Schema): JsonSchema {
+  const { default: otherwise, ...json } = schema.json;
+  if (otherwise === undefined) return json;
+  const { description } = resolved(schema);
+  const usual = `${otherwise} if it is left out`;
+  return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 
 /** The object of an answer. It has no other members, and defaults for what the client left out. */
 export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
-  const required = namesOf(members, (schema) => !isOptional(schema));
-  return objectOf(members, { required, additionalProperties: false, ...words }, withoutDefault);
+  return object(mapValues(members, withoutDefault), { additionalProperties: false, ...words });
 }
 
 /** The same schema under a name, by which descriptions refer to it. */
@@ -256,7 +281,7 @@ export function resolved(
 
 /** Whether a request has to have a value of this schema. */
 export function isRequired(schema: Schema): boolean {
-  return !isOptional(schema) && schema.json.default === undefined;
+  return !("isOptional" in schema) && schema.json.default === undefined;
 }
 
 /** Whether a value is what a schema wants. */
@@ -314,26 +339,25 @@ function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined
   }
 }
 
-/** What makes up a schema of single values. */
+/** The parts of a schema of single values. */
 interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
-  /** What the value must be, in words. */
+  /** What a value must, in words, such as `be a string`. */
   readonly expected: string;
-  readonly isInBounds?: (value: Value) => boolean;
-  /** What else the value must, in words, if it does not. */
-  readonly rule?: (value: Value) => string | undefined;
+  /** The rule that a value of the right type breaks, such as `have 1 to 3 characters`; undefined if it breaks none. */
+  readonly brokenRule?: (value: Value) => string | undefined;
   readonly fromText?: (text: string) => unknown;
 }
 
 function scalar<Value>(
-  { json, accepts, expected: what, isInBounds = () => true, rule, fromText = (text) => text }: Scalar<Value>,
+  { json, accepts, expected, brokenRule = () => undefined, fromText = (text) => text }: Scalar<Value>,
 ): Schema<Value> {
   return {
     json,
     definitions: {},
     parse(value, subject) {
-      if (!accepts(value) || !isInBounds(value)) throw expected(subject, what, value, json.type);
-      const broken = rule?.(value);
-      if (broken !== undefined) throw new Invalid(`${subject} must ${broken}`);
+      if (!accepts(value)) throw mismatch(value, subject, expected, json.type);
+      const rule = brokenRule(value);
+      if (rule !== undefined) throw new Invalid(`${subject} must ${rule}`);
       return value;
     },
     accepts,
@@ -344,55 +368,22 @@ function scalar<Value>(
   };
 }
 
-function objectOf(
-  members: Members,
-  json: JsonSchema,
-  describe: (schema: Schema) => JsonSchema,
-): Schema<JsonObject> {
-  const parse = membersParser(members, (object: JsonObject, name) => object[name]);
-  return {
-    json: { type: "object", properties: mapValues(members, describe), ...json },
-    definitions: Object.assign({}, ...Object.values(members).map(({ definitions }) => definitions)),
-    parse(value, subject) {
-      if (!isJsonObject(value)) throw expected(subject, "an object", value);
-      return parse(value, subject && `${subject}.`);
-    },
-    accepts: (value): value is JsonObject =>
-      isJsonObject(value) && Object.entries(members).every(([name, { accepts }]) => accepts(value[name])),
-    fromTexts: ([text]) => text,
-  };
-}
-
-function expected(subject: string, what: string, value: unknown, type?: JsonSchema["type"]): Invalid {
-  if (value === undefined) return new Invalid(`${subject} is required and must be ${what}`);
-  if (type !== "integer") return new Invalid(`${subject} must be ${what}`);
+/** What is wrong with a value that has another type than the expected one. */
+function mismatch(value: unknown, subject: string, expected: string, type?: JsonSchema["type"]): Invalid {
+  if (value === undefined) return new Invalid(`${subject} is required and must ${expected}`);
+  if (type !== "integer") return new Invalid(`${subject} must ${expected}`);
   if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
   if (Number.isNaN(value)) return new Invalid(`${subject} must be written without fraction or exponent`);
-  return new Invalid(`${subject} must be ${what}`);
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string";
+  return new Invalid(`${subject} must ${expected}`);
 }
 
 function isInteger(value: unknown): value is number {
   return Number.isSafeInteger(value);
 }
 
-function isInt64(value: unknown): value is number | bigint {
-  return isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX);
-}
-
-function isOptional(schema: Schema): boolean {
-  return "isOptional" in schema;
-}
-
-function withoutDefault({ json: { default: _, ...json } }: Schema): JsonSchema {
-  return json;
-}
-
-function namesOf(members: Members, isMeant: (schema: Schema) => boolean): string[] {
-  return Object.entries(members).filter(([, schema]) => isMeant(schema)).map(([name]) => name);
+function withoutDefault(schema: Schema): Schema {
+  const { default: _, ...json } = schema.json;
+  return { ...schema, json };
 }
 
 function mapValues<From, To>(

@@ -4,8 +4,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ">": "&gt;",
   '"': "&quot;",
 };
-/** It is there for those who read the templates. */
-const INDENTATION = /\n\s+/g;
 
 /** Text that is HTML already. */
 export class Html {
@@ -24,7 +22,7 @@ export class Html {
 export type Content = string | number | Html | readonly Content[];
 
 /**
- * HTML from a template; text in it is escaped, for contents as for quoted attributes.
+ * HTML from a template, without space around it. Text in it is escaped, for contents as for quoted attributes.
  *
  * @example
  * ```ts
@@ -35,26 +33,28 @@ export type Content = string | number | Html | readonly Content[];
  * ```
  */
 export function html(strings: TemplateStringsArray, ...contents: readonly Content[]): Html {
-  return new Html(
-    strings.map((text, index) => text.replaceAll(INDENTATION, "\n") + render(contents[index] ?? "")).join(""),
-  );
+  return new Html(strings.map((text, index) => text + render(contents[index] ?? "")).join("").trim());
 }
 
 /**
- * Attributes of a tag. One that is true has no value; one that is false is left out.
+ * HTML from the text of a template file, in which `{{name}}` stands for the content of that name.
  *
  * @example
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals, assertThrows } from "@std/assert";
  *
- * const input = html`<input${attributes({ name: "limit", required: true, disabled: false })}>`;
- * assertEquals(String(input), '<input name="limit" required>');
+ * assertEquals(String(fill("<p>{{text}}</p>", { text: "a<b" })), "<p>a&lt;b</p>");
+ * assertThrows(() => fill("<p>{{text}}</p>", {}), Error, "nothing stands for it");
  * ```
+ *
+ * @throws {Error} if there is no content of that name.
  */
-export function attributes(values: Readonly<Record<string, string | boolean>>): Html {
-  const written = Object.entries(values).filter(([, value]) => value !== false)
-    .map(([name, value]) => value === true ? ` ${name}` : ` ${name}="${escape(String(value))}"`);
-  return new Html(written.join(""));
+export function fill(template: string, contents: Readonly<Record<string, Content>>): Html {
+  return new Html(template.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => {
+    const content = contents[name];
+    if (content === undefined) throw new Error(`The template has ${name}, and nothing stands for it`);
+    return render(content);
+  }));
 }
 
 /** HTML of a sentence with `code` in backquotes. */
@@ -65,9 +65,5 @@ export function prose(text: string): Html {
 function render(content: Content): string {
   if (content instanceof Html) return content.toString();
   if (typeof content === "object") return content.map(render).join("");
-  return escape(String(content));
-}
-
-function escape(text: string): string {
-  return text.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
+  return String(content).replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }

@@ -1,16 +1,16 @@
 // @ts-check
 /// <reference lib="dom" />
-// The script of the page, which carries it inline. Tests import its functions; it starts where there is a document.
+// The script of the page, which has it inline. Tests import its functions. It starts if there is a document.
 
 /** Stands for the API key in samples that are read. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
-/** The race is for a small rest of the minute, so that it burdens nobody. */
+/** A race is offered if at most so many requests of the minute are left, so that it stays small. */
 const MOST_LEFT = 68;
 const MOST_PRINTS = 60;
 const FIRST_CALL = "listPets";
 
 /**
- * @typedef {{ method: string, url: string, headers: (readonly [name: string, value: string])[], body: string }} Call
+ * @typedef {{ method: string, url: string, headers: [name: string, value: string][], body: string }} Call
  *   A request; one with an empty body has none.
  * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, new in so many seconds.
  * @typedef {{ reset: number, limit: number, used: number, marks: ("ok" | "bad")[], refused: number }} Minute
@@ -45,7 +45,7 @@ export function buildRequest({ base, method, path, bodyType, key }, fields, body
 }
 
 /**
- * The request in the language of that name; as it is sent, if it is none of them.
+ * The request as a program in `curl`, `javascript` or `python`, and otherwise as HTTP.
  * @param {string} language
  * @param {Call} call
  * @returns {string}
@@ -98,7 +98,7 @@ export function sample(language, { method, url, headers, body }) {
 }
 
 /**
- * JSON text indented and in pieces to colour. It is not parsed: every digit of a number stays.
+ * JSON text, indented, in pieces to colour. It is not parsed, so every digit of a number stays.
  * @param {string} text
  * @returns {[kind: "name" | "string" | "number" | "plain", text: string][]}
  */
@@ -124,7 +124,7 @@ export function jsonPieces(text) {
   return pieces;
 }
 
-/** The limits that a response tells of. @param {Headers} headers @returns {Limit[]} */
+/** The limits in the headers of a response. @param {Headers} headers @returns {Limit[]} */
 export function readLimits(headers) {
   const policy = [...(headers.get("ratelimit-policy") ?? "").matchAll(/"(\w+)";q=(\d+)/g)];
   const limits = new Map(policy.map(([, name, limit]) => [name, Number(limit)]));
@@ -177,7 +177,7 @@ export function countAnswer(minute, { status, headers }) {
  * What the prints of a minute show: those of others first, those that were refused after the limit's.
  * @param {Minute} minute
  * @param {number} [pending] How many requests of this page are not answered yet; they are not of others.
- * @returns {{ per: number, prints: Print[] }} `per` is how many requests a print stands for.
+ * @returns {{ per: number, others: number, prints: Print[] }} `per` is how many requests a print stands for.
  */
 export function printsOf({ limit, used, marks, refused }, pending = 0) {
   const per = Math.max(1, Math.ceil(limit / MOST_PRINTS));
@@ -189,10 +189,8 @@ export function printsOf({ limit, used, marks, refused }, pending = 0) {
     return own.includes("bad") ? "bad" : own.includes("ok") ? "ok" : from < 0 ? "other" : "";
   });
   const beyond = Math.min(MOST_PRINTS, Math.ceil(refused / per));
-  return {
-    per,
-    prints: [...prints, ...Array.from({ length: beyond }, () => /** @type {const} */ ("refused"))],
-  };
+  for (let count = 0; count < beyond; count++) prints.push("refused");
+  return { per, others, prints };
 }
 
 /**
@@ -208,7 +206,7 @@ export function raceSize(limits) {
 }
 
 /**
- * The outcome of a race, by the answers of the one minute in which most of them came.
+ * The outcome of a race, counted in the minute in which most answers came.
  * @param {readonly Finish[]} finishes
  * @param {(reset: number) => number} leftOf How many requests the minute had left before.
  */
@@ -243,13 +241,13 @@ export function readProblem(text) {
   }
 }
 
-/** Seconds as people say them. @param {number} seconds */
+/** Seconds in words for people. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 100) return `${seconds} s`;
   return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
 }
 
-/** The key with all but its beginning hidden from onlookers. @param {string} key */
+/** The beginning of the key, with the rest hidden from onlookers. @param {string} key */
 export function maskKey(key) {
   return key.length > 12 ? `${key.slice(0, 12)}****` : key;
 }
@@ -260,17 +258,17 @@ export async function exchange({ method, url, headers, body }) {
   try {
     const response = await fetch(url, {
       method,
-      headers: headers.map(([name, value]) => /** @type {[string, string]} */ ([name, value])),
+      headers,
       body: body === "" ? null : body,
-      // The browser's own cache would answer in the service's place.
+      // Otherwise the browser's own cache might answer.
       cache: "no-store",
       credentials: "omit",
-      // The service itself gives up earlier.
+      // The service gives up before that.
       signal: AbortSignal.timeout(30_000),
     });
     const text = await response.text();
     const { status } = response;
-    // The OpenAPI document has keys, too: as examples.
+    // Only a new key counts: the OpenAPI document has keys as examples.
     const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? text : "") ?? [];
     const isRefused = status === 429 || status === 503;
     return {
@@ -284,7 +282,7 @@ export async function exchange({ method, url, headers, body }) {
       wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
     };
   } catch {
-    // Such a header is refused before anything is sent.
+    // fetch() refuses such a header before it sends anything.
     const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
     const again = method === "GET"
       ? "then send it again."
@@ -298,7 +296,7 @@ export async function exchange({ method, url, headers, body }) {
 }
 
 /**
- * The element of the page with this id, which the page was made with.
+ * The element with this id, which page.html has.
  * @template {HTMLElement} Kind
  * @param {string} id
  * @param {abstract new () => Kind} kind
@@ -310,22 +308,19 @@ function byId(id, kind) {
   return found;
 }
 
-/** The same, of whatever kind. @param {string} id */
+/** The same, of any kind. @param {string} id */
 function part(id) {
   return byId(id, HTMLElement);
 }
 
-/**
- * A new element with text, which is never read as HTML.
- * @param {string} name
- * @param {string} className
- * @param {string} text
- */
-function element(name, className, text) {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
+/** All elements that match. @param {string} selector @returns {NodeListOf<HTMLElement>} */
+function all(selector) {
+  return document.querySelectorAll(selector);
+}
+
+/** The last of the elements that match and begin above `y`. @param {string} selector @param {number} y */
+function lastAbove(selector, y) {
+  return [...all(selector)].findLast((element) => element.getBoundingClientRect().top < y);
 }
 
 /** Has a screen reader say the text. @param {string} text */
@@ -333,8 +328,16 @@ function say(text) {
   part("announcement").textContent = text;
 }
 
+/** A new element; its text is never read as HTML. @param {string} name @param {string} className @param {string} text */
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
 /**
- * Lets the button copy what `read` gives, and say so in its place.
+ * Has the button copy what `read` returns, and say so.
  * @param {HTMLElement} button
  * @param {() => string} read
  * @param {(text: string) => void} [onCopied]
@@ -362,7 +365,7 @@ async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Pages of plain http, other than localhost, have no clipboard but this.
+    // On plain http, except on localhost, a page has no other clipboard.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -373,137 +376,145 @@ async function copyText(text) {
   }
 }
 
-/** The API key that calls are made with: in this page's memory, nowhere else. @param {HTMLElement} region */
-function startKey(region) {
-  const shown = part("key");
-  const copy = part("copy-key");
-  let current = "";
-  let uncopied = "";
-  const copied = (/** @type {string} */ text) => void (text.includes(uncopied) && (uncopied = ""));
-  const show = (/** @type {string} */ what) => (region.dataset.key = what);
+/** The API key of the visitor's calls. It is kept in memory and nowhere else. */
+class HeldKey {
+  /** The key; empty if there is none yet. */
+  current = "";
+  #uncopied = "";
+  #copy = part("copy-key");
 
-  /** Whether the key may give way: nobody could bring back one that was made and not copied. */
-  function mayGo() {
-    if (uncopied !== "" && confirm("Your key is not copied, and is not shown again. Go on without it?")) {
-      uncopied = "";
+  constructor() {
+    for (const button of all("[data-show]")) {
+      button.addEventListener("click", () => {
+        if (!this.mayGo()) return;
+        part("console").dataset.key = button.dataset.show;
+        byId(button.dataset.show === "make" ? "name" : "key-input", HTMLInputElement).select();
+      });
     }
-    return uncopied === "";
+    for (const event of ["copy", "cut"]) {
+      document.addEventListener(event, () => this.#noteCopied(String(getSelection())));
+    }
+    startCopy(this.#copy, () => this.current, (text) => this.#noteCopied(text));
+    addEventListener("beforeunload", (event) => {
+      if (this.#uncopied === "") return;
+      this.#uncopied = "";
+      event.preventDefault();
+    });
   }
 
-  /** @param {string} key @param {boolean} isNew Whether it was made just now, and is shown this once. */
-  function adopt(key, isNew) {
-    current = key;
-    uncopied = isNew ? key : "";
-    shown.textContent = isNew ? key : maskKey(key);
-    copy.hidden = !isNew;
+  /** Whether the key may be replaced. A new one that was not copied would be lost, so the visitor is asked first. */
+  mayGo() {
+    const question = "Your key is not copied, and is not shown again. Go on without it?";
+    if (this.#uncopied !== "" && confirm(question)) this.#uncopied = "";
+    return this.#uncopied === "";
+  }
+
+  /**
+   * Calls with this key from now on.
+   * @param {string} key
+   * @param {boolean} isNew Whether it was made just now, and is shown this once.
+   */
+  adopt(key, isNew) {
+    this.current = key;
+    this.#uncopied = isNew ? key : "";
+    this.#copy.hidden = !isNew;
+    part("key").textContent = isNew ? key : maskKey(key);
     part("key-note").textContent = isNew
       ? "Your key, shown this once. Copy it now."
       : "Your key. It stays in this page.";
-    show("held");
+    part("console").dataset.key = "held";
   }
 
-  for (const button of region.querySelectorAll("[data-show]")) {
-    button.addEventListener("click", () => {
-      if (!(button instanceof HTMLElement) || !mayGo()) return;
-      show(button.dataset.show ?? "");
-      byId(region.dataset.key === "make" ? "name" : "key-input", HTMLInputElement).select();
-    });
+  /** Notes what the visitor copied. @param {string} text */
+  #noteCopied(text) {
+    if (text.includes(this.#uncopied)) this.#uncopied = "";
   }
-  for (const event of ["copy", "cut"]) document.addEventListener(event, () => copied(String(getSelection())));
-  startCopy(copy, () => current, copied);
-  addEventListener("beforeunload", (event) => {
-    if (uncopied === "") return;
-    uncopied = "";
-    event.preventDefault();
-  });
-  return { current: () => current, adopt, mayGo, show };
 }
 
-/** The paw prints and the numbers beside them, as the answers to the key told them. */
-function startMeter() {
-  const image = part("prints");
-  const [first, label] = [[...image.children], image.ariaLabel];
-  /** @type {(id: string, words: string) => void} */
-  const text = (id, words) => void (part(id).textContent = words);
-  const count = (/** @type {number} */ number) => number.toLocaleString("en");
+/** The paw prints and the numbers beside them, as the answers to calls with the key have them. */
+class Meter {
+  /** How many requests with the key are under way. */
+  pending = 0;
+  #image = part("prints");
+  #label = this.#image.ariaLabel;
+  #count = this.#image.children.length;
   /** @type {Minute | undefined} */
-  let minute;
+  #minute;
   /** @type {(Limit & { until: number })[]} */
-  let limits = [];
-  let pending = 0;
+  #limits = [];
 
-  /** The limits as they are now: once its time has passed, all of a window is there again. */
-  function now() {
-    return limits.map(({ until, ...limit }) => {
+  /** The limits as they are now. A window whose time has passed has all its requests again. */
+  get limits() {
+    return this.#limits.map(({ until, ...limit }) => {
       const seconds = Math.ceil((until - Date.now()) / 1_000);
       return seconds > 0 ? { ...limit, seconds } : { ...limit, left: limit.limit, seconds: 0 };
     });
   }
 
   /** The minute as it is now; undefined if none is known. */
-  function minuteNow() {
-    const isOver = now().some(({ name, seconds }) => name === "minute" && seconds === 0);
-    return isOver && minute ? { ...minute, reset: 0, used: 0, marks: [], refused: 0 } : minute;
+  get minute() {
+    const isOver = this.limits.some(({ name, seconds }) => name === "minute" && seconds === 0);
+    return isOver && this.#minute
+      ? { ...this.#minute, reset: 0, used: 0, marks: [], refused: 0 }
+      : this.#minute;
   }
 
-  function draw() {
-    const shown = minuteNow();
-    if (shown === undefined) return;
-    const [seconds, day] = ["minute", "day"].map((wanted) => now().find(({ name }) => name === wanted));
-    text("minute", `${count(shown.limit - shown.used)} of ${count(shown.limit)} left`);
-    text("minute-end", seconds?.seconds ? `new in ${duration(seconds.seconds)}` : "");
-    text("day", day ? `${count(day.left)} of ${count(day.limit)} today` : "");
-    const { per, prints } = printsOf(shown, pending);
-    text("per", per === 1 ? "" : `One print stands for ${per} requests.`);
-    const paws = [...image.children];
+  draw() {
+    const { minute, limits } = this;
+    if (minute === undefined) return;
+    const { limit, used, marks, refused } = minute;
+    const { seconds = 0 } = limits.find(({ name }) => name === "minute") ?? {};
+    const day = limits.find(({ name }) => name === "day");
+    const count = (/** @type {number} */ number) => number.toLocaleString("en");
+    const left = `${count(limit - used)} of ${count(limit)}`;
+    const { per, others, prints } = printsOf(minute, this.pending);
+    part("minute").textContent = `${left} left`;
+    part("minute-end").textContent = seconds > 0 ? `new in ${duration(seconds)}` : "";
+    part("day").textContent = day ? `${count(day.left)} of ${count(day.limit)} today` : "";
+    part("per").textContent = per === 1 ? "" : `One print stands for ${per} requests.`;
+    this.#drawPrints(prints);
+    const marked = (/** @type {string} */ wanted) => marks.filter((mark) => mark === wanted).length;
+    this.#image.ariaLabel = `${left} requests of the minute are left: ${marked("ok")} succeeded, ` +
+      `${marked("bad")} failed, ${others} came from elsewhere; ${refused} were refused`;
+  }
+
+  /** @param {readonly Print[]} prints */
+  #drawPrints(prints) {
+    const paws = [...this.#image.children];
     for (const paw of paws.slice(prints.length)) paw.remove();
-    for (const [index, kind] of prints.entries()) {
-      const paw = paws[index] ?? paws[0]?.cloneNode(true);
-      if (!(paw instanceof Element)) continue;
-      if (paw.parentNode === null) image.append(paw);
-      if (paw.getAttribute("class") !== kind) paw.setAttribute("class", kind);
-    }
-    const marked = (/** @type {string} */ wanted) => shown.marks.filter((mark) => mark === wanted).length;
-    const others = Math.max(0, shown.used - shown.marks.length - pending);
-    image.ariaLabel =
-      `${count(shown.limit - shown.used)} of ${count(shown.limit)} requests of the minute are left: ` +
-      `${marked("ok")} succeeded, ${marked("bad")} failed, ${others} came from elsewhere; ` +
-      `${shown.refused} were refused`;
+    const missing = { length: prints.length - paws.length };
+    this.#image.append(...Array.from(missing, () => paws[0]?.cloneNode(true) ?? ""));
+    for (const [index, kind] of prints.entries()) this.#image.children[index]?.setAttribute("class", kind);
   }
 
-  /** @param {{ status: number, headers: Headers, code: string }} answer To a request with the key. */
-  function note(answer) {
+  /** Takes over an answer to a call with the key. @param {{ status: number, headers: Headers, code: string }} answer */
+  note(answer) {
     const told = readLimits(answer.headers);
     const isOfKey = told.some(({ name }) => name === "day");
-    // A late answer of an earlier minute tells nothing new; one to a banned key tells of the ban.
-    if (!isOfKey || answer.code === "key_banned" || minuteReset(answer.headers) < (minute?.reset ?? 0)) {
-      return;
-    }
-    minute = countAnswer(minute, answer);
-    limits = told.map((limit) => {
+    const isLate = minuteReset(answer.headers) < (this.#minute?.reset ?? 0);
+    // A late answer of an earlier minute has nothing new; that of a banned key has the end of the ban.
+    if (!isOfKey || isLate || answer.code === "key_banned") return;
+    this.#minute = countAnswer(this.#minute, answer);
+    this.#limits = told.map((limit) => {
       const until = Date.now() + limit.seconds * 1_000;
       // Answers may overtake each other.
-      const before = limits.find(({ name, until: end }) =>
+      const before = this.#limits.find(({ name, until: end }) =>
         name === limit.name && Math.abs(end - until) < 2_000
       );
       return { ...limit, left: Math.min(limit.left, before?.left ?? limit.left), until };
     });
-    draw();
+    this.draw();
   }
 
-  /** As it was before the first call: the plan of another key is not known yet. */
-  function forget() {
-    minute = undefined;
-    limits = [];
-    text("minute", `${count(first.length)} requests a minute`);
-    for (const id of ["minute-end", "day", "per"]) text(id, "");
-    for (const paw of first) paw.setAttribute("class", "");
-    image.replaceChildren(...first);
-    image.ariaLabel = label;
+  /** Goes back to the state before the first call, because the plan of another key is not known yet. */
+  forget() {
+    this.#minute = undefined;
+    this.#limits = [];
+    part("minute").textContent = `${this.#count} requests a minute`;
+    for (const id of ["minute-end", "day", "per"]) part(id).textContent = "";
+    this.#drawPrints(Array.from({ length: this.#count }, () => ""));
+    this.#image.ariaLabel = this.#label;
   }
-
-  const expect = (/** @type {number} */ more) => void (pending += more);
-  return { note, draw, forget, expect, limits: now, minute: minuteNow };
 }
 
 /**
@@ -532,10 +543,9 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
   const next = byId("next-page", HTMLButtonElement);
   next.value = nextCursor(headers.get("link"));
   if (next.value === "" && document.activeElement === next) part("answer").focus();
-  next.hidden = next.value === "";
 }
 
-/** @param {Answer} answer @param {Call} call What it answers. */
+/** @param {Answer} answer @param {Call} call The call that it answers. */
 function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, { method, url }) {
   const { pathname, search } = new URL(url);
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
@@ -548,7 +558,7 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey, wa
   showOutcome({ head: [...head, ["", facts]], message: told, advice, kind }, { body: shown, headers });
 }
 
-/** What an operation answers with, before the first call. @param {DOMStringMap} operation */
+/** Shows the example of an answer, before the first call. @param {DOMStringMap} operation */
 function showExample({ status = "", example = "" }) {
   const head = [["status", status], ["", "an example, until you call"]];
   const headers = new Headers({ "content-type": "application/json" });
@@ -582,7 +592,7 @@ function showRace(finishes, before, ms) {
   });
 }
 
-/** The sentence that the table of errors has on what to do. @param {string} code */
+/** What the table of errors says to do. @param {string} code */
 function adviceOn(code) {
   return document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
 }
@@ -593,154 +603,178 @@ function reveal() {
   if (top < 0 || bottom > innerHeight * 0.75) part("answer").scrollIntoView({ block: "nearest" });
 }
 
-/**
- * The request that the visitor composes.
- * @param {string} base
- * @param {() => string} currentKey
- * @param {(operation: DOMStringMap) => void} onDrawn
- */
-function startRequest(base, currentKey, onDrawn) {
-  const region = part("console");
-  const form = byId("call", HTMLFormElement);
-  const select = byId("operation", HTMLSelectElement);
-  let isTouched = false;
+/** The form in which the visitor composes a request, and the button that sends it. */
+class Composer {
+  /** What URLs of the service begin with. */
+  base = part("console").dataset.base || location.origin;
+  form = byId("call", HTMLFormElement);
+  send = byId("send", HTMLButtonElement);
+  #select = byId("operation", HTMLSelectElement);
+  #key;
+  #isTouched = false;
+  /** The waits that answers asked for, by payer. @type {Map<string, { begun: number, until: number }>} */
+  #waits = new Map();
 
-  const fieldsetOf = (operation = select.value) => byId(`request-${operation}`, HTMLFieldSetElement);
-  const language = () => new FormData(form).get("language")?.toString() ?? "";
+  /** @param {HeldKey} key */
+  constructor(key) {
+    this.#key = key;
+    this.form.addEventListener("input", ({ target }) => {
+      this.#isTouched ||= !(target instanceof HTMLInputElement && target.type === "radio");
+      this.draw();
+    });
+    this.form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
+    });
+    const next = byId("next-page", HTMLButtonElement);
+    next.addEventListener("click", () => this.#turnTo(next.value));
+    for (const button of all("[data-try]")) {
+      button.addEventListener("click", () => {
+        this.#isTouched = true;
+        this.choose(button.dataset.try);
+        part("console").scrollIntoView({ block: "nearest" });
+        this.#select.focus();
+      });
+    }
+    startCopy(part("copy-request"), () => this.#sample(key.current || KEY_PLACEHOLDER));
+    addEventListener("scroll", () => this.#follow(), { passive: true });
+  }
 
-  /** Who is charged: a key, `address`, or nobody if it is `public`. */
-  function payer() {
-    const { access = "" } = fieldsetOf().dataset;
-    return access === "key" ? currentKey() || "keyless" : access;
+  /** The id of the operation. */
+  get operation() {
+    return this.#select.value;
+  }
+
+  /** Who is charged for the request: a key, the `address`, or nobody if it is `public`. */
+  get payer() {
+    const { access = "" } = this.#fieldset.dataset;
+    return access === "key" ? this.#key.current || "keyless" : access;
+  }
+
+  get #fieldset() {
+    return byId(`request-${this.operation}`, HTMLFieldSetElement);
   }
 
   /** The request that is shown, with this key. */
-  function compose(key = currentKey()) {
-    const { method = "", path = "", access, bodyType = "" } = fieldsetOf().dataset;
+  compose(key = this.#key.current) {
+    const { method = "", path = "", access, bodyType = "" } = this.#fieldset.dataset;
     /** @type {NodeListOf<HTMLInputElement | HTMLSelectElement>} */
-    const inputs = fieldsetOf().querySelectorAll("[data-place]");
+    const inputs = this.#fieldset.querySelectorAll("[data-place]");
     const fields = [...inputs].map(({ name, value, dataset: { place = "" } }) => ({ name, place, value }));
-    const body = fieldsetOf().querySelector("textarea")?.value.trim() ?? "";
-    return buildRequest({ base, method, path, bodyType, key: access === "key" ? key : "" }, fields, body);
+    const body = this.#fieldset.querySelector("textarea")?.value.trim() ?? "";
+    const target = { base: this.base, method, path, bodyType, key: access === "key" ? key : "" };
+    return buildRequest(target, fields, body);
   }
 
-  function draw() {
-    for (const { value } of select.options) {
-      const fieldset = fieldsetOf(value);
-      fieldset.hidden = fieldset.disabled = value !== select.value;
-    }
-    drawFields(fieldsetOf());
-    const isSample = language() !== "http";
-    part("requests").hidden = isSample;
-    part("sample").hidden = !isSample;
-    part("sample").textContent = sample(language(), compose(KEY_PLACEHOLDER));
-    onDrawn(fieldsetOf().dataset);
+  #sample(key = KEY_PLACEHOLDER) {
+    return sample(String(new FormData(this.form).get("language")), this.compose(key));
   }
 
-  /** @param {HTMLFieldSetElement} fieldset */
-  function drawFields(fieldset) {
-    // The first parameter that is sent follows a question mark.
-    let isFirst = true;
-    for (const [index, mark] of fieldset.querySelectorAll("label > i").entries()) {
-      const field = mark.nextElementSibling;
-      const isSent = (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) &&
-        field.value !== "";
-      mark.textContent = isFirst && (isSent || index === 0) ? "?" : "&";
-      isFirst &&= !isSent;
-    }
-    for (const input of fieldset.querySelectorAll("input")) {
-      input.size = Math.max(input.value.length, input.placeholder.length);
-    }
-    const area = fieldset.querySelector("textarea");
-    if (area) area.rows = area.value.split("\n").length;
-    const credentials = fieldset.querySelector(".credentials");
-    credentials?.classList.toggle("left-out", currentKey() === "");
-    credentials?.lastElementChild?.replaceChildren(
-      currentKey() === "" ? "none yet" : `Bearer ${maskKey(currentKey())}`,
-    );
+  choose(operation = FIRST_CALL) {
+    this.#select.value = operation;
+    this.draw();
   }
 
-  function choose(operation = FIRST_CALL) {
-    select.value = operation;
-    draw();
+  draw() {
+    for (const fieldset of all("#requests > fieldset")) fieldset.hidden = fieldset !== this.#fieldset;
+    drawFields(this.#fieldset, this.#key.current);
+    part("sample").textContent = this.#sample();
+    if (part("answer").dataset.kind === "example") showExample(this.#fieldset.dataset);
+    this.drawWait();
   }
 
-  /** Shows the operation that is read, until a field was touched. */
-  function follow() {
-    if (isTouched || region.ariaBusy || !matchMedia("(min-width: 70rem)").matches) return;
-    const read = [...document.querySelectorAll("#reference article")].findLast((article) =>
-      article.getBoundingClientRect().top < innerHeight / 3
-    );
-    if ((read?.id ?? FIRST_CALL) !== select.value) choose(read?.id);
+  /** Has requests that this payer is charged for wait. @param {string} payer @param {number} seconds */
+  wait(payer, seconds) {
+    this.#waits.set(payer, { begun: Date.now(), until: Date.now() + seconds * 1_000 });
   }
 
-  form.addEventListener("input", ({ target }) => {
-    isTouched ||= !(target instanceof HTMLInputElement && target.type === "radio");
-    draw();
-  });
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
-  byId("next-page", HTMLButtonElement).addEventListener("click", ({ currentTarget }) => {
-    isTouched = true;
-    choose();
-    const cursor = fieldsetOf().querySelector("[name=cursor]");
-    if (!(cursor instanceof HTMLInputElement && currentTarget instanceof HTMLButtonElement)) return;
-    cursor.value = currentTarget.value;
-    draw();
-    form.requestSubmit();
-  });
-  document.addEventListener("click", ({ target }) => {
-    const button = target instanceof Element ? target.closest("[data-try]") : null;
-    if (!(button instanceof HTMLElement)) return;
-    isTouched = true;
-    choose(button.dataset.try);
-    region.scrollIntoView({ block: "nearest" });
-    select.focus();
-  });
-  startCopy(part("copy-request"), () => sample(language(), compose(currentKey() || KEY_PLACEHOLDER)));
-  addEventListener("scroll", follow, { passive: true });
-  return { form, payer, compose, draw, choose, operation: () => select.value };
-}
+  /** How many ms the payer has to wait. @param {string} payer */
+  waitOf(payer) {
+    return Math.max(0, (this.#waits.get(payer)?.until ?? 0) - Date.now());
+  }
 
-/** Lets the visitor make a key, compose a request, send it and read the answer. */
-function startConsole() {
-  const region = part("console");
-  const send = byId("send", HTMLButtonElement);
-  const race = byId("race", HTMLButtonElement);
-  const base = region.dataset.base || location.origin;
-  const key = startKey(region);
-  const meter = startMeter();
-  /** How long to wait, by who is charged. @type {Map<string, { begun: number, until: number }>} */
-  const waits = new Map();
-  let racedIn = 0;
-  let hasCalled = false;
-  const request = startRequest(base, key.current, (operation) => {
-    if (!hasCalled) showExample(operation);
-    tick();
-  });
-
-  const isBusy = () => region.ariaBusy === "true";
-
-  /** What changes with the time alone. */
-  function tick() {
-    meter.draw();
-    const minute = meter.minute();
-    const isRefused = (waits.get(key.current())?.until ?? 0) > Date.now();
-    race.hidden = isRefused || raceSize(meter.limits()) === 0 || minute?.refused !== 0 ||
-      racedIn === minute.reset;
-    const wait = waits.get(request.payer());
-    const left = (wait?.until ?? 0) - Date.now();
-    if (wait && left > 0) {
-      // A disabled button would lose the focus.
-      send.ariaDisabled = "true";
-      send.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
-      send.style.setProperty("--waited", `${1 - left / (wait.until - wait.begun)}`);
-    } else if (send.ariaDisabled) {
-      send.ariaDisabled = null;
-      send.textContent = "Send";
+  drawWait() {
+    const left = this.waitOf(this.payer);
+    const { begun = 0, until = 0 } = this.#waits.get(this.payer) ?? {};
+    if (left > 0) {
+      // A button with `disabled` would lose the focus.
+      this.send.ariaDisabled = "true";
+      this.send.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
+      this.send.style.setProperty("--waited", `${1 - left / (until - begun)}`);
+    } else if (this.send.ariaDisabled) {
+      this.send.ariaDisabled = null;
+      this.send.textContent = "Send";
       say("You can send again.");
     }
+  }
+
+  /** Sends for the page of the list that begins at the cursor. @param {string} cursor */
+  #turnTo(cursor) {
+    this.#isTouched = true;
+    this.choose();
+    const field = this.#fieldset.elements.namedItem("cursor");
+    if (!(field instanceof HTMLInputElement)) return;
+    field.value = cursor;
+    this.draw();
+    this.form.requestSubmit();
+  }
+
+  /** Shows the operation that the visitor reads about, until the visitor changes a field. */
+  #follow() {
+    if (this.#isTouched || part("console").ariaBusy || !matchMedia("(min-width: 70rem)").matches) return;
+    const { id = FIRST_CALL } = lastAbove("#reference article", innerHeight / 3) ?? {};
+    if (id !== this.operation) this.choose(id);
+  }
+}
+
+/**
+ * Adapts a request to the values of its fields.
+ * @param {HTMLFieldSetElement} fieldset
+ * @param {string} key
+ */
+function drawFields(fieldset, key) {
+  // The first parameter that is sent follows a question mark.
+  let isFirst = true;
+  for (const [index, mark] of fieldset.querySelectorAll("label > i").entries()) {
+    const field = mark.nextElementSibling;
+    const isSent = (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) &&
+      field.value !== "";
+    mark.textContent = isFirst && (isSent || index === 0) ? "?" : "&";
+    isFirst &&= !isSent;
+  }
+  for (const input of fieldset.querySelectorAll("input")) {
+    input.size = Math.max(input.value.length, input.placeholder.length);
+  }
+  for (const area of fieldset.querySelectorAll("textarea")) area.rows = area.value.split("\n").length;
+  const credentials = fieldset.querySelector(".credentials > span");
+  if (credentials) credentials.textContent = key && `Bearer ${maskKey(key)}`;
+}
+
+/** Where the visitor makes a key, composes a request, sends it and reads the answer. */
+class Console {
+  #key = new HeldKey();
+  #meter = new Meter();
+  #request = new Composer(this.#key);
+  #race = byId("race", HTMLButtonElement);
+  #racedIn = 0;
+
+  constructor() {
+    this.#request.form.addEventListener("submit", (event) => (event.preventDefault(), void this.#call()));
+    byId("key-form", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      void (part("console").dataset.key === "make" ? this.#makeKey() : this.#useKey());
+    });
+    this.#race.addEventListener("click", () => void this.#runRace());
+    setInterval(() => this.#draw(), 250);
+    this.#request.draw();
+  }
+
+  /** Draws what changes with the time alone. */
+  #draw() {
+    const { minute, limits } = this.#meter;
+    this.#meter.draw();
+    this.#request.drawWait();
+    this.#race.hidden = this.#request.waitOf(this.#key.current) > 0 || raceSize(limits) === 0 ||
+      minute?.refused !== 0 || minute.reset === this.#racedIn;
   }
 
   /**
@@ -748,122 +782,120 @@ function startConsole() {
    * @param {() => Promise<void>} act
    * @param {string} [news] What to say first.
    */
-  async function busily(act, news = "") {
-    if (isBusy()) return;
-    region.ariaBusy = "true";
+  async #busily(act, news = "") {
+    if (part("console").ariaBusy) return;
+    part("console").ariaBusy = "true";
     say("Sending");
-    await act().finally(() => (region.ariaBusy = null));
-    hasCalled = true;
-    request.draw();
+    await act().finally(() => (part("console").ariaBusy = null));
+    this.#request.draw();
+    this.#draw();
     const shown = ["head", "message", "advice"].map((name) => part(`answer-${name}`).textContent.trim());
     say([news, ...shown].filter(Boolean).join(". ").replaceAll("..", "."));
   }
 
-  /** Sends a request, and takes over what the answer tells of keys and limits. @param {Call} call */
-  async function run(call, paidBy = request.payer()) {
-    const isOfKey = paidBy === key.current();
-    if (isOfKey) meter.expect(1);
+  /** Sends a request, and takes over the key and the limits of the answer. @param {Call} call */
+  async #run(call, payer = this.#request.payer) {
+    const isOfKey = payer === this.#key.current;
+    if (isOfKey) this.#meter.pending++;
     const answer = await exchange(call);
-    if (isOfKey) meter.expect(-1);
-    const isStillOfKey = isOfKey && paidBy === key.current();
+    if (isOfKey) this.#meter.pending--;
+    const isStillOfKey = isOfKey && payer === this.#key.current;
     if (answer.newKey !== "") {
-      key.adopt(answer.newKey, true);
-      // A new key of the same account goes on with its limits.
-      if (!isStillOfKey) meter.forget();
+      this.#key.adopt(answer.newKey, true);
+      // A new key of the same account has the same limits.
+      if (!isStillOfKey) this.#meter.forget();
     }
-    if (isStillOfKey) meter.note(answer);
-    if (answer.wait > 0) waits.set(paidBy, { begun: Date.now(), until: Date.now() + answer.wait * 1_000 });
+    if (isStillOfKey) this.#meter.note(answer);
+    if (answer.wait > 0) this.#request.wait(payer, answer.wait);
     return answer;
   }
 
-  async function call(news = "") {
+  /** Sends the request that is shown. */
+  async #call(news = "") {
+    const { send, operation } = this.#request;
     if (send.ariaDisabled) return say(`${send.textContent} before sending again.`);
-    const operation = request.operation();
-    if (operation === "createAccount" && !key.mayGo()) return;
+    if (operation === "createAccount" && !this.#key.mayGo()) return;
     if (operation === "closeAccount" && !confirm("This closes your account for good. Go on?")) return;
-    const composed = request.compose();
-    await busily(async () => showAnswer(await run(composed), composed), news);
+    const call = this.#request.compose();
+    await this.#busily(async () => showAnswer(await this.#run(call), call), news);
     reveal();
   }
 
   /** The first call with another key. */
-  async function callFirst(news = "") {
-    meter.forget();
-    request.choose();
-    await call(news);
-    send.focus({ preventScroll: true });
+  async #callFirst(news = "") {
+    this.#meter.forget();
+    this.#request.choose();
+    await this.#call(news);
+    this.#request.send.focus({ preventScroll: true });
   }
 
-  async function makeKey() {
-    if (!key.mayGo()) return;
+  async #makeKey() {
+    if (!this.#key.mayGo()) return;
     const name = byId("name", HTMLInputElement).value;
-    const target = { base, method: "POST", path: "/v1/accounts", bodyType: "application/json", key: "" };
-    const signUp = buildRequest(target, [], JSON.stringify({ name }));
-    await busily(async () => {
-      const answer = await run(signUp, "address");
+    /** @type {Call} */
+    const signUp = {
+      method: "POST",
+      url: `${this.#request.base}/v1/accounts`,
+      headers: [["Content-Type", "application/json"]],
+      body: JSON.stringify({ name }),
+    };
+    await this.#busily(async () => {
+      const answer = await this.#run(signUp, "address");
       if (answer.newKey !== "") return;
       showAnswer({ ...answer, message: answer.message || "No key came: try again later." }, signUp);
       if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
-      part("no-sign-up").hidden = false;
-      part("may-sign-up").hidden = true;
-      key.show("paste");
-      byId("key-input", HTMLInputElement).focus({ preventScroll: true });
+      document.body.dataset.signUp = "closed";
+      part("console").dataset.key = "paste";
+      part("key-input").focus({ preventScroll: true });
     });
-    if (key.current() === "") return reveal();
-    await callFirst(part("key-note").textContent);
-    // The key is shown this once, so it goes before the rest of the answer.
+    if (this.#key.current === "") return reveal();
+    await this.#callFirst(part("key-note").textContent);
+    // The key is shown this once, so it has to be in view.
     if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
   }
 
-  async function useKey() {
+  async #useKey() {
     const input = byId("key-input", HTMLInputElement);
     const pasted = input.value.trim();
     if (pasted === "") return input.focus();
-    if (isBusy()) return;
-    key.adopt(pasted, false);
+    if (part("console").ariaBusy) return;
+    this.#key.adopt(pasted, false);
     input.value = "";
-    await callFirst();
+    await this.#callFirst();
   }
 
-  async function runRace() {
-    const size = raceSize(meter.limits());
-    const before = meter.minute();
-    if (isBusy() || before === undefined) return;
-    const [paidBy, begun] = [key.current(), performance.now()];
-    const list = { base, method: "GET", path: "/v1/pets", bodyType: "", key: paidBy };
-    const short = buildRequest(list, [{ name: "limit", place: "query", value: "1" }]);
-    await busily(async () => {
+  async #runRace() {
+    const size = raceSize(this.#meter.limits);
+    const before = this.#meter.minute;
+    if (part("console").ariaBusy || before === undefined) return;
+    const [payer, begun] = [this.#key.current, performance.now()];
+    /** @type {Call} */
+    const short = {
+      method: "GET",
+      url: `${this.#request.base}/v1/pets?limit=1`,
+      headers: [["Authorization", `Bearer ${payer}`]],
+      body: "",
+    };
+    await this.#busily(async () => {
       const finishes = await Promise.all(Array.from({ length: size }, async () => {
-        const { status, headers } = await run(short, paidBy);
+        const { status, headers } = await this.#run(short, payer);
         return { status, reset: minuteReset(headers) };
       }));
-      racedIn = Math.max(...finishes.map(({ reset }) => reset));
+      this.#racedIn = Math.max(...finishes.map(({ reset }) => reset));
       showRace(finishes, before, Math.round(performance.now() - begun));
     });
-    // The button that began it is gone.
+    // The button that had the focus is hidden now.
     if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
     for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
   }
-
-  request.form.addEventListener("submit", (event) => (event.preventDefault(), void call()));
-  byId("key-form", HTMLFormElement).addEventListener("submit", (event) => {
-    event.preventDefault();
-    void (region.dataset.key === "make" ? makeKey() : useKey());
-  });
-  race.addEventListener("click", () => void runRace());
-  setInterval(tick, 250);
-  request.draw();
 }
 
-/** Marks in the table of contents where the reader is. */
+/** Marks the section that the visitor reads in the table of contents. */
 function startContents() {
   const nav = part("contents");
-  const sections = [...document.querySelectorAll(".words > section[id]")];
   function mark() {
     const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-    const current = isAtEnd
-      ? sections.at(-1)
-      : sections.findLast((section) => section.getBoundingClientRect().top < innerHeight / 4);
+    const current = lastAbove(".words > section[id]", isAtEnd ? Infinity : innerHeight / 4);
     for (const link of nav.querySelectorAll("a")) {
       const isCurrent = link.hash === `#${current?.id}`;
       if (isCurrent === (link.ariaCurrent === "true")) continue;
@@ -875,12 +907,11 @@ function startContents() {
   mark();
 }
 
-/** Brings the page to life; everything to read is there before. */
+/** Starts the interactive parts. Everything to read is there without them. */
 function start() {
-  startConsole();
+  new Console();
   startContents();
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    if (!(button instanceof HTMLElement)) continue;
+  for (const button of all("[data-copy]")) {
     startCopy(button, () => part(button.dataset.copy ?? "").textContent);
   }
 }

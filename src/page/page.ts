@@ -1,126 +1,266 @@
-import { KEY_PREFIXES } from "../accounts/api_key.ts";
-import { bodyTypeOf, type Catalogue, catalogueOf, exampleOf, type PageOptions } from "./catalogue.ts";
-import { consoleSection } from "./console.ts";
-import {
-  conditionsSection,
-  copyable,
-  errorsSection,
-  healthSection,
-  integersSection,
-  limitsSection,
-  retriesSection,
-} from "./guide.ts";
-import { Html, html } from "./html.ts";
-import { ICON_URL, PAW } from "./icon.ts";
+import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
+import { type Limits, PLAN_LIMITS } from "../accounts/account.ts";
+import { errorsOf, type InputMember, inputsOf, isDocumented } from "../api/openapi.ts";
+import type { Operation } from "../api/operation.ts";
+import { resolved, type Schema } from "../api/schema.ts";
+import { type ErrorCode, ERRORS } from "../http/error.ts";
+import { type Content, fill, Html, html, prose } from "./html.ts";
 import { buildRequest, KEY_PLACEHOLDER, sample } from "./page.js";
-import { operationsSection, referenceSection } from "./reference.ts";
+
+/** What the page has to know of the service. */
+export interface PageOptions {
+  /** What its URLs begin with; undefined for the origin that each request names. */
+  readonly publicUrl: string | undefined;
+  readonly environment: Environment;
+  /** Whether anybody may make an account. */
+  readonly signUpIsOpen: boolean;
+  /** All operations of the service. */
+  readonly operations: () => readonly Operation[];
+}
 
 /** The style of the page. */
 export const STYLE: string = read("page.css");
 /** The script of the page. */
 export const SCRIPT: string = read("page.js");
+const TEMPLATE = read("page.html");
 
-const CONTENTS = ["Operations", "Limits", "Errors", "Retries", "Integers", "Reference", "Health"];
+/** A paw, as shapes in a square of 32. */
+const PAW = `<ellipse cx="7.6" cy="15.2" rx="2.3" ry="3"/>` +
+  `<ellipse cx="12.7" cy="9.6" rx="2.4" ry="3.3"/><ellipse cx="19.3" cy="9.6" rx="2.4" ry="3.3"/>` +
+  `<ellipse cx="24.4" cy="15.2" rx="2.3" ry="3"/><path d="M16 14.6c3.4 0 7.2 4.6 7.2 7.8 0 2.2-1.7 3.2-3.5 3.2` +
+  `-1.5 0-2.5-.7-3.7-.7s-2.2.7-3.7.7c-1.8 0-3.5-1-3.5-3.2 0-3.2 3.8-7.8 7.2-7.8z"/>`;
+/** The icon: a paw of paper on the page's accent. */
+export const ICON: string = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">` +
+  `<rect width="32" height="32" rx="8" fill="#1c3faa"/><g fill="#fdf9f1">${PAW}</g></svg>`;
+
+/** Errors of requests that lead to no operation. */
+const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
+const PRINT = new Html(`<svg><use href="#paw"/></svg>`);
+const DEPRECATED = html`<em>deprecated</em>`;
 
 /** A file beside this one. Text imports would need an unstable flag in each configuration before Deno 2.6. */
 function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** The page for those who reach the service at the base. */
+/** The page, in which samples and links begin with `base`. Its console calls the public URL, or else its own origin. */
 export function renderPage(base: string, options: PageOptions): string {
-  const catalogue = catalogueOf(options.operations());
-  return String(html`
-    <!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8">
-        <meta name="viewport" content="width=device-width, initial-scale=1">
-        <meta name="color-scheme" content="light dark">
-        <meta name="description" content="A catalogue of animals over HTTP and JSON.">
-        <title>Animal Store</title>
-        <link rel="icon" href="${ICON_URL}">
-        <style>${new Html(STYLE)}</style>
-      </head>
-      <body>
-        <svg class="quiet" aria-hidden="true"><symbol id="paw" viewBox="4 4 24 24">${new Html(
-          PAW,
-        )}</symbol></svg>
-        <a class="skip" href="#content">Skip to the content</a>
-        ${bar()}
-        <main id="content" tabindex="-1">
-          <div class="hero words">
-            <h1>Animal Store</h1>
-            <p class="lead"><span>Animals over HTTP and JSON.</span> <span>Sixty requests a minute, and never one over.</span></p>
-          </div>
-          ${consoleSection(catalogue, options)}
-          <div class="words">
-            ${steps(base, catalogue, options)}
-            ${operationsSection(catalogue)}
-            ${limitsSection()}
-            ${errorsSection(catalogue)}
-            ${retriesSection()}
-            ${conditionsSection()}
-            ${integersSection()}
-            ${referenceSection(catalogue, base)}
-            ${healthSection(base)}
-          </div>
-        </main>
-        <p id="announcement" class="quiet" role="status"></p>
-        <script type="module">${new Html(SCRIPT)}</script>
-      </body>
-    </html>
-  `);
+  const { publicUrl = "", environment, signUpIsOpen } = options;
+  const operations = options.operations().filter(isDocumented);
+  const byTag = [...Map.groupBy(operations, ({ tag = "" }) => tag)];
+  const errors = [...new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION])]
+    .sort((one, other) => ERRORS[one].status - ERRORS[other].status);
+  const ofKeys = commonErrors(operations.filter(({ access }) => access === "key"));
+  const ofBodies = commonErrors(operations.filter(({ body }) => body)).difference(ofKeys);
+  const links = (codes: ReadonlySet<ErrorCode>) =>
+    errors.filter((code) => codes.has(code)).map((code) => [errorLink(code), " "]);
+  const ownErrors = (operation: Operation) =>
+    new Set(errorsOf(operation)).difference(ofKeys).difference(ofBodies);
+  const call = (wanted: string) =>
+    operations.filter(({ id }) => id === wanted).map((operation) => curl(operation, base));
+  return String(fill(TEMPLATE, {
+    style: new Html(STYLE),
+    script: new Html(SCRIPT),
+    paw: new Html(PAW),
+    // With its icon in it, the page needs no second request.
+    icon: `data:image/svg+xml,${encodeURIComponent(ICON)}`,
+    base,
+    publicUrl,
+    environment,
+    keyPrefix: KEY_PREFIXES[environment],
+    keyForm: signUpIsOpen ? "make" : "paste",
+    signUp: signUpIsOpen ? "open" : "closed",
+    minute: PLAN_LIMITS.free.minute,
+    prints: Array.from({ length: PLAN_LIMITS.free.minute }, () => PRINT),
+    choices: byTag.map(([tag, own]) =>
+      html`<optgroup label="${tag}">${
+        own.map(({ id, summary }) => html`<option value="${id}">${summary}</option>`)
+      }</optgroup>`
+    ),
+    requests: operations.map(requestFields),
+    signUpSample: signUpIsOpen ? copyable("sign-up-curl", "the sign-up", call("createAccount")) : "",
+    firstSample: copyable("first-curl", "the first call", call("listPets")),
+    operations: byTag.map(([tag, own]) =>
+      html`
+        <h3>${tag}</h3>
+        <ul class="operations">${own.map(operationLine)}</ul>
+      `
+    ),
+    plans: Object.entries(PLAN_LIMITS).map(planRow),
+    errors: errors.map(errorRow),
+    errorsOfKeys: links(ofKeys),
+    errorsOfBodies: links(ofBodies),
+    reference: operations.map((operation) => article(operation, links(ownErrors(operation)))),
+  }));
 }
 
-function bar(): Html {
+/** The errors that all of these operations share. */
+function commonErrors(operations: readonly Operation[]): ReadonlySet<ErrorCode> {
+  const [first = new Set<ErrorCode>(), ...others] = operations.map((operation) =>
+    new Set(errorsOf(operation))
+  );
+  return others.reduce((common, codes) => common.intersection(codes), first);
+}
+
+/** A curl command for the operation, with its example as the body. */
+function curl(operation: Operation, base: string): string {
+  const { method, path, access, body } = operation;
+  const key = access === "key" ? KEY_PLACEHOLDER : "";
+  const target = { base, method, path, bodyType: bodyTypeOf(operation), key };
+  return sample("curl", buildRequest(target, [], exampleOf(body)));
+}
+
+/** A text with a button to copy it. Screen readers call the button "Copy" and the name. */
+function copyable(id: string, name: string, text: Content): Html {
   return html`
-    <header class="bar">
-      <a class="home" href="#content" aria-label="Animal Store: to the top"><svg><use href="#paw"/></svg></a>
-      <nav id="contents" aria-label="Contents">
-        ${CONTENTS.map((label) =>
-          html`
-            <a href="#${label.toLowerCase()}">${label}</a>
-          `
-        )}
-      </nav>
-    </header>
+    <div class="copyable">
+      <button type="button" class="link scripted" data-copy="${id}"
+        aria-label="Copy ${name}">Copy</button>
+      <pre id="${id}">${text}</pre>
+    </div>
   `;
 }
 
-/** How to come to a first call: on the page, and from a shell. */
-function steps(
-  base: string,
-  { operations }: Catalogue,
-  { environment, signUpIsOpen }: PageOptions,
-): Html {
-  const command = (wanted: string): string => {
-    const operation = operations.find(({ id }) => id === wanted);
-    if (operation === undefined) return "";
-    const { method, path, access, body } = operation;
-    const key = access === "key" ? KEY_PLACEHOLDER : "";
-    const target = { base, method, path, bodyType: bodyTypeOf(operation), key };
-    return sample("curl", buildRequest(target, [], exampleOf(body)));
-  };
+function planRow([plan, { minute, day }]: [plan: string, Limits]): Html {
   return html`
-    <ol class="steps">
-      ${signUpIsOpen
-        ? html`<li class="scripted"><b>Make a key.</b> One press, no email. The first call goes out with it.</li>`
-        : html`<li><b>Bring a key.</b> The operator makes it with <code>deno task accounts create</code>.</li>`}
-      <li class="scripted">
-        <b>Change the request.</b> Edit what is underlined; dim parts are not sent.
-      </li>
-      <li>
-        <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell:
-        ${signUpIsOpen ? copyable("sign-up-curl", "the sign-up", command("createAccount")) : ""}
-        ${copyable("first-curl", "the first call", command("listPets"))}
-      </li>
-    </ol>
-    <p class="small">
-      This service is ${environment}: its keys begin with <code>${KEY_PREFIXES[
-        environment
-      ]}</code>. For tools there is
-      <a href="${base}/v1/openapi.json">openapi.json</a>.
-    </p>
+    <tr>
+      <th scope="row">${plan}</th>
+      <td class="number">${minute.toLocaleString("en")}</td>
+      <td class="number">${day.toLocaleString("en")}</td>
+    </tr>
   `;
+}
+
+function errorRow(code: ErrorCode): Html {
+  const { status, means, todo } = ERRORS[code];
+  return html`
+    <div id="error-${code}">
+      <dt><b>${status}</b> <code>${code}</code></dt>
+      <dd>${means} <span data-todo>${todo}</span></dd>
+    </div>
+  `;
+}
+
+function errorLink(code: ErrorCode): Html {
+  return html`
+    <a href="#error-${code}"><code>${ERRORS[code].status} ${code}</code></a>
+  `;
+}
+
+function operationLine({ id, method, path, summary, deprecated }: Operation): Html {
+  return html`
+    <li><a href="#${id}"><b>${method}</b> <code>${path}</code>
+      <span>${summary} ${deprecated ? DEPRECATED : ""}</span></a></li>
+  `;
+}
+
+/** The reference of an operation: what it takes, what it answers, and the errors that not all operations share. */
+function article(operation: Operation, errors: readonly Content[]): Html {
+  const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
+  return html`
+    <article id="${id}">
+      <h3>${summary} ${deprecated ? DEPRECATED : ""}</h3>
+      <p class="endpoint"><code><b>${method}</b> ${path}</code>
+        ${isExtension ? html`<span class="small">added after interface 1.0.0</span>` : ""}
+        <button type="button" class="link scripted" data-try="${id}" aria-label="Try it: ${summary}">Try it</button></p>
+      ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
+      ${deprecated
+        ? html`<p>Its answers say so in <code>Deprecation</code>, <code>Sunset</code> and
+        <code>Link</code>: have your client log them.</p>`
+        : ""}
+      <dl class="rows">
+        ${inputsOf(operation).map(row)}
+        <div><dt>answers</dt><dd>${Object.entries(answers).map(([status, { description }]) =>
+          html`<p><code class="ok">${status}</code> ${prose(description)}</p>`
+        )}</dd></div>
+        ${errors.length === 0 ? "" : html`
+          <div>
+            <dt>errors</dt>
+            <dd>${errors}</dd>
+          </div>
+        `}
+      </dl>
+    </article>
+  `;
+}
+
+/** A value of a request, with the first sentence of its description. The document has the rest. */
+function row({ name, place, isRequired, schema }: InputMember): Html {
+  const [sentence = ""] = /^.*?\.(?= [A-Z])|^.*/.exec(schema.description ?? "") ?? [];
+  const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
+  return html`
+    <div>
+      <dt><code>${name}</code></dt>
+      <dd><i>${facts}.</i> ${prose(sentence)}</dd>
+    </div>
+  `;
+}
+
+/** Type and bounds of a value in words. */
+function typeOf(
+  { type, format, enum: values, minimum, maximum, minLength, maxLength, ...rest }: InputMember["schema"],
+): string {
+  const [low, high, unit] = type === "string"
+    ? [minLength, maxLength, " characters"]
+    : [minimum, maximum, ""];
+  const bounds = high === undefined ? "" : `, ${low === undefined ? "at most " : `${low} to `}${high}${unit}`;
+  const otherwise = rest.default === undefined ? "" : `, default ${rest.default}`;
+  return (values?.join(" | ") ?? `${format ?? type}${bounds}`) + otherwise;
+}
+
+/** The request of an operation as a form: what a visitor may change is a field. The first one is shown at first. */
+function requestFields(operation: Operation, index: number): Html {
+  const { id, method, path, access, summary } = operation;
+  const [[status = "", answer] = []] = Object.entries(operation.answers);
+  const bodyType = bodyTypeOf(operation);
+  const body = exampleOf(operation.body, 2);
+  const rows = body.split("\n").length;
+  const at = (place: string) => inputsOf(operation).filter((input) => input.place === place);
+  const [before = "", after = ""] = path.split(/\{\w+\}/);
+  const optional = at("body").filter(({ name }) => !body.includes(`"${name}"`));
+  return html`
+    <fieldset id="request-${id}" data-method="${method}" data-path="${path}" data-access="${access}"
+      data-body-type="${bodyType}" data-status="${status}" data-example="${exampleOf(answer?.body)}"
+      ${index > 0 ? "hidden" : ""}>
+      <legend class="quiet">${summary}</legend>
+      <p><b>${method}</b> ${before}${at("path").map(field)}${after}${at("query").map((input) =>
+        html`<label><i>&amp;</i>${input.name}=${field(input)}</label>`
+      )}</p>
+      ${access === "key" ? html`<p class="credentials">Authorization: <span></span></p>` : ""}
+      ${bodyType === "" ? "" : html`<p>Content-Type: ${bodyType}</p>`}
+      ${at("header").map((input) => html`<p><label>${input.name}: ${field(input)}</label></p>`)}
+      ${bodyType === "" ? "" : html`<textarea aria-label="Body" rows="${rows}">${body}</textarea>`}
+      ${optional.map(({ name, schema }) =>
+        html`<p class="left-out">"${name}": ${schema.enum?.join(" | ") ?? String(schema.type)}, left out</p>`
+      )}
+    </fieldset>
+  `;
+}
+
+function field({ name, place, schema }: InputMember): Html {
+  if (schema.enum) {
+    const options = schema.enum.map((value) => html`<option>${value}</option>`);
+    return html`
+      <select name="${name}" aria-label="${name}"
+        data-place="${place}"><option value="">any</option>${options}</select>
+    `;
+  }
+  const [example = ""] = schema.examples ?? [];
+  const otherwise = String(schema.default ?? "none");
+  const keyboard = schema.type === "integer" ? "numeric" : "text";
+  return html`
+    <input name="${name}" aria-label="${name}" data-place="${place}" value="${String(example)}"
+      placeholder="${otherwise}" inputmode="${keyboard}">
+  `;
+}
+
+/** Media type of the operation's body; empty if it has none. */
+function bodyTypeOf({ body, bodyType = "application/json" }: Operation): string {
+  return body ? bodyType : "";
+}
+
+/** The schema's example as JSON text, indented by `indent` spaces; empty if there is none. */
+function exampleOf(schema: Schema | undefined, indent = 0): string {
+  const [example] = (schema && resolved(schema).examples) ?? [];
+  return example === undefined ? "" : JSON.stringify(example, null, indent);
 }

@@ -1,18 +1,17 @@
+import { createHash } from "node:crypto";
 import { IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
 import { openApiDocument } from "../api/openapi.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
-import { HostedContent } from "../http/representation.ts";
+import { HostedContent, Representation } from "../http/representation.ts";
 import { createResponse } from "../http/response.ts";
+import { html } from "./html.ts";
+import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
-/** What the service tells of itself. */
-export interface ServiceOperationsOptions {
-  /** All operations of the service. */
-  readonly operations: () => readonly Operation[];
-  /** What its URLs begin with; undefined where they are relative. */
-  readonly publicUrl: string | undefined;
-  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
+/** What these operations stand on. */
+export interface ServiceOperationsOptions extends PageOptions {
+  /** Where to report a security problem, as a URI; undefined if there is no such place. */
   readonly securityContact: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
@@ -25,17 +24,22 @@ const DOCUMENT = named("Document", {
   json: { type: "object", description: "An OpenAPI 3.1 document", additionalProperties: true },
 });
 
-/** What machines ask of any service: its OpenAPI document, security.txt and robots.txt. */
-export function serviceOperations(
-  { operations, publicUrl, securityContact, clock }: ServiceOperationsOptions,
-): Operation[] {
+/** What the service shows of itself to anybody: OpenAPI document, page, icon, security.txt and robots.txt. */
+export function serviceOperations(options: ServiceOperationsOptions): Operation[] {
+  const { operations, publicUrl, securityContact, clock } = options;
+  const common = { method: "GET", access: "public" } as const;
+  const icon = new Representation(ICON, {
+    type: "image/svg+xml",
+    headers: { "cache-control": "max-age=86400" },
+  });
+  // Both describe all operations, so they are made at the first request, when all are known.
   let document: HostedContent | undefined;
+  let page: HostedContent | undefined;
 
   const getOpenApi = operation({
+    ...common,
     id: "getOpenApi",
-    method: "GET",
     path: "/v1/openapi.json",
-    access: "public",
     tag: "Service",
     summary: "Get the OpenAPI document",
     isExtension: true,
@@ -54,10 +58,9 @@ export function serviceOperations(
 
   /** RFC 9116. */
   const getSecurity = operation({
+    ...common,
     id: "getSecurity",
-    method: "GET",
     path: "/.well-known/security.txt",
-    access: "public",
     summary: "Tell where to report a security problem",
     errors: ["not_found"],
   }, () => {
@@ -67,13 +70,60 @@ export function serviceOperations(
   });
 
   /** RFC 9309. */
-  const getRobots = operation({
-    id: "getRobots",
-    method: "GET",
-    path: "/robots.txt",
-    access: "public",
-    summary: "Tell robots what to leave alone",
-  }, () => createResponse("User-agent: *\nDisallow: /v1/\n", { headers: TEXT }));
+  const getRobots = operation(
+    { ...common, id: "getRobots", path: "/robots.txt", summary: "Tell robots what to leave alone" },
+    () => createResponse("User-agent: *\nDisallow: /v1/\n", { headers: TEXT }),
+  );
 
-  return [getOpenApi, getSecurity, getRobots];
+  const getPage = operation(
+    { ...common, id: "getPage", path: "/", summary: "Get the page" },
+    (_input, { request, base }) => {
+      page ??= new HostedContent(
+        (base) => renderPage(base, options),
+        "text/html; charset=utf-8",
+        pageHeaders(publicUrl),
+      );
+      return page.respondTo(request, String(html`${base}`));
+    },
+  );
+
+  const iconAt = (id: string, path: string) =>
+    operation(
+      { ...common, id, path, summary: "Get the icon" },
+      (_input, { request }) => icon.respondTo(request.headers.get("if-none-match") ?? undefined),
+    );
+
+  return [
+    getOpenApi,
+    getSecurity,
+    getRobots,
+    getPage,
+    iconAt("getIcon", "/favicon.svg"),
+    iconAt("getFavicon", "/favicon.ico"),
+  ];
+}
+
+/** Headers of the page. The policy (CSP 3) allows what the page does, and nothing that could be injected into it. */
+function pageHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hashOf(SCRIPT)}'`,
+    `style-src '${hashOf(STYLE)}'`,
+    `connect-src 'self'${publicUrl === undefined ? "" : ` ${new URL(publicUrl).origin}`}`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ];
+  return {
+    "content-security-policy": policy.join("; "),
+    "referrer-policy": "no-referrer",
+    "link": `<${publicUrl ?? ""}/v1/openapi.json>; rel="service-desc"`, // RFC 8631
+  };
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash("sha256").update(text).digest("base64")}`;
 }

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Page } from "playwright-core";
 import { call, choose, isInView, paste, settle, signUp, status, visit } from "./browser.ts";
 
 const FAILURE = /status of \d+/;
@@ -83,9 +84,15 @@ Deno.test("page has one filled button, the next step, and one that waits after 4
   assertEquals(visitor.noise.filter((line) => !FAILURE.test(line)), []);
 });
 
+/** What the steps to a first call begin with, as far as they are shown. */
+async function stepsOf(page: Page): Promise<string[]> {
+  return await page.locator(".steps > li b:visible").allTextContents();
+}
+
 Deno.test("page offers to paste a key where sign-up is closed or spent, and names the operator's command", async () => {
   await using closed = await visit({}, { SIGN_UP: "closed" });
   const command = "deno task accounts create";
+  assertEquals(await stepsOf(closed.page), ["Bring a key.", "Change the request.", "Take it with you"]);
   assert(await closed.page.locator("#no-sign-up", { hasText: command }).isVisible());
   assert(await closed.page.getByRole("button", { name: "Call with it" }).isVisible());
   assertEquals(
@@ -95,6 +102,7 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
 
   await using visitor = await visit();
   const { page } = visitor;
+  assertEquals(await stepsOf(page), ["Make a key.", "Change the request.", "Take it with you"]);
   const problem = { code: "sign_up_limit", message: "Too many accounts were made.", status: 429 };
   await page.route(
     "**/v1/accounts",
@@ -111,6 +119,7 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
     "Try again after Retry-After (60 s), and wait longer each time.",
   );
   assertEquals(await page.locator("#make-one").isVisible(), false);
+  assertEquals((await stepsOf(page))[0], "Bring a key.");
   assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
   assertEquals(await page.locator("#send").textContent(), "Send");
   await choose(page, "createAccount");

@@ -123,9 +123,11 @@ Deno.test("getPage() lets visitors sign up only where they may", async () => {
   const open = await getPage();
   const closed = await getPage({ signUpIsOpen: false, environment: "production" });
 
+  assertStringIncludes(open.html, '<body data-sign-up="open">');
   assertStringIncludes(open.html, 'data-key="make"');
   assertStringIncludes(open.html, 'id="sign-up-curl"');
   assertStringIncludes(open.html, "as_test_");
+  assertStringIncludes(closed.html, '<body data-sign-up="closed">');
   assertStringIncludes(closed.html, 'data-key="paste"');
   assert(!closed.html.includes('id="sign-up-curl"'));
   assertStringIncludes(closed.html, "<code>deno task accounts create</code>");
