@@ -10,7 +10,7 @@ import { OpenError, openStore } from "./src/kv/open.ts";
 import { pause } from "./src/kv/retried.ts";
 import { Metrics } from "./src/metrics/metrics.ts";
 import { createService } from "./src/service.ts";
-import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
+import { BROKEN_PIPE, print, printOutput } from "./src/process.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 

@@ -3,7 +3,7 @@ import type { Environment } from "./accounts/api_key.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { MEMORY, nameOfKv } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
-import { print } from "./stdio.ts";
+import { print } from "./process.ts";
 import { VERSION } from "./version.ts";
 
 /** Accounts that are looked at. */

@@ -9,7 +9,7 @@ const CREATES = 500;
 
 /** `deno task backup FILE` or `deno task restore FILE`. */
 function start(command: "backup" | "restore", file: string, kvPath: string): DenoProcess {
-  return new DenoProcess(["-P=backup", "src/backup_cli.ts", command, file], { KV_PATH: kvPath });
+  return new DenoProcess(["-P=backup", "src/cli.ts", command, file], { KV_PATH: kvPath });
 }
 
 /** Adds animals, whose names are the numbers from 0, until `isEnough`; ids of those acknowledged, by name. */
