@@ -11,7 +11,7 @@ import {
   previousKeyExpiry,
 } from "../accounts/account.ts";
 import type { AccountState, NewAccount } from "../accounts/account_store.ts";
-import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll, type Usage } from "../accounts/usage.ts";
+import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll } from "../accounts/usage.ts";
 import { REPLAY_HOURS } from "../api/headers.ts";
 import { isValid } from "../api/schema.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
