@@ -7,53 +7,44 @@ import { backUp, restore } from "./operator/backup.ts";
 import { carryOut, CommandError, type CommandIo, type Task, type Work } from "./operator/command_line.ts";
 import { STORE_TASKS } from "./operator/operator_route.ts";
 import { carryOutRemotely } from "./operator/remote.ts";
+import type { CopyOptions } from "./operator/store_copy.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 import { Transactions } from "./store/transactions.ts";
 import { Versions } from "./store/versions.ts";
 
-/** What commands on a file work with. */
-interface StoreFile {
+/** What commands on the store's file work with. */
+interface StoreFile extends CopyOptions {
   readonly kvPath: string;
-  /** Aborts when the work is to be given up. */
-  readonly signal: AbortSignal;
 }
 
-/** What operators do with the store's file, where it is. */
+/** What operators do with the store's file, which takes no service and no network. */
 export const FILE_TASKS: readonly Task<StoreFile>[] = [
   {
     name: "backup",
-    commands: {
-      "": {
-        forms: {
-          FILE:
-            `Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
+    command: {
+      forms: {
+        FILE:
+          `Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
 everything that was stored when the command began. It appears once it is complete and checked; what
 is cut short leaves nothing (kill -9 leaves a folder whose name ends with .unfinished). Keep it as
 safe as the store itself. A relative path starts at the project's folder, wherever the command is
 typed.`,
-        },
-        prepare({ words: [file = ""] }, { err }) {
-          return ({ kvPath, signal }) => backUp(kvPath, file, { err, signal });
-        },
       },
+      prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => backUp(kvPath, file, options),
     },
   },
   {
     name: "restore",
-    commands: {
-      "": {
-        forms: {
-          FILE:
-            `Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, which
+    command: {
+      forms: {
+        FILE:
+          `Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, which
 would go on with the old store wherever that is, and move that away with those of its -wal, -shm
 and -journal that exist. The store appears once it is complete and checked; what is cut short leaves
 nothing. A relative path starts at the project's folder, wherever the command is typed.`,
-        },
-        prepare({ words: [file = ""] }, { err }) {
-          return ({ kvPath, signal }) => restore(file, kvPath, { err, signal });
-        },
       },
+      prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
     },
   },
 ];
@@ -66,7 +57,7 @@ nothing. A relative path starts at the project's folder, wherever the command is
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
     if (FILE_TASKS.some(({ name }) => name === args[0])) {
-      return await carryOut(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env));
+      return await carryOut(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env, io));
     }
     return await carryOut(STORE_TASKS, args, io, async (prepared) => {
       const config = readConfig(env);
@@ -107,7 +98,7 @@ async function runOnStores(
 }
 
 /** Works until SIGINT or SIGTERM. The permissions of these commands allow two variables alone. */
-async function runOnFile(work: Work<StoreFile>, env: Variables): Promise<number> {
+async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
   if (env("SERVICE_URL")) {
     throw new ConfigError(
       "Backups are made and restored where the store's file is: unset SERVICE_URL, and set KV_PATH.",
@@ -122,7 +113,7 @@ async function runOnFile(work: Work<StoreFile>, env: Variables): Promise<number>
   }
   const stop = new AbortController();
   using _ = onStopSignal((name) => stop.abort(new CommandError(`it was stopped by ${name}`)));
-  await work({ kvPath, signal: stop.signal });
+  await work({ kvPath, err, signal: stop.signal });
   return 0;
 }
 

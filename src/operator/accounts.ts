@@ -69,7 +69,7 @@ export const ACCOUNTS: Task = {
     },
     show: {
       forms: { ID: "one account and its usage, as JSON" },
-      prepare: withId(async (id, { accounts }, { clock, out }) => {
+      prepare: onAccount(async (id, { accounts }, { clock, out }) => {
         const state = await accounts.find(id);
         if (state === null) throw new CommandError(`There is no account with the id ${id}`);
         await out(printableJson(JSON.stringify(detailsOf(state, clock()), null, 2)));
@@ -105,21 +105,21 @@ export const ACCOUNTS: Task = {
         ID: `refuse every request of the account with 403 account_suspended, until resume ID; its keys
           and animals stay, and whatever else is done to it leaves it suspended`,
       },
-      prepare: withId(async (id, { accounts, transact }, { clock, err }) => {
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const before = found(await transact(accounts.suspending(id, clock())), id);
         err(`${before.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(before)}`);
       }),
     },
     resume: {
       forms: { ID: "end the account's suspension" },
-      prepare: withId(async (id, { accounts, transact }, { err }) => {
+      prepare: onAccount(async (id, { accounts, transact }, { err }) => {
         const before = found(await transact(accounts.suspending(id, null)), id);
         err(`${before.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(before)}`);
       }),
     },
     unban: {
       forms: { ID: "end the account's ban, and forget its strikes and the bans before" },
-      prepare: withId(async (id, { accounts, transact }, { clock, err }) => {
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const { account, usage } = found(await transact(accounts.changingUsage(id, pardon)), id);
         const wasBanned = usage.bannedUntil > clock();
         err(`${wasBanned ? "Unbanned" : "There was no ban; strikes are forgotten"}: ${describe(account)}`);
@@ -130,14 +130,14 @@ export const ACCOUNTS: Task = {
         ID: `forget what the account has used of its minute and its day, and show it no
           more; a ban stays`,
       },
-      prepare: withId(async (id, { accounts, transact }, { clock, err }) => {
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const resetting = accounts.changingUsage(id, (usage) => reset(usage, clock()));
         err(`Reset: ${describe(found(await transact(resetting), id).account)}`);
       }),
     },
     close: {
       forms: { ID: "close the account for good; its key ends" },
-      prepare: withId(async (id, { accounts, transact }, { clock, err }) => {
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const closing = accounts.changing(id, { closedAt: clock() });
         err(`Closed: ${describe(found(await transact(closing), id))}`);
       }),
@@ -147,7 +147,7 @@ export const ACCOUNTS: Task = {
         ID: `remove a closed account with all that is stored of it, once its messages are
           taken; its animals stay, and for ${REPLAY_HOURS} hours the replies to its Idempotency-Keys`,
       },
-      prepare: withId(async (id, { accounts, messages, transact }, { err }) => {
+      prepare: onAccount(async (id, { accounts, messages, transact }, { err }) => {
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
         const removing = accounts.removing(id, ({ account }) => {
@@ -162,8 +162,8 @@ export const ACCOUNTS: Task = {
   },
 };
 
-/** Prepares what is to be done with the account whose ID is the first word. */
-function withId(
+/** Prepares work on the account whose ID is the first word. */
+function onAccount(
   work: (id: string, stores: Stores, io: CommandIo) => Promise<void>,
 ): Command["prepare"] {
   return (args, io) => {
@@ -198,17 +198,12 @@ function parsePlan(plan: string, options: Arguments["options"]): { plan: Plan; l
   return { plan, limits: { minute, day } };
 }
 
-const UNITS: ReadonlyMap<string, number> = new Map([
-  ["s", 1_000],
-  ["m", 60_000],
-  ["h", 3_600_000],
-  ["d", 86_400_000],
-]);
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** A duration such as `90s`, `30m`, `24h` or `7d`, in ms. */
 function parseDuration(name: string, text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const ms = Number(count) * (UNITS.get(unit) ?? NaN);
+  const ms = Number(count) * (UNITS[unit] ?? NaN);
   if (Number.isNaN(ms)) throw new UsageError(`${name} must be a duration such as 30m, 24h or 7d`);
   return ms;
 }

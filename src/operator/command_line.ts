@@ -7,15 +7,19 @@ import type { MessageStore } from "../messages/message_store.ts";
 import type { PetStore } from "../pets/pet_store.ts";
 import { type Transaction, Unresolved } from "../store/transaction.ts";
 
-/** What an operator types after `deno task`: a command by itself, or several, of which the next word names one. */
-export interface Task<Base = Stores> {
+/** What an operator types after `deno task`: a command, or a group of which the next word names one. */
+export type Task<Base = Stores> =
+  | { readonly name: string; readonly command: Command<Base> }
+  | CommandGroup<Base>;
+
+/** Commands that belong together. */
+interface CommandGroup<Base> {
   readonly name: string;
-  /** By name; a task that is a command has one alone, without a name. */
   readonly commands: Readonly<Record<string, Command<Base>>>;
   /** What the help says below the commands. */
   readonly note?: string;
   /** The form of an id or a number, which may be logged: other words may be names or keys. */
-  readonly loggable?: RegExp;
+  readonly loggable: RegExp;
 }
 
 /** A command, declared once: its help, and the words and options that it takes, follow from its forms. */
@@ -47,6 +51,8 @@ export interface Stores {
 
 /** The arguments of a command. */
 export interface Arguments {
+  /** All that was typed. */
+  readonly line: readonly string[];
   /** The whole name of the command, such as `accounts rotate`. */
   readonly name: string;
   /** The words after it. */
@@ -71,10 +77,8 @@ export interface CommandIo {
   readonly isRemote: boolean;
 }
 
-/** A command line that was understood. */
+/** A command that was understood. */
 export interface Prepared<Base = Stores> {
-  /** As it was typed. */
-  readonly line: readonly string[];
   readonly command: Command<Base>;
   readonly args: Arguments;
   readonly work: Work<Base>;
@@ -93,8 +97,12 @@ export class CommandError extends Error {
 const EXIT_CODES = "Exit codes: 0 done, 1 could not be done, 2 not understood.";
 const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start;
 with SERVICE_URL and OPERATOR_TOKEN a running service does the work.`;
-const MAX_COUNT = 1e12;
 const LIST = new Intl.ListFormat("en-GB");
+const MARGIN = " ".repeat(21);
+const MAX_COUNT = 1e12;
+const MAX_GROUP = 100;
+/** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
+const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
  * Carries out a command line, such as `["accounts", "list"]`: `run` has the command work, wherever that is. Resolves to
@@ -104,23 +112,23 @@ const LIST = new Intl.ListFormat("en-GB");
  */
 export async function carryOut<Base>(
   tasks: readonly Task<Base>[],
-  args: readonly string[],
+  line: readonly string[],
   io: CommandIo,
   run: (prepared: Prepared<Base>) => Promise<number>,
 ): Promise<number> {
   try {
-    const { task, name, words, options } = takeApart(tasks, args);
+    const { task, rest, options } = parse(tasks, line);
     if (options.has("help")) {
       await io.out(helpOf(task));
       return 0;
     }
-    const command = commandOf(task, name);
-    const fitting = { name: `${task.name} ${name}`.trimEnd(), words, options };
-    requireFit(fitting, formsOf(command));
-    return await run({ line: args, command, args: fitting, work: command.prepare(fitting, io) });
+    const { command, name, words } = commandIn(task, rest);
+    const args = { line, name, words, options };
+    requireFit(args, Object.keys(command.forms));
+    return await run({ command, args, work: command.prepare(args, io) });
   } catch (error) {
     if (!(error instanceof UsageError)) return await explain(error, io);
-    const { name } = tasks.find(({ name }) => name === args[0]) ?? tasks[0] ?? {};
+    const { name } = tasks.find(({ name }) => name === line[0]) ?? tasks[0] ?? {};
     io.err(`${error.message}. See: deno task ${name} --help`);
     return 2;
   }
@@ -130,11 +138,11 @@ export async function carryOut<Base>(
  * What a log may tell of a command line, such as `accounts close acct_4kQ0…`: the command, and ids and numbers after
  * it. Empty if it names no command, or is not understood.
  */
-export function describeCommand<Base>(tasks: readonly Task<Base>[], args: readonly string[]): string {
+export function describeCommand<Base>(tasks: readonly Task<Base>[], line: readonly string[]): string {
   try {
-    const { task, name, words } = takeApart(tasks, args);
-    commandOf(task, name);
-    return [task.name, name, ...words.filter((word) => task.loggable?.test(word))].join(" ");
+    const { task, rest } = parse(tasks, line);
+    const { name, words } = commandIn(task, rest);
+    return [name, ...words.filter((word) => "loggable" in task && task.loggable.test(word))].join(" ");
   } catch (error) {
     if (error instanceof UsageError) return "";
     throw error;
@@ -143,64 +151,54 @@ export function describeCommand<Base>(tasks: readonly Task<Base>[], args: readon
 
 /** What `deno task NAME --help` prints. */
 export function helpOf<Base>(task: Task<Base>): string {
-  const { name, commands, note } = task;
-  const entries = Object.entries(commands).flatMap(([command, { forms }]) =>
-    Object.entries(forms).map(([form, text]) => [`${command} ${form}`.trim(), text] as const)
-  );
-  if (isCommand(task)) {
-    const [[form, text] = []] = entries;
-    return `Usage: deno task ${name} ${form}\n\n${text}\n\n${EXIT_CODES}`;
+  if ("command" in task) {
+    const forms = Object.entries(task.command.forms).map(([form, text]) => `${form}\n\n${text}`);
+    return `Usage: deno task ${task.name} ${forms.join("\n\n")}\n\n${EXIT_CODES}`;
   }
-  const list = entries.map(([usage, text]) => describeForm(usage, text)).join("\n");
-  const more = [...(note ? [note] : []), `${SURROUNDINGS}\n${EXIT_CODES}`];
-  return [`Usage: deno task ${name} COMMAND`, list, ...more].join("\n\n");
+  const list = Object.entries(task.commands).flatMap(([name, { forms }]) =>
+    Object.entries(forms).map(([form, text]) => describeForm(`  ${name} ${form}`, text))
+  );
+  const parts = [`Usage: deno task ${task.name} COMMAND`, list.join("\n"), ...(task.note ? [task.note] : [])];
+  return [...parts, `${SURROUNDINGS}\n${EXIT_CODES}`].join("\n\n");
 }
-
-const MARGIN = " ".repeat(21);
 
 /** The usage with the text beside it, or below if the usage is long. */
 function describeForm(usage: string, text: string): string {
-  const start = `  ${usage}`.padEnd(MARGIN.length);
-  const end = text.replaceAll(/\n */g, `\n${MARGIN}`);
-  return (start.endsWith(" ") ? start + end : `${start}\n${MARGIN}${end}`).trimEnd();
+  const start = usage.length < MARGIN.length ? usage.padEnd(MARGIN.length) : `${usage}\n${MARGIN}`;
+  return `${start}${text.replaceAll(/\n */g, `\n${MARGIN}`)}`.trimEnd();
 }
 
-const MAX_GROUP = 100;
-/** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
-const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
-
-/** The task, the name of its command if it has several, and what is given to that. */
-function takeApart<Base>(
+/** The task, the rest of the words, and all options. */
+function parse<Base>(
   tasks: readonly Task<Base>[],
-  args: readonly string[],
-): { readonly task: Task<Base> } & Arguments {
-  const { positionals: [first, ...rest], values } = parse(tasks, args);
+  line: readonly string[],
+): { task: Task<Base>; rest: readonly string[]; options: Arguments["options"] } {
+  if (line.some((arg) => LONG_GROUP.test(arg))) {
+    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
+  }
+  const { positionals: [first, ...rest], values } = parseOptions(tasks, line);
   const task = tasks.find(({ name }) => name === first);
   if (task === undefined) {
     throw new UsageError(`The commands are ${LIST.format(tasks.map(({ name }) => name))}`);
   }
-  const [name = "", ...words] = isCommand(task) ? ["", ...rest] : rest;
   const options = Object.entries(values).map(([name, value]) =>
     [name, Array.isArray(value) ? value.map(String) : []] as const
   );
-  return { task, name, words, options: new Map(options) };
+  return { task, rest, options: new Map(options) };
 }
 
-/** Parses with the options of all commands: what they take has to be known before it is clear which command is meant. */
-function parse<Base>(
+/** Knows the options of all commands: what they take has to be known before it is clear which command is meant. */
+function parseOptions<Base>(
   tasks: readonly Task<Base>[],
-  args: readonly string[],
+  line: readonly string[],
 ): { positionals: readonly string[]; values: Readonly<Record<string, unknown>> } {
-  if (args.some((arg) => LONG_GROUP.test(arg))) {
-    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
-  }
-  const forms = tasks.flatMap(({ commands }) => Object.values(commands).flatMap(formsOf));
-  const options = [...optionsIn(forms)].map(([name, type]) =>
+  const commands = tasks.flatMap((task) => "command" in task ? [task.command] : Object.values(task.commands));
+  const options = [...optionsIn(commands.flatMap(({ forms }) => Object.keys(forms)))].map(([name, type]) =>
     [name, { type, multiple: type === "string" }] as const
   );
   try {
     return parseArgs({
-      args: [...args],
+      args: [...line],
       allowPositionals: true,
       options: { ...Object.fromEntries(options), help: { type: "boolean", short: "h" } },
     });
@@ -216,19 +214,17 @@ function optionsIn(forms: readonly string[]): ReadonlyMap<string, "string" | "bo
   return new Map([...options].map(([, name = "", value]) => [name, value ? "string" : "boolean"]));
 }
 
-function formsOf<Base>({ forms }: Command<Base>): string[] {
-  return Object.keys(forms);
-}
-
-/** Whether a task is a command by itself. */
-function isCommand<Base>({ commands }: Task<Base>): boolean {
-  return Object.hasOwn(commands, "");
-}
-
-function commandOf<Base>({ name: task, commands }: Task<Base>, name: string): Command<Base> {
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command !== undefined) return command;
-  throw new UsageError(name === "" ? "A command is missing" : `There is no command ${task} ${name}`);
+/** The command that a task's words name, its whole name, and the words after that. */
+function commandIn<Base>(
+  task: Task<Base>,
+  words: readonly string[],
+): Pick<Prepared<Base>, "command"> & Pick<Arguments, "name" | "words"> {
+  if ("command" in task) return { command: task.command, name: task.name, words };
+  const [name, ...rest] = words;
+  if (name === undefined) throw new UsageError("A command is missing");
+  const command = Object.hasOwn(task.commands, name) ? task.commands[name] : undefined;
+  if (command === undefined) throw new UsageError(`There is no command ${task.name} ${name}`);
+  return { command, name: `${task.name} ${name}`, words: rest };
 }
 
 /** What messages call the words in forms. */

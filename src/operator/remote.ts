@@ -22,17 +22,17 @@ const SILENCE = 60_000;
  * @throws {CommandError} when it cannot be reached, or refuses, or its answer breaks off.
  */
 export async function carryOutRemotely(
-  { line, command, args }: Prepared,
+  { command, args }: Prepared,
   service: RemoteService,
   io: CommandIo,
 ): Promise<number> {
   const send: Send = (args, input, io) => sendOrder({ args, input }, service, io);
   if (command.remotely) return await command.remotely(args, send, io);
-  if (!command.input || args.words[0] !== "-") return await send(line, "", io);
+  if (!command.input || args.words[0] !== "-") return await send(args.line, "", io);
   const parts = partsOf(command.input(await io.input()));
   for (const [index, part] of parts.entries()) {
     if (parts.length > 1) io.err(`Part ${index + 1} of ${parts.length}:`);
-    const exit = await send(line, part, io);
+    const exit = await send(args.line, part, io);
     if (exit !== 0) return exit;
   }
   return 0;
