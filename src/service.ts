@@ -77,15 +77,8 @@ export function createService(options: ServiceOptions): Service {
     ...serviceOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
     ...(operatorTokens.length === 0 ? [] : [
-      operatorOperation({ ...options, stores, isStopping: () => options.inFlight.isStopping }),
-      metricsOperation({
-        version: VERSION,
-        metrics,
-        requestsInFlight: () => options.inFlight.size,
-        leases: () => permits.count(),
-        messages,
-        fileSize: () => store.fileSize,
-      }),
+      operatorOperation({ ...options, stores }),
+      metricsOperation({ ...options, version: VERSION, permits, messages }),
     ]),
   ];
   return {

@@ -81,7 +81,7 @@ async function requireBackup(path: string): Promise<void> {
 }
 
 /** Whether there is a file, a folder or a link with this path. */
-export async function exists(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   try {
     await Deno.lstat(path);
     return true;

@@ -3,6 +3,7 @@ import { type Call, type Operation, operation } from "../api/operation.ts";
 import type { BodyRules, JsonObject } from "../http/body.ts";
 import { ConcurrencyLimit } from "../http/concurrency.ts";
 import { ApiError } from "../http/error.ts";
+import type { InFlight } from "../http/in_flight.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import { ACCOUNTS } from "./accounts.ts";
@@ -19,8 +20,7 @@ export interface OperatorOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly log: Log;
-  /** Whether the process is about to end. */
-  readonly isStopping: () => boolean;
+  readonly inFlight: Pick<InFlight, "isStopping">;
 }
 
 /** Where operators' commands are sent to. */
@@ -48,7 +48,7 @@ class HungUp extends Error {
 }
 
 /** Carries out commands for operators who cannot reach the store. */
-export function operatorOperation({ stores, clock, log, isStopping }: OperatorOptions): Operation {
+export function operatorOperation({ stores, clock, log, inFlight }: OperatorOptions): Operation {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
 
   /** Answers once the command has begun; the request goes on until the command has ended. */
@@ -78,7 +78,7 @@ export function operatorOperation({ stores, clock, log, isStopping }: OperatorOp
       input: () => Promise.resolve(input.split(/\r?\n/)),
       out: (line) => write({ out: line }),
       err: (line) => void write({ err: line }).catch(() => {}),
-      isStopping,
+      isStopping: () => inFlight.isStopping,
       isRemote: true,
     };
     const tell = (exit: number) =>
