@@ -43,7 +43,8 @@ export async function copyInWorker(job: CopyJob, { err, signal }: CopyOptions): 
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const giveUp = () => reject(signal.reason);
   signal.addEventListener("abort", giveUp);
-  const worker = new Worker(new URL(import.meta.url), { workerData: job });
+  // Without `env`, Deno would ask at the terminal whether all variables may be read.
+  const worker = new Worker(new URL(import.meta.url), { workerData: job, env: {} });
   worker.on("error", reject);
   worker.on("exit", () => reject(new CommandError("the copying ended early")));
   worker.on("message", ({ notice, failure }: CopyReport) => {
@@ -131,14 +132,10 @@ function requireSound(database: DatabaseSync): void {
   if (found !== "ok") throw new CommandError(`it is damaged: ${String(found).split("\n").join(" ")}`);
 }
 
-/** What the worker does. */
-async function copyForParent(job: CopyJob, report: (report: CopyReport) => void): Promise<void> {
-  try {
-    await copyStore(job, (notice) => report({ notice }));
-    report({});
-  } catch (error) {
-    report({ failure: error instanceof Error ? error.message : typeof error });
-  }
+if (parentPort) {
+  const report = (report: CopyReport) => parentPort?.postMessage(report);
+  await copyStore(workerData, (notice) => report({ notice })).then(
+    () => report({}),
+    (error) => report({ failure: error instanceof Error ? error.message : typeof error }),
+  );
 }
-
-if (parentPort) await copyForParent(workerData, (report) => parentPort?.postMessage(report));
