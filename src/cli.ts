@@ -80,7 +80,7 @@ async function runOnStores(
   { kvPath, environment }: Config,
   { clock }: CommandIo,
 ): Promise<number> {
-  requireOutlasting(kvPath);
+  requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
     const versions = new Versions(store);
@@ -105,7 +105,7 @@ async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: Command
     );
   }
   const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
-  requireOutlasting(kvPath);
+  requireReachable(kvPath);
   if (isUrl(kvPath)) {
     throw new ConfigError(
       "KV_PATH is the URL of a KV Connect server: run this on its machine, with KV_PATH at its SQLite file.",
@@ -117,7 +117,7 @@ async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: Command
   return 0;
 }
 
-function requireOutlasting(kvPath: string | undefined): void {
+function requireReachable(kvPath: string | undefined): void {
   if (kvPath === MEMORY) {
     throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
   }
