@@ -9,8 +9,8 @@ import { StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { pause } from "./src/kv/retried.ts";
 import { Metrics } from "./src/metrics/metrics.ts";
+import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process.ts";
 import { createService } from "./src/service.ts";
-import { BROKEN_PIPE, print, printOutput } from "./src/stdio.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
@@ -29,81 +29,73 @@ const PATIENCE = {
 
 if (import.meta.main) {
   try {
-    if (Deno.args.length > 0) await answerArguments(Deno.args);
-    await main();
+    Deno.exit(Deno.args.length > 0 ? await answer(Deno.args) : await serve());
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) Deno.exit(BROKEN_PIPE);
-    if (!isForOperator(error)) throw error;
+    const isForOperator = error instanceof ConfigError || error instanceof OpenError ||
+      error instanceof StoreUnavailable;
+    if (!isForOperator) throw error;
     print(error.message);
     Deno.exit(1);
   }
 }
 
-function isForOperator(error: unknown): error is Error {
-  return [ConfigError, OpenError, StoreUnavailable].some((kind) => error instanceof kind);
+/** Prints what the arguments ask for. Resolves to the exit code. */
+async function answer(args: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) await printOutput(START_HELP);
+  else if (args.includes("--version")) await printOutput(VERSION);
+  else {
+    print("The service takes no arguments. See: deno task start --help");
+    return 2;
+  }
+  return 0;
 }
 
-/** Explains the variables that the service is set up by, and exits. */
-async function answerArguments(args: readonly string[]): Promise<never> {
-  if (args.includes("--help") || args.includes("-h")) {
-    await printOutput(START_HELP);
-    Deno.exit(0);
-  }
-  if (args.includes("--version")) {
-    await printOutput(VERSION);
-    Deno.exit(0);
-  }
-  print("The service takes no arguments. See: deno task start --help");
-  Deno.exit(2);
-}
-
-/** Serves until SIGINT or SIGTERM. */
-async function main(): Promise<void> {
+/** Serves until SIGINT or SIGTERM. Resolves to the exit code. */
+async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
+  const { port, host: hostname, kvPath, kvToken, operatorTokens, onDeploy } = config;
   const clock = Date.now;
   const metrics = new Metrics();
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
     // A shorter text would be found in words that are no secret.
-    secrets: [API_KEY_LIKE, ...config.operatorTokens, ...(config.kvToken.length < 8 ? [] : [config.kvToken])],
+    secrets: [API_KEY_LIKE, ...operatorTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
     clock,
     metrics,
   });
-  // Where no database is attached, Deno would give each instance a KV of its own, in memory.
-  if (config.kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
-  const opening = openStore(config.kvPath, {
-    clock,
-    metrics,
-    create: true,
-    makesFolder: config.kvPath === DEFAULT_KV_PATH,
-    // Deno Deploy starts another instance.
-    ...(config.onDeploy ? {} : { patience: PATIENCE }),
-  });
+
+  // If no database is attached, Deno would give each instance a KV of its own, in memory.
+  if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
+  const makesFolder = kvPath === DEFAULT_KV_PATH;
+  // Deno Deploy starts another instance.
+  const patience = onDeploy ? {} : { patience: PATIENCE };
+  const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
-  if (!store) Deno.exit(0);
-  if (!config.onDeploy) await giveUpFiles();
+  if (!store) return 0;
+  if (!onDeploy) await giveUpFiles();
+
   const inFlight = new InFlight();
   const service = createService({
     ...config,
     store,
-    chunkedBodies: config.onDeploy,
+    chunkedBodies: onDeploy,
     clock,
     log,
     clientAddress: (request, { remoteAddr }) =>
       clientAddress(request, remoteAddr, config.clientAddressHeader),
     inFlight,
   });
-  const { port, host: hostname } = config;
-  const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));
   const sweeper = new Sweeper(service.sweeps, clock, log);
+  const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));
   const server = listen({ port, hostname, onFailure }, (request, info) => {
     sweeper.sweepIfDue();
     return service.fetch(request, info);
   });
   const origin = originOf(server.address);
-  print(`Listening on ${origin}/\n${describeStart(config)}`);
+  print(describeStart(config, origin));
   // The store may not answer; that is no reason to end, or to wait.
   printFirstSteps(store, config, origin).catch(() => {});
 
@@ -115,7 +107,7 @@ async function main(): Promise<void> {
   await Promise.race([server.stop(), lastAnswers]);
   await store.close();
   await log.flushed();
-  Deno.exit(0);
+  return 0;
 }
 
 /**
@@ -125,15 +117,13 @@ async function main(): Promise<void> {
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let started: number | undefined;
-  const stop = (signal: Deno.Signal) => {
+  onStopSignal((signal) => {
     if (started === undefined) {
       started = performance.now();
       setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
       resolve();
     } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
-  };
-  const signals: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
-  for (const signal of signals) Deno.addSignalListener(signal, () => stop(signal));
+  });
   return promise;
 }
 
@@ -143,11 +133,13 @@ async function giveUpFiles(): Promise<void> {
   await Deno.permissions.revoke({ name: "write" });
 }
 
+/** @throws {ConfigError} why it cannot listen. */
 function listen(options: ServerOptions, handler: ServerHandler): Server {
   try {
     return new Server(options, handler);
   } catch (error) {
     const reason = error instanceof Error ? error.message : typeof error;
-    throw new ConfigError(`Cannot listen on ${options.hostname}:${options.port}: ${reason}.`);
+    const remedy = error instanceof Deno.errors.AddrInUse ? " Set PORT to another port." : "";
+    throw new ConfigError(`Cannot listen on ${options.hostname}:${options.port}: ${reason}.${remedy}`);
   }
 }

@@ -1,54 +1,91 @@
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
-import { type Config, ConfigError, OUT_OF_REACH, readConfig } from "./config.ts";
-import { MEMORY, OpenError, openStore } from "./kv/open.ts";
+import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, type Variables } from "./config.ts";
+import { isUrl, MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { MessageStore } from "./messages/message_store.ts";
-import { carryOut } from "./operator/operator.ts";
+import { backUp, restore } from "./operator/backup.ts";
+import { carryOut, CommandError, type CommandIo, type Task, type Work } from "./operator/command_line.ts";
+import { STORE_TASKS } from "./operator/operator_route.ts";
 import { carryOutRemotely } from "./operator/remote.ts";
-import type { Command, Terminal } from "./operator/terminal.ts";
+import type { CopyOptions } from "./operator/store_copy.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
+import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 import { Transactions } from "./store/transactions.ts";
 import { Versions } from "./store/versions.ts";
-import { BROKEN_PIPE, print, printOutput, readLines } from "./stdio.ts";
+
+/** What commands on the store's file work with. */
+interface StoreFile extends CopyOptions {
+  readonly kvPath: string;
+}
+
+/** What operators do with the store's file, which takes no service and no network. */
+export const FILE_TASKS: readonly Task<StoreFile>[] = [
+  {
+    name: "backup",
+    command: {
+      forms: {
+        FILE:
+          `Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
+everything that was stored when the command began. It appears once it is complete and checked; what
+is cut short leaves nothing (kill -9 leaves a folder whose name ends with .unfinished). Keep it as
+safe as the store itself. A relative path starts at the project's folder, wherever the command is
+typed.`,
+      },
+      prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => backUp(kvPath, file, options),
+    },
+  },
+  {
+    name: "restore",
+    command: {
+      forms: {
+        FILE:
+          `Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, which
+would go on with the old store wherever that is, and move that away with those of its -wal, -shm
+and -journal that exist. The store appears once it is complete and checked; what is cut short leaves
+nothing. A relative path starts at the project's folder, wherever the command is typed.`,
+      },
+      prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
+    },
+  },
+];
 
 /**
- * Carries out an operator's command, such as `["accounts", "list"]`, with the environment variables that `env`
- * reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit code: 0 done, 1
- * could not be done, 2 not understood.
+ * Carries out an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`, with the environment
+ * variables that `env` reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit
+ * code: 0 done, 1 could not be done, 2 not understood.
  */
-export async function main(
-  args: readonly string[],
-  env: (name: string) => string | undefined,
-  terminal: Terminal,
-): Promise<number> {
+export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
-    return await carryOut(args, terminal, async (command) => {
+    if (FILE_TASKS.some(({ name }) => name === args[0])) {
+      return await carryOut(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env, io));
+    }
+    return await carryOut(STORE_TASKS, args, io, async (prepared) => {
       const config = readConfig(env);
       const { serviceUrl, operatorTokens: [token] } = config;
-      if (serviceUrl === undefined) return await runHere(command, config, terminal);
+      if (serviceUrl === undefined) return await runOnStores(prepared.work, config, io);
       if (token === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
-      return await carryOutRemotely(args, { url: serviceUrl, token }, terminal);
+      return await carryOutRemotely(prepared, { url: serviceUrl, token }, io);
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
     const saysWhy = error instanceof ConfigError || error instanceof OpenError;
     const reason = error instanceof Error ? error.message : typeof error;
-    terminal.err(saysWhy ? reason : `Failed: ${reason}`);
+    io.err(saysWhy ? reason : `Failed: ${reason}`);
     return 1;
   }
 }
 
-async function runHere(
-  command: Command,
+async function runOnStores(
+  work: Work,
   { kvPath, environment }: Config,
-  { clock }: Terminal,
+  { clock }: CommandIo,
 ): Promise<number> {
-  if (kvPath === MEMORY) throw new ConfigError(OUT_OF_REACH);
+  requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
     const versions = new Versions(store);
     const transactions = new Transactions(store, clock);
-    await command({
+    await work({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
       pets: new PetStore(store, transactions, versions.watch(CATALOGUE_VERSION)),
       messages: new MessageStore(store),
@@ -60,8 +97,34 @@ async function runHere(
   return 0;
 }
 
+/** Works until SIGINT or SIGTERM. The permissions of these commands allow two variables alone. */
+async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
+  if (env("SERVICE_URL")) {
+    throw new ConfigError(
+      "Backups are made and restored where the store's file is: unset SERVICE_URL, and set KV_PATH.",
+    );
+  }
+  const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
+  requireReachable(kvPath);
+  if (isUrl(kvPath)) {
+    throw new ConfigError(
+      "KV_PATH is the URL of a KV Connect server: run this on its machine, with KV_PATH at its SQLite file.",
+    );
+  }
+  const stop = new AbortController();
+  using _ = onStopSignal((name) => stop.abort(new CommandError(`it was stopped by ${name}`)));
+  await work({ kvPath, err, signal: stop.signal });
+  return 0;
+}
+
+function requireReachable(kvPath: string | undefined): void {
+  if (kvPath === MEMORY) {
+    throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
+  }
+}
+
 if (import.meta.main) {
-  const terminal = {
+  const io: CommandIo = {
     clock: Date.now,
     input: () => Array.fromAsync(readLines()),
     out: printOutput,
@@ -69,5 +132,5 @@ if (import.meta.main) {
     isStopping: () => false,
     isRemote: false,
   };
-  Deno.exit(await main(Deno.args, (name) => Deno.env.get(name), terminal));
+  Deno.exit(await main(Deno.args, (name) => Deno.env.get(name), io));
 }

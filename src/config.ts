@@ -23,9 +23,6 @@ type Reader<Value> = (text: string, name: string) => Value;
 /** Where data is kept unless KV_PATH says otherwise. */
 export const DEFAULT_KV_PATH = "data/animals.kv";
 
-/** Why no command works on a KV in memory. */
-export const OUT_OF_REACH = "KV_PATH=:memory: is private to the server; no command reaches it.";
-
 const CONTACT = text({
   pattern: /^(?:mailto|https|tel):[\x21-\x7e]+$/,
   rule: "be a mailto:, https: or tel: URI",

@@ -3,21 +3,21 @@ import type { Environment } from "./accounts/api_key.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { MEMORY, nameOfKv } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
-import { print } from "./stdio.ts";
+import { print } from "./process.ts";
 import { VERSION } from "./version.ts";
 
 /** Accounts that are looked at. */
 const SOME = 1_000;
 
-/** What runs, in a line: its version, and what the variables that matter most come to. */
-export function describeStart({ environment, signUpIsOpen, kvPath, host }: Config): string {
-  const parts = [
-    `Animal Store ${VERSION}: environment ${environment}`,
-    `sign-up ${signUpIsOpen ? "open" : "closed"}`,
-    `data in the KV ${nameOfKv(kvPath)}`,
-    ...(/^(?:0\.0\.0\.0|::)$/.test(host) ? [`${host} means all interfaces`] : []),
-  ];
-  return `${parts.join(", ")}.`;
+/** What runs, in two lines: where it listens; its version, and what the variables that matter most come to. */
+export function describeStart(
+  { environment, signUpIsOpen, kvPath, host }: Config,
+  origin: string,
+): string {
+  const others = /^(?:0\.0\.0\.0|::)$/.test(host) ? ` and on all other addresses of this machine` : "";
+  const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
+  return `Listening on ${origin}/${others}
+Animal Store ${VERSION}: environment ${environment}, ${signUp}, data in the KV ${nameOfKv(kvPath)}.`;
 }
 
 /**

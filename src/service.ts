@@ -13,9 +13,9 @@ import type { Store } from "./kv/store.ts";
 import { Permits } from "./admission/permits.ts";
 import { messageOperations } from "./messages/message_operations.ts";
 import { MessageStore } from "./messages/message_store.ts";
-import { metricsOperation } from "./operator/metrics_operation.ts";
-import { operatorOperation } from "./operator/operator_operation.ts";
-import type { Stores } from "./operator/terminal.ts";
+import { metricsOperation } from "./operator/metrics_route.ts";
+import { operatorOperation } from "./operator/operator_route.ts";
+import type { Stores } from "./operator/command_line.ts";
 import { petOperations } from "./pets/pet_operations.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { serviceOperations } from "./page/service_operations.ts";
@@ -77,15 +77,8 @@ export function createService(options: ServiceOptions): Service {
     ...serviceOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
     ...(operatorTokens.length === 0 ? [] : [
-      operatorOperation({ ...options, stores, isStopping: () => options.inFlight.isStopping }),
-      metricsOperation({
-        version: VERSION,
-        metrics,
-        requestsInFlight: () => options.inFlight.size,
-        leases: () => permits.count(),
-        messages,
-        fileSize: () => store.fileSize,
-      }),
+      operatorOperation({ ...options, stores }),
+      metricsOperation({ ...options, version: VERSION, permits, messages }),
     ]),
   ];
   return {

@@ -1,11 +1,10 @@
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import type { Operation } from "../src/api/operation.ts";
 import { resolved } from "../src/api/schema.ts";
-import { main as backUp } from "../src/backup_cli.ts";
+import { FILE_TASKS } from "../src/cli.ts";
 import { SETTINGS } from "../src/config.ts";
-import { ACCOUNTS } from "../src/operator/accounts.ts";
-import { MESSAGES } from "../src/operator/messages.ts";
-import { PETS } from "../src/operator/pets.ts";
+import { helpOf } from "../src/operator/command_line.ts";
+import { STORE_TASKS } from "../src/operator/operator_route.ts";
 import { Harness } from "./support/harness.ts";
 
 /** Rows of cells, the header first. */
@@ -77,11 +76,8 @@ function settingsTable(): Table {
 async function commandsTable(): Promise<Table> {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
   const helps = new Map([
-    ["accounts", ACCOUNTS.help],
-    ["pets", PETS.help],
-    ["messages", MESSAGES.help],
-    ["backup", await backupHelp("backup")],
-    ["restore", await backupHelp("restore")],
+    ...STORE_TASKS.map((task) => [task.name, helpOf(task)] as const),
+    ...FILE_TASKS.map((task) => [task.name, helpOf(task)] as const),
   ]);
   const rows = Object.entries<{ description: string }>(tasks).flatMap(([task, { description }]) => {
     const help = helps.get(task) ?? "";
@@ -94,13 +90,6 @@ async function commandsTable(): Promise<Table> {
     ["`deno task`", "what it does"],
     ...rows.map(([usage, text]) => [`\`${usage.replaceAll("|", "\\|")}\``, text]),
   ];
-}
-
-async function backupHelp(task: string): Promise<string> {
-  const lines: string[] = [];
-  const out = (line: string) => Promise.resolve(void lines.push(line));
-  await backUp([task, "--help"], () => undefined, { out, err() {}, signal: new AbortController().signal });
-  return lines.join("\n");
 }
 
 /** The commands that a help lists, each with its first clause. Those without a text share that of the next. */

@@ -1,160 +1,329 @@
-import { ACCOUNT_NAME, PLAN_LIMITS } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_store.ts";
-import { pardon, reset } from "../accounts/usage.ts";
+import {
+  type Account,
+  ACCOUNT_NAME,
+  isPlan,
+  type Issued,
+  type Limits,
+  MAX_NAME_LENGTH,
+  type Plan,
+  PLAN_LIMITS,
+  PLANS,
+  previousKeyExpiry,
+} from "../accounts/account.ts";
+import type { AccountState, NewAccount } from "../accounts/account_store.ts";
+import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll } from "../accounts/usage.ts";
 import { REPLAY_HOURS } from "../api/headers.ts";
 import { isValid } from "../api/schema.ts";
-import { ACCOUNT_COLUMNS, describe, detailsOf } from "./account_view.ts";
-import { type Arguments, expect, type Group, parseDuration, parsePlan } from "./arguments.ts";
-import { createMany, EXPECTED_NAME, issue, printKey } from "./issuing.ts";
-import { printableJson, startTable } from "./table.ts";
-import { CommandError, UsageError } from "./terminal.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import {
+  type Arguments,
+  type Command,
+  CommandError,
+  type CommandIo,
+  issuedInDoubt,
+  parseCount,
+  type Stores,
+  type Task,
+  UsageError,
+} from "./command_line.ts";
+import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
-const HELP = `Usage: deno task accounts COMMAND
-
-  create NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]
-  create NAME --plan enterprise --per-minute N --per-day N
-                     make an account and print its API key on standard output, this once;
-                     free unless told otherwise
-  create - [--plan ...]
-                     make one for each name on standard input; prints NAME, a tab, and the key. Cut
-                     short over HTTP it may have made some that were not printed: see accounts list
-  list [--json]      every account: id, name, environment, plan, limits, state, requests today, last used
-  show ID            one account and its usage, as JSON
-  rotate ID [--grace 24h]
-                     give the account a new key, printed like the first; the one before ends
-                     at once, or after a grace (s, m, h or d); one that had a grace ends at once
-  plan ID PLAN [--per-minute N --per-day N]
-                     move the account to another plan
-  suspend ID         refuse every request of the account with 403 account_suspended, until resume ID; its keys
-                     and animals stay, and whatever else is done to it leaves it suspended
-  resume ID          end the account's suspension
-  unban ID           end the account's ban, and forget its strikes and the bans before
-  reset ID           forget what the account has used of its minute and its day, and show it no
-                     more; a ban stays
-  close ID           close the account for good; its key ends
-  delete ID          remove a closed account with all that is stored of it, once its messages are
-                     taken; its animals stay, and for ${REPLAY_HOURS} hours the replies to its Idempotency-Keys
-
-ID is the acct_... that create and list print, not the key.`;
+const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not white space alone`;
+const REPLACE = "replace it with accounts rotate ID.";
 
 /** What operators do with accounts. */
-export const ACCOUNTS: Group = {
-  help: HELP,
+export const ACCOUNTS: Task = {
+  name: "accounts",
   loggable: /^acct_[0-9A-Za-z]{16}$/,
+  note: "ID is the acct_... that create and list print, not the key.",
   commands: {
-    create(args, terminal) {
-      const [name = ""] = expect(args, ["a NAME"], ["plan", "per-minute", "per-day"]);
-      const plan = { ...parsePlan(args.options.plan ?? "free", args.options), signedUp: false };
-      if (name === "-") return (stores) => createMany(stores, plan, terminal);
-      if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
-      return async (stores) => {
-        const issued = await issue(stores, stores.accounts.creating({ ...plan, name }, terminal.clock()));
-        await printKey("Made", issued, terminal);
-      };
+    create: {
+      forms: {
+        [`NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]`]: "",
+        "NAME --plan enterprise --per-minute N --per-day N":
+          `make an account and print its API key on standard output, this once;
+          free unless told otherwise`,
+        "- [--plan ...]": `make one for each name on standard input; prints NAME, a tab, and the key. Cut
+          short over HTTP it may have made some that were not printed: see accounts list`,
+      },
+      input: namesIn,
+      prepare({ words: [name = ""], options }, io) {
+        const plan = { ...parsePlan(options.get("plan")?.at(-1) ?? "free", options), signedUp: false };
+        if (name === "-") return (stores) => createMany(stores, plan, io);
+        if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+        return async ({ accounts, transact }) => {
+          await printKey("Made", await transact(accounts.creating({ ...plan, name }, io.clock())), io);
+        };
+      },
     },
-    list(args, terminal) {
-      expect(args, [], ["json"]);
-      return async ({ accounts }) => {
-        const write = startTable(ACCOUNT_COLUMNS, args.options.json === true, terminal);
-        for await (const state of accounts.list()) await write({ ...state, now: terminal.clock() });
-      };
+    list: {
+      forms: {
+        "[--json]": "every account: id, name, environment, plan, limits, state, requests today, last used",
+      },
+      prepare({ options }, io) {
+        return async ({ accounts }) => {
+          const write = startTable(COLUMNS, options.has("json"), io);
+          for await (const state of accounts.list()) await write(detailsOf(state, io.clock()));
+        };
+      },
     },
-    show(args, { clock, out }) {
-      const id = parseId(args);
-      return async ({ accounts }) => {
+    show: {
+      forms: { ID: "one account and its usage, as JSON" },
+      prepare: onAccount(async (id, { accounts }, { clock, out }) => {
         const state = await accounts.find(id);
         if (state === null) throw new CommandError(`There is no account with the id ${id}`);
-        await out(printableJson(JSON.stringify(detailsOf({ ...state, now: clock() }), null, 2)));
-      };
+        await out(printableJson(JSON.stringify(detailsOf(state, clock()), null, 2)));
+      }),
     },
-    rotate(args, terminal) {
-      const id = parseId(args, ["grace"]);
-      const { grace } = args.options;
-      const ms = grace === undefined ? 0 : parseDuration("--grace", grace);
-      return async (stores) => {
-        const issued = await issue(stores, stores.accounts.rotating(id, ms, terminal.clock()));
-        await printKey("Rotated", found(issued, id), terminal);
-      };
+    rotate: {
+      forms: {
+        "ID [--grace 24h]": `give the account a new key, printed like the first; the one before ends
+          at once, or after a grace (s, m, h or d); one that had a grace ends at once`,
+      },
+      prepare(args, io) {
+        const id = idIn(args);
+        const grace = args.options.get("grace")?.at(-1);
+        const ms = grace === undefined ? 0 : parseDuration("--grace", grace);
+        return async ({ accounts, transact }) => {
+          const issued = await transact(accounts.rotating(id, ms, io.clock()));
+          await printKey("Rotated", found(issued, id), io);
+        };
+      },
     },
-    plan(args, { err }) {
-      const [id = "", name = ""] = expect(args, ["an ID", "a PLAN"], ["per-minute", "per-day"]);
-      requireId(id, args);
-      const plan = parsePlan(name, args.options);
-      return async ({ accounts, transact }) => {
-        err(`Moved: ${describe(found(await transact(accounts.changing(id, plan)), id))}`);
-      };
+    plan: {
+      forms: { "ID PLAN [--per-minute N --per-day N]": "move the account to another plan" },
+      prepare(args, { err }) {
+        const id = idIn(args);
+        const plan = parsePlan(args.words[1] ?? "", args.options);
+        return async ({ accounts, transact }) => {
+          err(`Moved: ${describe(found(await transact(accounts.changing(id, plan)), id))}`);
+        };
+      },
     },
-    suspend(args, { clock, err }) {
-      const id = parseId(args);
-      return async ({ accounts, transact }) => {
-        const account = found(await transact(accounts.suspending(id, clock())), id);
-        err(
-          `${account.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(account)}`,
-        );
-      };
+    suspend: {
+      forms: {
+        ID: `refuse every request of the account with 403 account_suspended, until resume ID; its keys
+          and animals stay, and whatever else is done to it leaves it suspended`,
+      },
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
+        const before = found(await transact(accounts.suspending(id, clock())), id);
+        err(`${before.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(before)}`);
+      }),
     },
-    resume(args, { err }) {
-      const id = parseId(args);
-      return async ({ accounts, transact }) => {
-        const account = found(await transact(accounts.suspending(id, null)), id);
-        err(`${account.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(account)}`);
-      };
+    resume: {
+      forms: { ID: "end the account's suspension" },
+      prepare: onAccount(async (id, { accounts, transact }, { err }) => {
+        const before = found(await transact(accounts.suspending(id, null)), id);
+        err(`${before.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(before)}`);
+      }),
     },
-    unban(args, { clock, err }) {
-      const id = parseId(args);
-      return async ({ accounts, transact }) => {
+    unban: {
+      forms: { ID: "end the account's ban, and forget its strikes and the bans before" },
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const { account, usage } = found(await transact(accounts.changingUsage(id, pardon)), id);
         const wasBanned = usage.bannedUntil > clock();
         err(`${wasBanned ? "Unbanned" : "There was no ban; strikes are forgotten"}: ${describe(account)}`);
-      };
+      }),
     },
-    reset(args, { clock, err }) {
-      const id = parseId(args);
-      return async ({ accounts, transact }) => {
+    reset: {
+      forms: {
+        ID: `forget what the account has used of its minute and its day, and show it no
+          more; a ban stays`,
+      },
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const resetting = accounts.changingUsage(id, (usage) => reset(usage, clock()));
-        const { account } = found(await transact(resetting), id);
-        err(`Reset: ${describe(account)}`);
-      };
+        err(`Reset: ${describe(found(await transact(resetting), id).account)}`);
+      }),
     },
-    close(args, { clock, err }) {
-      const id = parseId(args);
-      return async ({ accounts, transact }) => {
-        const account = found(await transact(accounts.changing(id, { closedAt: clock() })), id);
-        err(`Closed: ${describe(account)}`);
-      };
+    close: {
+      forms: { ID: "close the account for good; its key ends" },
+      prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
+        const closing = accounts.changing(id, { closedAt: clock() });
+        err(`Closed: ${describe(found(await transact(closing), id))}`);
+      }),
     },
-    delete(args, { err }) {
-      const id = parseId(args);
-      return async ({ accounts, messages, transact }) => {
+    delete: {
+      forms: {
+        ID: `remove a closed account with all that is stored of it, once its messages are
+          taken; its animals stay, and for ${REPLAY_HOURS} hours the replies to its Idempotency-Keys`,
+      },
+      prepare: onAccount(async (id, { accounts, messages, transact }, { err }) => {
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
-        const isClosed = ({ account }: AccountState) => {
+        const removing = accounts.removing(id, ({ account }) => {
           if (account.closedAt === null) throw new CommandError(`Account ${id} is open; close it first`);
           return true;
-        };
-        if (!await transact(accounts.removing(id, isClosed))) {
-          throw new CommandError(`There is no account with the id ${id}`);
-        }
+        });
+        if (!await transact(removing)) throw new CommandError(`There is no account with the id ${id}`);
         await transact(messages.forgetting(id));
         err(`Deleted: account ${id}.`);
-      };
+      }),
     },
   },
 };
 
-function parseId(args: Arguments, known: readonly string[] = []): string {
-  const [id = ""] = expect(args, ["an ID"], known);
-  requireId(id, args);
-  return id;
+/** Prepares work on the account whose ID is the first word. */
+function onAccount(
+  work: (id: string, stores: Stores, io: CommandIo) => Promise<void>,
+): Command["prepare"] {
+  return (args, io) => {
+    const id = idIn(args);
+    return (stores) => work(id, stores, io);
+  };
 }
 
-function requireId(id: string, { command }: Arguments): void {
-  if (id.startsWith("as_")) {
-    throw new UsageError(`${command.join(" ")} needs the account's ID, acct_..., not its key`);
-  }
+function idIn({ name, words: [id = ""] }: Arguments): string {
+  if (id.startsWith("as_")) throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
+  return id;
 }
 
 function found<Found>(found: Found | null, id: string): Found {
   if (found === null) throw new CommandError(`There is no open account with the id ${id}`);
   return found;
+}
+
+/** The plan and its limits, which Enterprise takes from `--per-minute` and `--per-day`. */
+function parsePlan(plan: string, options: Arguments["options"]): { plan: Plan; limits: Limits } {
+  if (!isPlan(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
+  const perMinute = options.get("per-minute")?.at(-1);
+  const perDay = options.get("per-day")?.at(-1);
+  if (plan !== "enterprise") {
+    if (perMinute === undefined && perDay === undefined) return { plan, limits: PLAN_LIMITS[plan] };
+    throw new UsageError(`--per-minute and --per-day are for enterprise; the ${plan} plan has fixed limits`);
+  }
+  if (perMinute === undefined || perDay === undefined) {
+    throw new UsageError("The enterprise plan requires --per-minute N and --per-day N");
+  }
+  const [minute, day] = [parseCount("--per-minute", perMinute), parseCount("--per-day", perDay)];
+  return { plan, limits: { minute, day } };
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A duration such as `90s`, `30m`, `24h` or `7d`, in ms. */
+function parseDuration(name: string, text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS[unit] ?? NaN);
+  if (Number.isNaN(ms)) throw new UsageError(`${name} must be a duration such as 30m, 24h or 7d`);
+  return ms;
+}
+
+/** The names on lines of input, of which some may be empty. @throws {CommandError} which one is not a name. */
+function namesIn(lines: readonly string[]): readonly string[] {
+  const names = lines.filter((line) => line !== "");
+  const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
+  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
+  return names;
+}
+
+const CREATIONS_AT_ONCE = 500;
+
+/** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
+async function createMany(
+  { accounts, transact }: Stores,
+  plan: Omit<NewAccount, "name">,
+  { input, out, err, clock, isStopping }: CommandIo,
+): Promise<void> {
+  const names = namesIn(await input());
+  const print = async ({ account, apiKey }: Issued) => {
+    try {
+      await out(`${account.name}\t${apiKey}`);
+    } catch (error) {
+      err(`The key of ${account.id} was not read, nor were those made with it: ${REPLACE}`);
+      throw error;
+    }
+  };
+  let made = 0;
+  if (names.length === 0) err("Made 0 of 0 accounts.");
+  for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
+    if (isStopping()) throw new CommandError("The service is stopping; try the others again");
+    const some = names.slice(start, start + CREATIONS_AT_ONCE);
+    const results = await Promise.allSettled(
+      some.map((name) => transact(accounts.creating({ ...plan, name }, clock()))),
+    );
+    for (const result of results) {
+      if (result.status === "fulfilled") {
+        await print(result.value);
+        made++;
+      } else {
+        if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
+        const issued = issuedInDoubt(result.reason);
+        if (issued === undefined) continue;
+        err(`The KV did not answer: it is not known whether the key of ${issued.account.id} is valid:`);
+        await print(issued);
+      }
+    }
+    err(`Made ${made} of ${names.length} accounts.`);
+    if (made < start + some.length) throw new CommandError("The others could not be made; try those again");
+  }
+}
+
+/** Prints an account's new key; `what` was done is printed for people. */
+async function printKey(what: string, issued: Issued, { out, err }: CommandIo): Promise<void> {
+  err(`${what}: ${describe(issued.account)}`);
+  err("This is the only time that the key is shown:");
+  try {
+    await out(issued.apiKey);
+  } catch (error) {
+    err(`It was not read: ${REPLACE}`);
+    throw error;
+  }
+}
+
+/** What a list tells of an account. */
+const COLUMNS: Columns<ReturnType<typeof detailsOf>> = {
+  id: ({ id }) => id,
+  name: ({ name }) => name,
+  environment: ({ environment }) => environment,
+  plan: ({ plan }) => plan,
+  perMinute: ({ limits }) => limits.minute,
+  perDay: ({ limits }) => limits.day,
+  state: ({ state }) => state,
+  usedToday: ({ usage }) => usage.day.used,
+  lastUsed: ({ lastUsed }) => lastUsed,
+};
+
+/** Everything that an operator may know of an account at `now` (ms since the epoch). */
+function detailsOf({ account, usage: stored }: AccountState, now: number) {
+  const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;
+  const usage = roll(stored, now);
+  const isBanned = usage.bannedUntil > now;
+  return {
+    id,
+    name,
+    environment,
+    plan,
+    state: stateOf(account, isBanned),
+    limits,
+    usage: {
+      minute: { used: usage.used, start: iso(usage.minute), reset: iso(minuteEnd(usage)) },
+      day: { used: usage.usedToday, reset: iso(dayEnd(usage)) },
+      refusedThisMinute: usage.strikes,
+    },
+    bannedUntil: isBanned ? iso(usage.bannedUntil) : null,
+    bans: usage.bans,
+    signedUp,
+    createdAt: iso(createdAt),
+    suspendedAt: suspendedAt === null ? null : iso(suspendedAt),
+    closedAt: closedAt === null ? null : iso(closedAt),
+    /** The day of the last request that was admitted; null before the first. */
+    lastUsed: hasCalled(stored) ? iso(stored.minute).slice(0, 10) : null,
+    previousKeyExpiresAt: previousKeyExpiry(account, now),
+  };
+}
+
+function stateOf({ suspendedAt, closedAt }: Account, isBanned: boolean): string {
+  if (closedAt !== null) return "closed";
+  if (suspendedAt !== null) return "suspended";
+  return isBanned ? "banned" : "active";
+}
+
+/** An account in one line. */
+function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
+  const limits = `${minute} requests a minute, ${day} a day`;
+  return `${id}, ${printable(name)}, ${environment}, plan ${plan}, ${limits}.`;
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
 }

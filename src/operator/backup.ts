@@ -1,17 +1,7 @@
 import { dirname, resolve } from "node:path";
-import { Worker } from "node:worker_threads";
 import { makeFolder } from "../kv/file.ts";
-import { exists, writeAtomically } from "./atomic_file.ts";
-import type { CopyJob, CopyReport } from "./store_copy.ts";
-import { CommandError } from "./terminal.ts";
-
-/** How a store is copied. */
-export interface CopyOptions {
-  /** Writes a line for people. */
-  readonly err: (line: string) => void;
-  /** Aborts when the work is to be given up. */
-  readonly signal: AbortSignal;
-}
+import { CommandError } from "./command_line.ts";
+import { copyInWorker, type CopyOptions } from "./store_copy.ts";
 
 const MAGIC = "SQLite format 3\0";
 /** Where the header of a file tells its format, and what it tells of one with a write-ahead log. */
@@ -28,7 +18,7 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
     await requireNone(file, "a backup overwrites nothing");
     await requireFile(kvPath);
     const source = resolve(kvPath);
-    await writeAtomically(file, (target) => copy({ source, target, distrusted: false }, options));
+    await writeAtomically(file, (target) => copyInWorker({ source, target, distrusted: false }, options));
   });
   options.err(`Backed up ${kvPath} to ${file}.`);
 }
@@ -50,7 +40,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     const isNew = !await exists(folder);
     await makeFolder(resolve(kvPath));
     try {
-      await writeAtomically(kvPath, (target) => copy({ source, target, distrusted: true }, options));
+      await writeAtomically(kvPath, (target) => copyInWorker({ source, target, distrusted: true }, options));
     } catch (error) {
       if (isNew) await Deno.remove(folder).catch(() => {}); // Unless somebody else uses it by now.
       throw error;
@@ -90,24 +80,65 @@ async function requireBackup(path: string): Promise<void> {
   }
 }
 
-/** Has a worker copy: SQLite does not pause, and would keep this thread from hearing Ctrl-C. */
-async function copy(job: CopyJob, { err, signal }: CopyOptions): Promise<void> {
-  signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const giveUp = () => reject(signal.reason);
-  signal.addEventListener("abort", giveUp);
-  const worker = new Worker(new URL("./store_copy_worker.ts", import.meta.url), { workerData: job });
-  worker.on("error", reject);
-  worker.on("exit", () => reject(new CommandError("the copying ended early")));
-  worker.on("message", ({ notice, failure }: CopyReport) => {
-    if (notice !== undefined) err(notice);
-    else if (failure !== undefined) reject(new CommandError(failure));
-    else resolve();
-  });
+/** Whether there is a file, a folder or a link with this path. */
+async function exists(path: string): Promise<boolean> {
   try {
-    await promise;
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/**
+ * Makes a file, for its owner alone, which appears under its path once it is written and on the disk, and never
+ * in the place of another. `write` gets the path to write to. If it fails, nothing is left.
+ *
+ * @throws {CommandError} when there is such a path already, or nothing can be made in its folder.
+ */
+export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
+  const folder = dirname(resolve(path));
+  if (!await exists(folder)) throw new CommandError(`there is no folder ${folder}`);
+  const unfinished = await makeUnfinished(folder);
+  try {
+    const file = `${unfinished}/file`;
+    await write(file);
+    if (Deno.build.os !== "windows") await Deno.chmod(file, 0o600);
+    await sync(file, { read: true, write: true });
+    await giveName(file, path);
   } finally {
-    signal.removeEventListener("abort", giveUp);
-    await worker.terminate();
+    await Deno.remove(unfinished, { recursive: true });
+  }
+  if (Deno.build.os !== "windows") await sync(folder, { read: true });
+}
+
+/**
+ * A folder, so that what SQLite makes beside the file meanwhile goes with it. Not named after the file, whose name
+ * may be as long as it can be, or have characters that Deno puts into no such name: the colons of a time.
+ */
+async function makeUnfinished(folder: string): Promise<string> {
+  try {
+    return await Deno.makeTempDir({ dir: folder, suffix: ".unfinished" });
+  } catch (error) {
+    // Deno tells why, but not where.
+    const reason = error instanceof Error ? error.message.replace(/: tmpdir$/, "") : typeof error;
+    throw new CommandError(`nothing can be made in ${folder}: ${reason}`);
+  }
+}
+
+async function sync(path: string, options: Deno.OpenOptions): Promise<void> {
+  using file = await Deno.open(path, options);
+  await file.sync();
+}
+
+/** A link, unlike a new name, never takes the place of a file that came to be there meanwhile. */
+async function giveName(file: string, path: string): Promise<void> {
+  try {
+    await Deno.link(file, path);
+  } catch {
+    if (await exists(path)) throw new CommandError(`${path} exists, though it did not a moment ago`);
+    // There are file systems without links.
+    await Deno.rename(file, path);
   }
 }

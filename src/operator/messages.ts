@@ -1,50 +1,98 @@
-import { expect, type Group, parseCount } from "./arguments.ts";
+import { isJsonObject } from "../http/body.ts";
+import { type CommandIo, parseCount, type Send, type Stores, type Task, UsageError } from "./command_line.ts";
 import { printableJson } from "./table.ts";
-import { type Stores, type Terminal, UsageError } from "./terminal.ts";
 
-const HELP = `Usage: deno task messages COMMAND
-
-  take N             print the N oldest messages, a JSON object a line, and remove each once it
-                     is printed; if that is cut short, it is printed again the next time.
-                     Two at a time may print the same messages
-  remove -           remove the messages whose ids are on standard input`;
-
+/** Messages that are removed at a time. */
 const REMOVED_AT_ONCE = 500;
+/** Messages that are taken at a time over HTTP. */
+const TAKEN_AT_ONCE = 100;
 
 /** What operators do with messages. */
-export const MESSAGES: Group = {
-  help: HELP,
+export const MESSAGES: Task = {
+  name: "messages",
   loggable: /^\d{1,16}$/,
   commands: {
-    take(args, terminal) {
-      const [text = ""] = expect(args, ["a number N"]);
-      const count = parseCount("N", text);
-      return (stores) => take(stores, count, terminal);
+    take: {
+      forms: {
+        N: `print the N oldest messages, a JSON object a line, and remove each once it
+          is printed; if that is cut short, it is printed again the next time.
+          Two at a time may print the same messages`,
+      },
+      prepare({ words }, io) {
+        const count = parseCount("N", words[0]);
+        return (stores) => take(stores, count, io);
+      },
+      remotely: ({ words }, send, io) => takeRemotely(parseCount("N", words[0]), send, io),
     },
-    remove(args, { input, err }) {
-      const [text = ""] = expect(args, ["- and ids on standard input"]);
-      if (text !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
-      return async ({ messages, transact }) => {
-        const ids = (await input()).filter((id) => id !== "");
-        for (let done = 0; done < ids.length; done += REMOVED_AT_ONCE) {
-          if (done > 0) err(`Went through ${done} of ${ids.length}.`);
-          const some = await messages.find([...new Set(ids.slice(done, done + REMOVED_AT_ONCE))]);
-          await Promise.all(some.map((message) => transact(messages.removing(message))));
-        }
-        err(`Removed what waited of ${ids.length} ${ids.length === 1 ? "message" : "messages"}.`);
-      };
+    remove: {
+      forms: { "-": "remove the messages whose ids are on standard input" },
+      input: idsIn,
+      prepare({ words }, { input, err }) {
+        if (words[0] !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
+        return async ({ messages, transact }) => {
+          const ids = idsIn(await input());
+          for (let done = 0; done < ids.length; done += REMOVED_AT_ONCE) {
+            if (done > 0) err(`Went through ${done} of ${ids.length}.`);
+            const some = await messages.find([...new Set(ids.slice(done, done + REMOVED_AT_ONCE))]);
+            await Promise.all(some.map((message) => transact(messages.removing(message))));
+          }
+          err(`Removed what waited of ${messagesIn(ids.length)}.`);
+        };
+      },
     },
   },
 };
 
-/** Removes each message once it is printed; or not at all, where what is printed may still be lost. */
-async function take({ messages, transact }: Stores, count: number, terminal: Terminal): Promise<void> {
-  const { out, err, isRemote } = terminal;
+function idsIn(lines: readonly string[]): readonly string[] {
+  return lines.filter((line) => line !== "");
+}
+
+function messagesIn(count: number): string {
+  return `${count} ${count === 1 ? "message" : "messages"}`;
+}
+
+/** Removes each message once it is printed; or not at all if what is printed may still be lost. */
+async function take(
+  { messages, transact }: Stores,
+  count: number,
+  { out, err, isRemote }: CommandIo,
+): Promise<void> {
   let taken = 0;
   for await (const message of messages.list(count)) {
     await out(printableJson(JSON.stringify(message)));
     if (!isRemote) await transact(messages.removing(message));
     taken++;
   }
-  if (!isRemote) err(`Took ${taken} ${taken === 1 ? "message" : "messages"}.`);
+  if (!isRemote) err(`Took ${messagesIn(taken)}.`);
+}
+
+/** Has messages removed only once they are printed here. */
+async function takeRemotely(count: number, send: Send, io: CommandIo): Promise<number> {
+  let taken = 0;
+  for (let more = true; more && taken < count;) {
+    const some = Math.min(count - taken, TAKEN_AT_ONCE);
+    const ids: string[] = [];
+    let removal = 0;
+    const out = async (line: string) => {
+      await io.out(line);
+      const message: unknown = JSON.parse(line);
+      if (isJsonObject(message)) ids.push(`${message.id}`);
+    };
+    try {
+      const exit = await send(["messages", "take", `${some}`], "", { ...io, out });
+      if (exit !== 0) return exit;
+    } finally {
+      if (ids.length > 0) {
+        removal = await send(["messages", "remove", "-"], ids.join("\n"), { ...io, err: () => {} });
+      }
+    }
+    if (removal !== 0) {
+      io.err("What was printed could not be removed; the next time it is printed again.");
+      return removal;
+    }
+    taken += ids.length;
+    more = ids.length === some;
+  }
+  io.err(`Took ${messagesIn(taken)}.`);
+  return 0;
 }

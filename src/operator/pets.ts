@@ -1,91 +1,90 @@
 import { Invalid, resolved, type Schema } from "../api/schema.ts";
-import type { JsonObject } from "../http/body.ts";
 import { stringifyJson } from "../http/json.ts";
 import { type Pet, PET_FIELDS, PET_PATCH, type PetPatch } from "../pets/pet.ts";
 import type { OwnedPet } from "../pets/pet_store.ts";
-import { type Arguments, expect, type Group, optionOf, parseCount } from "./arguments.ts";
+import { type Arguments, CommandError, parseCount, type Task, UsageError } from "./command_line.ts";
 import { type Columns, printableJson, startTable } from "./table.ts";
-import { CommandError, UsageError } from "./terminal.ts";
 
+const FIELDS = Object.entries(PET_FIELDS);
+const NAMES = Object.keys(PET_FIELDS);
 const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
-/** The options of `pets set`. */
-const OPTIONS = Object.keys(PET_FIELDS).map(optionOf);
-
-const HELP = `Usage: deno task pets COMMAND
-
-  list [--json]      every animal: id, ${Object.keys(PET_FIELDS).join(", ")}, the account that added it
-  set ID ${Object.entries(PET_FIELDS).map(([name, schema]) => usageOf(name, schema)).join(" ")}
-                     change any account's animal; write --category-id=-5 where N is negative
-  delete ID          remove any account's animal`;
-
-const COLUMNS: Columns<OwnedPet> = {
-  ...Object.fromEntries(["id", ...Object.keys(PET_FIELDS)].map((name) => [name, cellOf(name)])),
-  accountId: ({ ownerId }) => ownerId,
-};
 
 /** What operators do with animals. */
-export const PETS: Group = {
-  help: HELP,
+export const PETS: Task = {
+  name: "pets",
   loggable: /^\d{1,16}$/,
   commands: {
-    list(args, terminal) {
-      expect(args, [], ["json"]);
-      return async ({ pets }) => {
-        const write = startTable(COLUMNS, args.options.json === true, terminal);
-        for await (const owned of pets.listOwned()) await write(owned);
-      };
+    list: {
+      forms: { "[--json]": `every animal: id, ${NAMES.join(", ")}, the account that added it` },
+      prepare({ options }, io) {
+        return async ({ pets }) => {
+          const write = startTable(COLUMNS, options.has("json"), io);
+          for await (const owned of pets.listOwned()) await write(owned);
+        };
+      },
     },
-    set(args, { out }) {
-      const id = parseId(args, OPTIONS);
-      const patch = parsePatch(args);
-      return async ({ pets, transact }) => {
-        const pet = await transact(pets.changing(id, (owned) => ({ ...found(owned, id), ...patch })));
-        if (pet) await out(printableJson(stringifyJson(pet)));
-      };
+    set: {
+      forms: {
+        [`ID ${FIELDS.map(usageOf).join(" ")}`]:
+          "change any account's animal; write --category-id=-5 where N is negative",
+      },
+      prepare({ words, options }, { out }) {
+        const id = parseCount("ID", words[0]);
+        const patch = parsePatch(options);
+        return async ({ pets, transact }) => {
+          const pet = await transact(pets.changing(id, (owned) => ({ ...found(owned, id), ...patch })));
+          if (pet) await out(printableJson(stringifyJson(pet)));
+        };
+      },
     },
-    delete(args, { err }) {
-      const id = parseId(args);
-      return async ({ pets, transact }) => {
-        await transact(pets.changing(id, (owned) => (found(owned, id), null)));
-        err(`Deleted: animal ${id}.`);
-      };
+    delete: {
+      forms: { ID: "remove any account's animal" },
+      prepare({ words }, { err }) {
+        const id = parseCount("ID", words[0]);
+        return async ({ pets, transact }) => {
+          await transact(pets.changing(id, (owned) => (found(owned, id), null)));
+          err(`Deleted: animal ${id}.`);
+        };
+      },
     },
   },
 };
 
-function parseId(args: Arguments, known: readonly string[] = []): number {
-  const [id = ""] = expect(args, ["an ID"], known);
-  return parseCount("ID", id);
-}
+const COLUMNS: Columns<OwnedPet> = {
+  ...Object.fromEntries(
+    ["id", ...NAMES].map((
+      name,
+    ) => [name, ({ pet }: { pet: Readonly<Record<string, unknown>> }) => pet[name]]),
+  ),
+  accountId: ({ ownerId }) => ownerId,
+};
 
-function parsePatch({ fields }: Arguments): PetPatch {
-  if (fields.size === 0) {
-    throw new UsageError(`pets set needs ${EITHER.format(OPTIONS.map((name) => `--${name}`))}`);
+function parsePatch(options: Arguments["options"]): PetPatch {
+  if (options.size === 0) {
+    throw new UsageError(`pets set needs ${EITHER.format(NAMES.map((name) => `--${optionOf(name)}`))}`);
   }
-  const texts = Object.entries(PET_FIELDS).filter(([name]) => fields.has(name));
   try {
-    const members = texts.map(([name, schema]) => [name, schema.fromTexts(fields.get(name) ?? [], name)]);
+    const members = FIELDS.flatMap(([name, schema]) => {
+      const texts = options.get(optionOf(name));
+      return texts ? [[name, schema.fromTexts(texts, name)] as const] : [];
+    });
     return PET_PATCH.parse(Object.fromEntries(members), "");
   } catch (error) {
     throw error instanceof Invalid ? new UsageError(error.message) : error;
   }
 }
 
-function cellOf(field: string): (owned: { readonly pet: JsonObject }) => unknown {
-  return ({ pet }) => pet[field];
+/** The option for a field: `category-id` for `categoryId`. */
+function optionOf(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** What stands for a value in the help: its choices, or a word. */
-/** The option for a field as help has it; that of a list is given once for each value. */
-function usageOf(name: string, schema: Schema): string {
+/** The option with what stands for its value: the choices, or a word. A list takes it several times. */
+function usageOf([name, schema]: readonly [name: string, schema: Schema]): string {
   const { items } = resolved(schema);
-  const option = `[--${optionOf(name)} ${wordFor(items ? { ...schema, json: items } : schema)}]`;
-  return items ? `${option}...` : option;
-}
-
-function wordFor(schema: Schema): string {
-  const { enum: choices, type } = resolved(schema);
-  return choices?.join("|") ?? (type === "integer" ? "N" : "TEXT");
+  const { enum: choices, type } = resolved(items ? { ...schema, json: items } : schema);
+  const word = choices?.join("|") ?? (type === "integer" ? "N" : "TEXT");
+  return `[--${optionOf(name)} ${word}]${items ? "..." : ""}`;
 }
 
 function found(owned: OwnedPet | null, id: number): Pet {

@@ -1,8 +1,6 @@
 import { isJsonObject } from "../http/body.ts";
-import { parseArguments } from "./arguments.ts";
-import { namesIn } from "./issuing.ts";
-import { OPERATOR_PATH } from "./operator_operation.ts";
-import { CommandError, type Terminal } from "./terminal.ts";
+import { CommandError, type CommandIo, type Prepared, type Send } from "./command_line.ts";
+import { OPERATOR_PATH, type Order } from "./operator_route.ts";
 
 /** A service that is operated over HTTP. */
 export interface RemoteService {
@@ -12,16 +10,6 @@ export interface RemoteService {
   readonly token: string;
 }
 
-/** What is sent to it. */
-interface Order {
-  readonly args: readonly string[];
-  readonly input: string;
-}
-
-/** Commands that read standard input if their first word is `-`. */
-const READ_INPUT: readonly string[] = ["accounts create", "messages remove"];
-/** Messages that are taken at a time. */
-const TAKEN_AT_ONCE = 100;
 /** Most bytes of JSON that are sent of the input at a time; with the arguments, the service takes four times as much. */
 const MAX_PART = 256 * 1024;
 const ENCODER = new TextEncoder();
@@ -34,20 +22,17 @@ const SILENCE = 60_000;
  * @throws {CommandError} when it cannot be reached, or refuses, or its answer breaks off.
  */
 export async function carryOutRemotely(
-  args: readonly string[],
+  { command, args }: Prepared,
   service: RemoteService,
-  terminal: Terminal,
+  io: CommandIo,
 ): Promise<number> {
-  const { command, words } = parseArguments(args, 2);
-  const name = command.join(" ");
-  if (name === "messages take") return await takeMessages(Number(words[0]), service, terminal);
-  const readsInput = words[0] === "-" && READ_INPUT.includes(name);
-  if (!readsInput) return await send({ args, input: "" }, service, terminal);
-  const lines = await terminal.input();
-  const parts = partsOf(name === "accounts create" ? namesIn(lines) : lines);
-  for (const [index, input] of parts.entries()) {
-    if (parts.length > 1) terminal.err(`Part ${index + 1} of ${parts.length}:`);
-    const exit = await send({ args, input }, service, terminal);
+  const send: Send = (args, input, io) => sendOrder({ args, input }, service, io);
+  if (command.remotely) return await command.remotely(args, send, io);
+  if (!command.input || args.words[0] !== "-") return await send(args.line, "", io);
+  const parts = partsOf(command.input(await io.input()));
+  for (const [index, part] of parts.entries()) {
+    if (parts.length > 1) io.err(`Part ${index + 1} of ${parts.length}:`);
+    const exit = await send(args.line, part, io);
     if (exit !== 0) return exit;
   }
   return 0;
@@ -70,42 +55,7 @@ function partsOf(lines: readonly string[]): readonly string[] {
   return [...parts, part.join("\n")];
 }
 
-/** Has messages removed only once they are printed here. */
-async function takeMessages(count: number, service: RemoteService, terminal: Terminal): Promise<number> {
-  let taken = 0;
-  for (let more = true; more && taken < count;) {
-    const some = Math.min(count - taken, TAKEN_AT_ONCE);
-    const ids: string[] = [];
-    let removal = 0;
-    const out = async (line: string) => {
-      await terminal.out(line);
-      const message: unknown = JSON.parse(line);
-      if (isJsonObject(message)) ids.push(`${message.id}`);
-    };
-    try {
-      const exit = await send({ args: ["messages", "take", `${some}`], input: "" }, service, {
-        ...terminal,
-        out,
-      });
-      if (exit !== 0) return exit;
-    } finally {
-      if (ids.length > 0) {
-        const order = { args: ["messages", "remove", "-"], input: ids.join("\n") };
-        removal = await send(order, service, { ...terminal, err: () => {} });
-      }
-    }
-    if (removal !== 0) {
-      terminal.err("What was printed could not be removed; the next time it is printed again.");
-      return removal;
-    }
-    taken += ids.length;
-    more = ids.length === some;
-  }
-  terminal.err(`Took ${taken} ${taken === 1 ? "message" : "messages"}.`);
-  return 0;
-}
-
-async function send(order: Order, { url, token }: RemoteService, terminal: Terminal): Promise<number> {
+async function sendOrder(order: Order, { url, token }: RemoteService, io: CommandIo): Promise<number> {
   const silence = new AbortController();
   const giveUp = () => silence.abort(new CommandError(`${url} says nothing: it is not known what was done`));
   let timer = setTimeout(giveUp, SILENCE);
@@ -114,8 +64,8 @@ async function send(order: Order, { url, token }: RemoteService, terminal: Termi
     for await (const line of linesOf(response)) {
       clearTimeout(timer);
       if (typeof line.exit === "number") return line.exit;
-      if (typeof line.out === "string") await terminal.out(line.out);
-      if (typeof line.err === "string") terminal.err(line.err);
+      if (typeof line.out === "string") await io.out(line.out);
+      if (typeof line.err === "string") io.err(line.err);
       timer = setTimeout(giveUp, SILENCE);
     }
   } finally {

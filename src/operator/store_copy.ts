@@ -1,8 +1,9 @@
 import { backup, DatabaseSync } from "node:sqlite";
+import { parentPort, Worker, workerData } from "node:worker_threads";
 import { Connection } from "../kv/connection.ts";
 import { AGAIN, retried } from "../kv/retried.ts";
 import { requireSchema } from "../kv/schema.ts";
-import { CommandError } from "./terminal.ts";
+import { CommandError } from "./command_line.ts";
 
 /** A file of a store to copy. */
 export interface CopyJob {
@@ -15,12 +16,48 @@ export interface CopyJob {
   readonly step?: number;
 }
 
-/** What a worker that copies a store tells; the last time, neither a notice nor a failure if all went well. */
-export interface CopyReport {
+/** How a store is copied. */
+export interface CopyOptions {
+  /** Writes a line for people. */
+  readonly err: (line: string) => void;
+  /** Aborts when the work is to be given up. */
+  readonly signal: AbortSignal;
+}
+
+/** What the worker tells; the last time, neither a notice nor a failure if all went well. */
+interface CopyReport {
   /** A line for people. */
   readonly notice?: string;
   /** Why there is no copy. */
   readonly failure?: string;
+}
+
+/**
+ * Copies a store as `copyStore` does, in a worker. SQLite checks a file without a pause, for seconds if it has
+ * gigabytes, and waits for locks; this thread would not hear Ctrl-C meanwhile.
+ *
+ * @throws {CommandError}
+ */
+export async function copyInWorker(job: CopyJob, { err, signal }: CopyOptions): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const giveUp = () => reject(signal.reason);
+  signal.addEventListener("abort", giveUp);
+  // Without `env`, Deno would ask at the terminal whether all variables may be read.
+  const worker = new Worker(new URL(import.meta.url), { workerData: job, env: {} });
+  worker.on("error", reject);
+  worker.on("exit", () => reject(new CommandError("the copying ended early")));
+  worker.on("message", ({ notice, failure }: CopyReport) => {
+    if (notice !== undefined) err(notice);
+    else if (failure !== undefined) reject(new CommandError(failure));
+    else resolve();
+  });
+  try {
+    await promise;
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+    await worker.terminate();
+  }
 }
 
 /** 100 MB. Deno 2.5 sleeps for a quarter of a second between two steps, and gives no notice. */
@@ -93,4 +130,12 @@ function openDatabase(path: string): DatabaseSync {
 function requireSound(database: DatabaseSync): void {
   const found = database.prepare("PRAGMA integrity_check(1)").get()?.["integrity_check"];
   if (found !== "ok") throw new CommandError(`it is damaged: ${String(found).split("\n").join(" ")}`);
+}
+
+if (parentPort) {
+  const report = (report: CopyReport) => parentPort?.postMessage(report);
+  await copyStore(workerData, (notice) => report({ notice })).then(
+    () => report({}),
+    (error) => report({ failure: error instanceof Error ? error.message : typeof error }),
+  );
 }

@@ -1,5 +1,5 @@
 import { stringifyJson } from "../http/json.ts";
-import type { Terminal } from "./terminal.ts";
+import type { CommandIo } from "./command_line.ts";
 
 /** Columns of a table by name, each with what it tells of a thing. */
 export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => unknown>>;
@@ -11,7 +11,7 @@ export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => unknown>>
 export function startTable<Thing>(
   columns: Columns<Thing>,
   asJson: boolean,
-  { out, err }: Pick<Terminal, "out" | "err">,
+  { out, err }: Pick<CommandIo, "out" | "err">,
 ): (thing: Thing) => Promise<void> {
   if (!asJson) err(Object.keys(columns).join("\t"));
   return (thing) => {

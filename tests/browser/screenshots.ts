@@ -1,4 +1,4 @@
-import { print } from "../../src/stdio.ts";
+import { print } from "../../src/process.ts";
 import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 
 const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const;

@@ -1,15 +1,20 @@
 import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { addAnimal, listAnimals, outcome, readAnimal } from "../support/client.ts";
-import { DenoProcess, type ServerProcess } from "../support/process.ts";
+import { DenoProcess, type ServerProcess, type Variables } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 const CLIENTS = 16;
 const CREATES = 500;
 
 /** `deno task backup FILE` or `deno task restore FILE`. */
-function start(command: "backup" | "restore", file: string, kvPath: string): DenoProcess {
-  return new DenoProcess(["-P=backup", "src/backup_cli.ts", command, file], { KV_PATH: kvPath });
+function start(
+  command: "backup" | "restore",
+  file: string,
+  kvPath: string,
+  variables: Variables = {},
+): DenoProcess {
+  return new DenoProcess(["-P=backup", "src/cli.ts", command, file], { KV_PATH: kvPath, ...variables });
 }
 
 /** Adds animals, whose names are the numbers from 0, until `isEnough`; ids of those acknowledged, by name. */
@@ -95,3 +100,19 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     assertEquals(names, ["animals.kv"]);
   });
 }
+
+Deno.test("backup and restore ask for no variable that they are not permitted to read", async () => {
+  await using store = await TemporaryStore.create();
+  const [file, audit] = [`${store.folder}/backup`, `${store.folder}/audit`];
+  const variables = { DENO_AUDIT_PERMISSIONS: audit };
+
+  const codes = [
+    (await start("backup", file, store.kvPath, variables).ended()).code,
+    (await start("restore", file, `${store.folder}/restored.kv`, variables).ended()).code,
+  ];
+
+  assertEquals(codes, [0, 0]);
+  const lines = (await Deno.readTextFile(audit)).trimEnd().split("\n").map((line) => JSON.parse(line));
+  const asked = lines.filter(({ permission }) => permission === "env").map(({ value }) => value);
+  assertEquals(new Set(asked), new Set(["SERVICE_URL", "KV_PATH"]));
+});

@@ -26,8 +26,11 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
   for (
     const [variables, line] of [
       [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
-      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: .+\.$/],
-      [{ PORT: `${port}` }, new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\.$`)],
+      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: [^.]+\.$/],
+      [
+        { PORT: `${port}` },
+        new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\. Set PORT to another port\\.$`),
+      ],
       [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
       [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
       [
@@ -65,10 +68,13 @@ Deno.test("server says what it is beside where it listens", async () => {
   ]);
   const start = `Animal Store ${VERSION}: environment production, sign-up`;
   assertEquals(other.lines, [
-    `Listening on http://localhost:${other.port}/`,
-    `${start} closed, data in the KV :memory:, 0.0.0.0 means all interfaces.`,
+    `Listening on http://localhost:${other.port}/ and on all other addresses of this machine`,
+    `${start} closed, data in the KV :memory:.`,
   ]);
-  assertEquals(open.lines[1], `${start} open, data in the KV :memory:, :: means all interfaces.`);
+  assertEquals(open.lines, [
+    `Listening on http://localhost:${open.port}/ and on all other addresses of this machine`,
+    `${start} open, data in the KV :memory:.`,
+  ]);
 });
 
 Deno.test("server prints the first steps while there is no account and a command could make one", async () => {

@@ -178,7 +178,7 @@ export class ServerProcess extends DenoProcess {
 
   /** Waits until it says where it listens. */
   async listening(): Promise<this> {
-    this.port = Number(await this.wrote("stderr", /^Listening on http:\/\/localhost:(\d+)\/$/m));
+    this.port = Number(await this.wrote("stderr", /^Listening on http:\/\/localhost:(\d+)\/(?: |$)/m));
     return this;
   }
 

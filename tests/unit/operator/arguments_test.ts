@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { carryOut } from "../../../src/operator/operator.ts";
+import { carryOut } from "../../../src/operator/command_line.ts";
+import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
@@ -84,6 +85,7 @@ async function tell(line: string): Promise<{ code: number; out: string[]; err: s
   };
   const [out, err]: [string[], string[]] = [[], []];
   const code = await carryOut(
+    STORE_TASKS,
     line.split(" ").filter((word) => word !== "").map((word) => words.get(word) ?? word),
     {
       clock: unused,

@@ -7,15 +7,14 @@ import {
   assertStringIncludes,
 } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { main } from "../../../src/backup_cli.ts";
+import { main } from "../../../src/cli.ts";
 import { openStore } from "../../../src/kv/open.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
-import { writeAtomically } from "../../../src/operator/atomic_file.ts";
+import { writeAtomically } from "../../../src/operator/backup.ts";
 import { copyStore } from "../../../src/operator/store_copy.ts";
-import { CommandError } from "../../../src/operator/terminal.ts";
+import { CommandError } from "../../../src/operator/command_line.ts";
 
 const CLOCK = { clock: Date.now };
-const NEVER = new AbortController().signal;
 
 /** A folder with a store of some rows, and somebody who backs it up and restores it. */
 class Keeper implements AsyncDisposable {
@@ -36,13 +35,16 @@ class Keeper implements AsyncDisposable {
   }
 
   /** Runs a command, in which names in capitals are files in the folder, to its exit code. */
-  run(command: string, kvPath: string = this.store, signal: AbortSignal = NEVER): Promise<number> {
+  run(command: string, kvPath: string = this.store): Promise<number> {
     [this.out, this.err] = [[], []];
     const inFolder = (text: string) => text.replaceAll(/\b[A-Z_]{2,}\b/g, (name) => `${this.folder}/${name}`);
     return main(inFolder(command).split(" "), (name) => name === "KV_PATH" ? inFolder(kvPath) : undefined, {
+      ...CLOCK,
+      input: () => Promise.resolve([]),
       out: (line) => Promise.resolve(void this.out.push(line)),
       err: (line) => this.err.push(line.replaceAll(`${this.folder}/`, "")),
-      signal,
+      isStopping: () => false,
+      isRemote: false,
     });
   }
 

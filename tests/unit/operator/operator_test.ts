@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { carryOut } from "../../../src/operator/operator.ts";
+import { carryOut } from "../../../src/operator/command_line.ts";
+import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
 Deno.test("carryOut() passes on what KV says of a failure, but not over HTTP", async () => {
   const failure = new StoreUnavailable("The operation failed", { cause: new Error("the disk is full") });
@@ -15,7 +16,10 @@ Deno.test("carryOut() passes on what KV says of a failure, but not over HTTP", a
       isStopping: () => false,
       isRemote,
     };
-    assertEquals(await carryOut(["accounts", "list"], terminal, () => Promise.reject(failure)), 1);
+    assertEquals(
+      await carryOut(STORE_TASKS, ["accounts", "list"], terminal, () => Promise.reject(failure)),
+      1,
+    );
   }
 
   assertEquals(said, [

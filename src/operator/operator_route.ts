@@ -3,10 +3,16 @@ import { type Call, type Operation, operation } from "../api/operation.ts";
 import type { BodyRules, JsonObject } from "../http/body.ts";
 import { ConcurrencyLimit } from "../http/concurrency.ts";
 import { ApiError } from "../http/error.ts";
+import type { InFlight } from "../http/in_flight.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
-import { carryOut, describeCommand } from "./operator.ts";
-import type { Stores, Terminal } from "./terminal.ts";
+import { ACCOUNTS } from "./accounts.ts";
+import { carryOut, type CommandIo, describeCommand, type Stores, type Task } from "./command_line.ts";
+import { MESSAGES } from "./messages.ts";
+import { PETS } from "./pets.ts";
+
+/** What operators do with the stores: where those are, or through the service. */
+export const STORE_TASKS: readonly Task[] = [ACCOUNTS, PETS, MESSAGES];
 
 /** What operators' requests are carried out with. */
 export interface OperatorOptions {
@@ -14,8 +20,7 @@ export interface OperatorOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly log: Log;
-  /** Whether the process is about to end. */
-  readonly isStopping: () => boolean;
+  readonly inFlight: Pick<InFlight, "isStopping">;
 }
 
 /** Where operators' commands are sent to. */
@@ -29,10 +34,10 @@ const HEADERS = { "content-type": "application/jsonl", ...NO_STORE };
 const ENCODER = new TextEncoder();
 
 /** A line of the answer, as JSON: of output, for people, or the exit code, which comes last. */
-export type OperatorLine = { readonly out: string } | { readonly err: string } | { readonly exit: number };
+type OperatorLine = { readonly out: string } | { readonly err: string } | { readonly exit: number };
 
 /** A command line with the text of its standard input. */
-interface Order {
+export interface Order {
   readonly args: readonly string[];
   readonly input: string;
 }
@@ -43,59 +48,50 @@ class HungUp extends Error {
 }
 
 /** Carries out commands for operators who cannot reach the store. */
-export function operatorOperation({ stores, clock, log, isStopping }: OperatorOptions): Operation {
+export function operatorOperation({ stores, clock, log, inFlight }: OperatorOptions): Operation {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
 
   /** Answers once the command has begun; the request goes on until the command has ended. */
   function operate(call: Call): Promise<Response> {
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
-    const work = async () => {
+    requests.run(async () => {
       const order = parseOrder((await call.readBody(RULES)).object);
-      const { lines, ended } = begin(order, call.now);
-      resolve(createResponse(lines, { headers: HEADERS }));
-      await ended;
-    };
-    requests.run(work).catch(reject); // It rejects nothing any more once the command has begun.
+      const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
+      resolve(createResponse(readable, { headers: HEADERS }));
+      await obey(order, writable.getWriter(), call.now);
+    }).catch(reject);
     return response;
   }
 
-  /** Begins to carry out a command; gives the lines of its answer, and a promise that settles once it has ended. */
-  function begin(
+  /** Carries out a command and writes the lines of its answer; a failure breaks the answer off. */
+  async function obey(
     { args, input }: Order,
+    writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>,
     now: number,
-  ): { lines: ReadableStream<Uint8Array<ArrayBuffer>>; ended: Promise<unknown> } {
-    const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
-    const writer = writable.getWriter();
+  ): Promise<void> {
     const write = (line: OperatorLine) =>
       writer.write(ENCODER.encode(`${JSON.stringify(line)}\n`)).catch((cause) => {
         throw new HungUp("Nobody reads the answer", { cause });
       });
-    const terminal: Terminal = {
+    const io: CommandIo = {
       clock,
       input: () => Promise.resolve(input.split(/\r?\n/)),
       out: (line) => write({ out: line }),
       err: (line) => void write({ err: line }).catch(() => {}),
-      isStopping,
+      isStopping: () => inFlight.isStopping,
       isRemote: true,
     };
-    const carriedOut = async () => {
-      let exit = 1;
-      try {
-        return exit = await carryOut(args, terminal, async (command) => (await command(stores), 0));
-      } finally {
-        log.command({ time: new Date(now).toISOString(), command: describeCommand(args), exit });
-      }
-    };
-    const ended = carriedOut();
-    ended.then(async (exit) => {
-      await write({ exit });
-      await writer.close();
-    }).catch((error) => {
-      if (error instanceof HungUp) return;
-      log.error(errorRecord(error, now, OPERATOR_PATH));
-      return writer.abort();
-    }).catch(() => {});
-    return { lines: readable, ended };
+    const tell = (exit: number) =>
+      log.command({ time: new Date(now).toISOString(), command: describeCommand(STORE_TASKS, args), exit });
+    try {
+      const exit = await carryOut(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
+      tell(exit);
+      write({ exit }).then(() => writer.close()).catch(() => {});
+    } catch (error) {
+      tell(1);
+      if (!(error instanceof HungUp)) log.error(errorRecord(error, now, OPERATOR_PATH));
+      writer.abort().catch(() => {});
+    }
   }
 
   return operation({

@@ -1,21 +1,21 @@
 import { type Operation, operation } from "../api/operation.ts";
+import type { InFlight } from "../http/in_flight.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import { withDeadline } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
+import type { Store } from "../kv/store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
-import type { Metrics } from "../metrics/metrics.ts";
 import { gauge } from "../metrics/prometheus.ts";
 
-/** What is as it is when somebody asks. */
+/** What the metrics are taken from. */
 export interface MetricsOptions {
+  /** Of the service. */
   readonly version: string;
-  readonly metrics: Metrics;
-  readonly requestsInFlight: () => number;
-  /** Leases held, and places in them that are left. */
-  readonly leases: () => { readonly count: number; readonly places: number };
+  readonly store: Store;
+  readonly inFlight: Pick<InFlight, "size">;
+  /** Counts leases that are held, and places in them that are left. */
+  readonly permits: { count(): { readonly count: number; readonly places: number } };
   readonly messages: MessageStore;
-  /** How many bytes the file of the KV has; undefined where that cannot be told. */
-  readonly fileSize: () => number | undefined;
 }
 
 const STARTED = performance.timeOrigin / 1_000;
@@ -25,7 +25,7 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** What happens in this process and, while the KV works, in the queue of messages, for Prometheus to scrape. */
 export function metricsOperation(
-  { version, metrics, requestsInFlight, leases, messages, fileSize }: MetricsOptions,
+  { version, store, inFlight, permits, messages }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -34,15 +34,15 @@ export function metricsOperation(
     access: "operator",
     summary: "Get what happens in this process, for Prometheus",
   }, async (_input, { now }) => {
-    const { count, places } = leases();
+    const { count, places } = permits.count();
     const queue = await queueGauges(messages, now);
-    const bytes = fileSize();
+    const bytes = store.fileSize;
     const text = [
       gauge("animal_store_build_info", "The version that runs.", 1, [`version="${version}"`]),
       gauge("process_start_time_seconds", "When the process started, Unix time.", STARTED),
       gauge("process_resident_memory_bytes", "Memory that the process occupies.", Deno.memoryUsage().rss),
-      metrics.text(),
-      gauge("animal_store_requests_in_flight", "Requests being answered.", requestsInFlight()),
+      store.metrics.text(),
+      gauge("animal_store_requests_in_flight", "Requests being answered.", inFlight.size),
       gauge("animal_store_leases", "Accounts that this process holds leases of.", count),
       gauge("animal_store_leased_places", "Places left in those leases.", places),
       ...queue,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { print, readLines } from "../../src/stdio.ts";
+import { print, readLines } from "../../src/process.ts";
 import { CapturedErrors, standardInput } from "../support/standard_streams.ts";
 
 Deno.test("print() writes a line to standard error, and does not fail when that cannot be written", () => {

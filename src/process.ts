@@ -29,3 +29,16 @@ export async function* readLines(): AsyncGenerator<string> {
   }
   if (rest !== "") yield rest;
 }
+
+const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
+
+/** Calls `stop` with each SIGINT and SIGTERM, until that is disposed of. */
+export function onStopSignal(stop: (signal: Deno.Signal) => void): Disposable {
+  const listeners = SIGNALS.map((signal) => [signal, () => stop(signal)] as const);
+  for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);
+  return {
+    [Symbol.dispose]() {
+      for (const [signal, listener] of listeners) Deno.removeSignalListener(signal, listener);
+    },
+  };
+}

@@ -1,0 +1,289 @@
+import { parseArgs } from "node:util";
+import type { Issued } from "../accounts/account.ts";
+import type { AccountStore } from "../accounts/account_store.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import { CorruptRow } from "../kv/row.ts";
+import type { MessageStore } from "../messages/message_store.ts";
+import type { PetStore } from "../pets/pet_store.ts";
+import { type Transaction, Unresolved } from "../store/transaction.ts";
+
+/** What an operator types after `deno task`: a command, or a group of which the next word names one. */
+export type Task<Base = Stores> =
+  | { readonly name: string; readonly command: Command<Base> }
+  | CommandGroup<Base>;
+
+/** Commands that belong together. */
+interface CommandGroup<Base> {
+  readonly name: string;
+  readonly commands: Readonly<Record<string, Command<Base>>>;
+  /** What the help says below the commands. */
+  readonly note?: string;
+  /** The form of an id or a number, which may be logged: other words may be names or keys. */
+  readonly loggable: RegExp;
+}
+
+/** A command, declared once: its help, and the words and options that it takes, follow from its forms. */
+export interface Command<Base = Stores> {
+  /** What may follow its name, such as `ID [--grace 24h]`, with what that does; an empty text means as the next. */
+  readonly forms: Readonly<Record<string, string>>;
+  /** Looks at the arguments, which fit the forms. @throws {UsageError} */
+  readonly prepare: (args: Arguments, io: CommandIo) => Work<Base>;
+  /** Picks what it takes of standard input, which it reads if its first word is `-`. @throws {CommandError} */
+  readonly input?: (lines: readonly string[]) => readonly string[];
+  /** Carries it out through the service, unless sending it is enough. Resolves to the exit code. */
+  readonly remotely?: (args: Arguments, send: Send, io: CommandIo) => Promise<number>;
+}
+
+/** Does what was understood, on the stores for example. */
+export type Work<Base = Stores> = (base: Base) => Promise<void>;
+
+/** Has the service carry out a command line with a text for its standard input. Resolves to the exit code. */
+export type Send = (args: readonly string[], input: string, io: CommandIo) => Promise<number>;
+
+/** What commands work on. */
+export interface Stores {
+  readonly accounts: AccountStore;
+  readonly pets: PetStore;
+  readonly messages: MessageStore;
+  /** Carries out a transaction. */
+  readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
+}
+
+/** The arguments of a command. */
+export interface Arguments {
+  /** All that was typed. */
+  readonly line: readonly string[];
+  /** The whole name of the command, such as `accounts rotate`. */
+  readonly name: string;
+  /** The words after it. */
+  readonly words: readonly string[];
+  /** The texts given for each option, none for a flag. */
+  readonly options: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Where a command reads and writes. */
+export interface CommandIo {
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /** Lines of standard input. */
+  readonly input: () => Promise<readonly string[]>;
+  /** Writes a line of output, for programs. */
+  readonly out: (line: string) => Promise<void>;
+  /** Writes a line for people. */
+  readonly err: (line: string) => void;
+  /** Whether the process is about to end, so that nothing more is to be begun. */
+  readonly isStopping: () => boolean;
+  /** Whether a line that was written may still be lost. */
+  readonly isRemote: boolean;
+}
+
+/** A command that was understood. */
+export interface Prepared<Base = Stores> {
+  readonly command: Command<Base>;
+  readonly args: Arguments;
+  readonly work: Work<Base>;
+}
+
+/** A command line that was not understood; the message says what was expected. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** A command that could not be carried out; the message says why. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+}
+
+const EXIT_CODES = "Exit codes: 0 done, 1 could not be done, 2 not understood.";
+const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start;
+with SERVICE_URL and OPERATOR_TOKEN a running service does the work.`;
+const LIST = new Intl.ListFormat("en-GB");
+const MARGIN = " ".repeat(21);
+const MAX_COUNT = 1e12;
+const MAX_GROUP = 100;
+/** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
+const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
+
+/**
+ * Carries out a command line, such as `["accounts", "list"]`: `run` has the command work, wherever that is. Resolves to
+ * the exit code: 0 done, 1 could not be done, 2 not understood.
+ *
+ * @throws what `run` throws, other than StoreUnavailable, CorruptRow and CommandError.
+ */
+export async function carryOut<Base>(
+  tasks: readonly Task<Base>[],
+  line: readonly string[],
+  io: CommandIo,
+  run: (prepared: Prepared<Base>) => Promise<number>,
+): Promise<number> {
+  try {
+    const { task, rest, options } = parse(tasks, line);
+    if (options.has("help")) {
+      await io.out(helpOf(task));
+      return 0;
+    }
+    const { command, name, words } = commandIn(task, rest);
+    const args = { line, name, words, options };
+    requireFit(args, Object.keys(command.forms));
+    return await run({ command, args, work: command.prepare(args, io) });
+  } catch (error) {
+    if (!(error instanceof UsageError)) return await explain(error, io);
+    const { name } = tasks.find(({ name }) => name === line[0]) ?? tasks[0] ?? {};
+    io.err(`${error.message}. See: deno task ${name} --help`);
+    return 2;
+  }
+}
+
+/**
+ * What a log may tell of a command line, such as `accounts close acct_4kQ0…`: the command, and ids and numbers after
+ * it. Empty if it names no command, or is not understood.
+ */
+export function describeCommand<Base>(tasks: readonly Task<Base>[], line: readonly string[]): string {
+  try {
+    const { task, rest } = parse(tasks, line);
+    const { name, words } = commandIn(task, rest);
+    return [name, ...words.filter((word) => "loggable" in task && task.loggable.test(word))].join(" ");
+  } catch (error) {
+    if (error instanceof UsageError) return "";
+    throw error;
+  }
+}
+
+/** What `deno task NAME --help` prints. */
+export function helpOf<Base>(task: Task<Base>): string {
+  if ("command" in task) {
+    const forms = Object.entries(task.command.forms).map(([form, text]) => `${form}\n\n${text}`);
+    return `Usage: deno task ${task.name} ${forms.join("\n\n")}\n\n${EXIT_CODES}`;
+  }
+  const list = Object.entries(task.commands).flatMap(([name, { forms }]) =>
+    Object.entries(forms).map(([form, text]) => describeForm(`  ${name} ${form}`, text))
+  );
+  const parts = [`Usage: deno task ${task.name} COMMAND`, list.join("\n"), ...(task.note ? [task.note] : [])];
+  return [...parts, `${SURROUNDINGS}\n${EXIT_CODES}`].join("\n\n");
+}
+
+/** The usage with the text beside it, or below if the usage is long. */
+function describeForm(usage: string, text: string): string {
+  const start = usage.length < MARGIN.length ? usage.padEnd(MARGIN.length) : `${usage}\n${MARGIN}`;
+  return `${start}${text.replaceAll(/\n */g, `\n${MARGIN}`)}`.trimEnd();
+}
+
+/** The task, the rest of the words, and all options. */
+function parse<Base>(
+  tasks: readonly Task<Base>[],
+  line: readonly string[],
+): { task: Task<Base>; rest: readonly string[]; options: Arguments["options"] } {
+  if (line.some((arg) => LONG_GROUP.test(arg))) {
+    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
+  }
+  const { positionals: [first, ...rest], values } = parseOptions(tasks, line);
+  const task = tasks.find(({ name }) => name === first);
+  if (task === undefined) {
+    throw new UsageError(`The commands are ${LIST.format(tasks.map(({ name }) => name))}`);
+  }
+  const options = Object.entries(values).map(([name, value]) =>
+    [name, Array.isArray(value) ? value.map(String) : []] as const
+  );
+  return { task, rest, options: new Map(options) };
+}
+
+/** Knows the options of all commands: what they take has to be known before it is clear which command is meant. */
+function parseOptions<Base>(
+  tasks: readonly Task<Base>[],
+  line: readonly string[],
+): { positionals: readonly string[]; values: Readonly<Record<string, unknown>> } {
+  const commands = tasks.flatMap((task) => "command" in task ? [task.command] : Object.values(task.commands));
+  const options = [...optionsIn(commands.flatMap(({ forms }) => Object.keys(forms)))].map(([name, type]) =>
+    [name, { type, multiple: type === "string" }] as const
+  );
+  try {
+    return parseArgs({
+      args: [...line],
+      allowPositionals: true,
+      options: { ...Object.fromEntries(options), help: { type: "boolean", short: "h" } },
+    });
+  } catch (error) {
+    const [reason] = error instanceof Error ? error.message.split(/\.\s/) : [];
+    throw new UsageError(reason);
+  }
+}
+
+/** Every option in forms: a flag, unless a value follows it. */
+function optionsIn(forms: readonly string[]): ReadonlyMap<string, "string" | "boolean"> {
+  const options = forms.join("\n").matchAll(/--([\w-]+)( [\w.|]+)?/g);
+  return new Map([...options].map(([, name = "", value]) => [name, value ? "string" : "boolean"]));
+}
+
+/** The command that a task's words name, its whole name, and the words after that. */
+function commandIn<Base>(
+  task: Task<Base>,
+  words: readonly string[],
+): Pick<Prepared<Base>, "command"> & Pick<Arguments, "name" | "words"> {
+  if ("command" in task) return { command: task.command, name: task.name, words };
+  const [name, ...rest] = words;
+  if (name === undefined) throw new UsageError("A command is missing");
+  const command = Object.hasOwn(task.commands, name) ? task.commands[name] : undefined;
+  if (command === undefined) throw new UsageError(`There is no command ${task.name} ${name}`);
+  return { command, name: `${task.name} ${name}`, words: rest };
+}
+
+/** What messages call the words in forms. */
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ["ID", "an ID"],
+  ["NAME", "a NAME"],
+  ["PLAN", "a PLAN"],
+  ["FILE", "a FILE"],
+  ["N", "a number N"],
+  ["-", "- and ids on standard input"],
+]);
+
+/** Makes sure that there are as many words as in the first form, and no option that is in none. */
+function requireFit({ name, words, options }: Arguments, forms: readonly string[]): void {
+  const known = optionsIn(forms);
+  const unknown = options.keys().find((option) => !known.has(option));
+  if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);
+  const expected = (forms[0] ?? "").replace(/ ?\[?--.*/, "").split(" ").filter((word) => word !== "");
+  if (words.length < expected.length) {
+    throw new UsageError(`${name} needs ${expected.map((word) => WORDS.get(word) ?? word).join(" and ")}`);
+  }
+  if (words.length > expected.length) {
+    throw new UsageError(`${name} takes no argument '${words[expected.length]}'`);
+  }
+}
+
+/** Says why a command could not be carried out. Throws what it has no words for. */
+async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promise<1> {
+  const issued = issuedInDoubt(error);
+  if (issued) {
+    err(
+      `The KV did not answer: it is not known whether this key of ${issued.account.id} is valid. Try it, or again:`,
+    );
+    await out(issued.apiKey);
+  } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
+  else if (error instanceof StoreUnavailable) {
+    // What KV itself said is only for those who have it before them.
+    const { message } = !isRemote && error.cause instanceof Error ? error.cause : error;
+    err(`The KV does not answer: ${message}.`);
+  } else throw error;
+  return 1;
+}
+
+/** The key of a transaction that may have issued it, although KV did not answer. */
+export function issuedInDoubt(error: unknown): Issued | undefined {
+  return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
+}
+
+function isIssued(result: unknown): result is Issued {
+  return typeof result === "object" && result !== null && "apiKey" in result;
+}
+
+/**
+ * A whole number from 1 to 10^12.
+ *
+ * @throws {UsageError} naming what was expected to be one.
+ */
+export function parseCount(name: string, text = ""): number {
+  const count = /^\d{1,13}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= MAX_COUNT) return count;
+  throw new UsageError(`${name} must be a whole number from 1 to ${MAX_COUNT}`);
+}
