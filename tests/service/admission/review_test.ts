@@ -63,3 +63,49 @@ Deno.test("createApp() tells a key that ends while its request waits for a permi
 
   assertEquals([status, service.reads.length < 10], [401, true], `${service.reads.length} reads`);
 });
+
+Deno.test("Permits.settle() gives back what came back while requests wait for permits", async () => {
+  using time = new VirtualTime();
+  const kv = new FarKv();
+  await using service = new NotedService(time, kv);
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 8, day: 99 });
+  for (let count = 0; count < 3; count++) await time.until(call(service, key), 1_000);
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const headers = { "content-type": "application/json" };
+  const slow = call(service, key, "POST /v1/pets", { body: readable, headers });
+  await time.advance(10);
+  const rest = callAtOnce(8, [service], key);
+  await time.advance(1_000);
+  kv.delay = 100;
+  await time.advance(160); // A run reads the rows.
+  new Blob(["{}"]).stream().pipeTo(writable);
+  await time.advance(1);
+
+  const settled = service.app.settle();
+  await time.until(slow, 1_000);
+  await time.until(settled, 1_000);
+
+  const { used, leased } = await service.desk.usage(id);
+  assertEquals(leased, 0, `used ${used}`);
+  kv.delay = 0;
+  const replies = await time.until(rest, 10_000);
+  assertEquals(replies.filter(({ status }) => status === 503), []);
+});
+
+Deno.test("createApp() takes no read of a spent address for a key whose account it knows to be deleted", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount();
+  await call(service, apiKey);
+  await time.advance(3_000);
+  await service.desk.do("close", id);
+  await service.desk.do("delete", id);
+  await callAtOnce(60, [service]);
+  await time.until(call(service, apiKey), 1_000);
+  service.forget();
+
+  for (let count = 0; count < 50; count++) await time.until(call(service, apiKey), 1_000);
+
+  const accounts = service.reads.flat().filter(([table]) => table === "accounts").length;
+  assertEquals([accounts <= 5, service.reads.length], [true, service.reads.length], `${accounts} of ${service.reads.length}`);
+});
