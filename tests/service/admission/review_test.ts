@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../../src/kv/retried.ts";
 import { call, callAtOnce, outcome } from "../../support/client.ts";
-import { calmNetwork, FakeKv, type Network } from "../../support/fake_kv.ts";
+import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
@@ -66,30 +66,29 @@ Deno.test("createApp() tells a key that ends while its request waits for a permi
 
 Deno.test("Permits.settle() gives back what came back while requests wait for permits", async () => {
   using time = new VirtualTime();
-  const kv = new FarKv();
-  await using service = new NotedService(time, kv);
-  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 8, day: 99 });
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 40, day: 99 });
   for (let count = 0; count < 3; count++) await time.until(call(service, key), 1_000);
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-  const headers = { "content-type": "application/json" };
-  const slow = call(service, key, "POST /v1/pets", { body: readable, headers });
+  const slow = [0, 1].map(() => {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-type": "application/json" };
+    const reply = call(service, key, "POST /v1/pets", { body: readable, headers });
+    return { reply, sendBody: () => void new Blob(["{}"]).stream().pipeTo(writable) };
+  });
   await time.advance(10);
-  const rest = callAtOnce(8, [service], key);
+  const rest = callAtOnce(45, [service], key);
   await time.advance(1_000);
-  kv.delay = 100;
-  await time.advance(160); // A run reads the rows.
-  new Blob(["{}"]).stream().pipeTo(writable);
+  service.disturbance = { commit: slowly };
+  slow[0]?.sendBody();
+  await time.advance(50); // What the first has used is being written.
+  slow[1]?.sendBody();
   await time.advance(1);
 
-  const settled = service.app.settle();
-  await time.until(slow, 1_000);
-  await time.until(settled, 1_000);
+  await time.until(service.app.settle(), 1_000);
 
-  const { used, leased } = await service.desk.usage(id);
-  assertEquals(leased, 0, `used ${used}`);
-  kv.delay = 0;
-  const replies = await time.until(rest, 10_000);
-  assertEquals(replies.filter(({ status }) => status === 503), []);
+  assertEquals((await service.desk.usage(id)).leased, 0);
+  await time.until(Promise.all(slow.map(({ reply }) => reply)), 1_000);
+  await time.until(rest, 10_000);
 });
 
 Deno.test("createApp() takes no read of a spent address for a key whose account it knows to be deleted", async () => {
@@ -107,5 +106,9 @@ Deno.test("createApp() takes no read of a spent address for a key whose account 
   for (let count = 0; count < 50; count++) await time.until(call(service, apiKey), 1_000);
 
   const accounts = service.reads.flat().filter(([table]) => table === "accounts").length;
-  assertEquals([accounts <= 5, service.reads.length], [true, service.reads.length], `${accounts} of ${service.reads.length}`);
+  assertEquals(
+    [accounts <= 5, service.reads.length],
+    [true, service.reads.length],
+    `${accounts} of ${service.reads.length}`,
+  );
 });

@@ -62,7 +62,11 @@ class Fixture {
     const rows = { get: (key: Deno.KvKey) => key[0] === "usage" ? this.usageRow : this.accountRow };
     const run = this.allowance.decide(rows, write, now, TIMES);
     assert(run);
-    this.allowance.apply(run, [this.accountRow, this.usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
+    this.allowance.apply(
+      run,
+      [this.accountRow, this.usageRow].map((entry) => ({ key: entry.key, entry })),
+      TIMES,
+    );
   }
 }
 
