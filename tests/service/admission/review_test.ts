@@ -1,0 +1,114 @@
+import { assertEquals } from "@std/assert";
+import { pause } from "../../../src/kv/retried.ts";
+import { call, callAtOnce, outcome } from "../../support/client.ts";
+import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+/** A KV whose answers about usage take a while on their way back: what they say was true before. */
+class FarKv extends FakeKv {
+  delay = 0;
+
+  override connect(network: Network = calmNetwork()): Deno.Kv {
+    const kv = super.connect(network);
+    const getMany = kv.getMany.bind(kv);
+    return Object.assign(kv, {
+      getMany: async (keys: Deno.KvKey[]) => {
+        const rows = await getMany(keys);
+        if (keys.some(([table]) => table === "usage")) await pause(this.delay);
+        return rows;
+      },
+    });
+  }
+}
+
+for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
+  Deno.test(`createApp() admits ${target} that comes after a ban was lifted, though an earlier request's read saw it`, async () => {
+    using time = new VirtualTime();
+    const kv = new FarKv();
+    await using service = new NotedService(time, kv);
+    await using other = new NotedService(time, kv);
+    const { account: { id }, apiKey } = await service.createAccount("free");
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(3_000);
+    await time.until(callAtOnce(125, [other], apiKey), 5_000);
+    await time.advance(3_000);
+    kv.delay = 100;
+    const first = call(service, apiKey);
+    await time.advance(150);
+    kv.delay = 0;
+    await time.until(other.desk.do("unban", id), 10);
+    await time.until(other.desk.do("reset", id), 10);
+    kv.delay = 100;
+
+    const request = target.startsWith("POST") ? { json: { name: "Rex", categoryId: 1 } } : {};
+    const second = await time.until(call(service, apiKey, target, request), 5_000);
+
+    assertEquals(outcome(second), target.startsWith("POST") ? "201" : "200");
+    await time.until(first, 5_000);
+  });
+}
+
+Deno.test("createApp() tells a key that ends while its request waits for a permit that it has ended, or admits it", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await service.accounts.rotate(id, 60_000, NOON);
+  service.now = NOON + 59_999;
+  service.disturbance = { read: () => void (service.now = NOON + 60_000) };
+  service.expectsErrors = true;
+  service.forget();
+
+  const { status } = await time.until(call(service, apiKey), 10_000);
+
+  assertEquals([status, service.reads.length < 10], [401, true], `${service.reads.length} reads`);
+});
+
+Deno.test("Permits.settle() gives back what came back while requests wait for permits", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 40, day: 99 });
+  for (let count = 0; count < 3; count++) await time.until(call(service, key), 1_000);
+  const slow = [0, 1].map(() => {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-type": "application/json" };
+    const reply = call(service, key, "POST /v1/pets", { body: readable, headers });
+    return { reply, sendBody: () => void new Blob(["{}"]).stream().pipeTo(writable) };
+  });
+  await time.advance(10);
+  const rest = callAtOnce(45, [service], key);
+  await time.advance(1_000);
+  service.disturbance = { commit: slowly };
+  slow[0]?.sendBody();
+  await time.advance(50); // What the first has used is being written.
+  slow[1]?.sendBody();
+  await time.advance(1);
+
+  await time.until(service.app.settle(), 1_000);
+
+  assertEquals((await service.desk.usage(id)).leased, 0);
+  await time.until(Promise.all(slow.map(({ reply }) => reply)), 1_000);
+  await time.until(rest, 10_000);
+});
+
+Deno.test("createApp() takes no read of a spent address for a key whose account it knows to be deleted", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account: { id }, apiKey } = await service.createAccount();
+  await call(service, apiKey);
+  await time.advance(3_000);
+  await service.desk.do("close", id);
+  await service.desk.do("delete", id);
+  await callAtOnce(60, [service]);
+  await time.until(call(service, apiKey), 1_000);
+  service.forget();
+
+  for (let count = 0; count < 50; count++) await time.until(call(service, apiKey), 1_000);
+
+  const accounts = service.reads.flat().filter(([table]) => table === "accounts").length;
+  assertEquals(
+    [accounts <= 5, service.reads.length],
+    [true, service.reads.length],
+    `${accounts} of ${service.reads.length}`,
+  );
+});
