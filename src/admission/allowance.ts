@@ -14,6 +14,7 @@ import {
   settle,
   strike,
   take,
+  type Taken,
   type Usage,
   windowEnd,
 } from "../accounts/usage.ts";
@@ -87,10 +88,26 @@ interface Strikes {
 }
 
 /** A request that waits for a permit. */
-interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise"> {
-  /** Hash of its key. */
+interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, KeyUse {}
+
+/** A key as a request brought it. */
+export interface KeyUse {
+  /** Its hash. */
   readonly hash: string;
+  /** When the request arrived, ms since the epoch. */
+  readonly now: number;
 }
+
+/** A full window that requests wait for, and when it ends, ms since the epoch. */
+interface Awaited {
+  readonly window: FullWindow;
+  readonly end: number;
+}
+
+/** Until when (ms since the epoch) what others hold of a window counts as used. */
+type Lost = Readonly<Record<FullWindow, number>>;
+
+const NOTHING_LOST: Lost = { minute: 0, day: 0 };
 
 /** What a transaction makes of an account's usage, and of the requests that wait. */
 export interface Run {
@@ -99,8 +116,6 @@ export interface Run {
   readonly state: AccountState;
   /** The usage after it. */
   readonly usage: Usage;
-  /** What it gives back. */
-  readonly returned: readonly Returned[];
   /** How many used permits of the lease no longer count as leased. */
   readonly used: number;
   /** Refusals that it writes, and how many of them. */
@@ -131,9 +146,13 @@ export class Allowance {
   #lease: Lease | undefined;
   /** Permits that were handed out and may come back. */
   #unconfirmed = 0;
-  /** What the next transaction gives back. */
+  /** What the transaction gives back that is on its way, or the next one. */
+  #returning: readonly Returned[] = [];
+  /** What came back since that began. */
   #returned: readonly Returned[] = [];
   #waiting: Waiting[] = [];
+  /** How many of them waited when the transaction began that is on its way. */
+  #begun = 0;
   /** Others replace these when the account or the minute changes. */
   #strikes: Strikes = { count: 0, since: 0 };
   /** Requests served since the last transaction, and when that was, by `performance.now()`. */
@@ -146,10 +165,10 @@ export class Allowance {
   #sharedUntil = 0;
   /** Until when requests wait for permits that others hold, by `performance.now()`; 0 if none does. */
   #awaitsUntil = 0;
-  /** End of the window that they wait for. */
-  #awaitedWindow = 0;
-  /** Until when (ms since the epoch) what others hold counts as used, because they did not give it back in time. */
-  #lostUntil = 0;
+  /** The window that they wait for. */
+  #awaited: Awaited = { window: "minute", end: 0 };
+  /** What others did not give back in time. */
+  #lostUntil = NOTHING_LOST;
   /** By `performance.now()`. */
   #postponedUntil = 0;
 
@@ -164,13 +183,12 @@ export class Allowance {
 
   /** Whether something is not in the rows yet, or may still come back. */
   get isActive(): boolean {
-    return this.#lease !== undefined || this.#unconfirmed > 0 || this.#waiting.length > 0 ||
-      this.#returned.length > 0 || this.#strikes.count > 0;
+    return this.isUnsettled || this.#unconfirmed > 0 || this.#waiting.length > 0;
   }
 
   /** Whether permits are held that were not used. */
   get isLeased(): boolean {
-    return this.#lease !== undefined || this.#returned.length > 0;
+    return this.#lease !== undefined || this.#allReturned.length > 0;
   }
 
   /** How many permits can be handed out. */
@@ -181,6 +199,11 @@ export class Allowance {
   /** Whether the lease should be renewed, because it may run out before that can be done. */
   get isLow(): boolean {
     return this.#lease !== undefined && this.left < this.#low;
+  }
+
+  /** Whether something is to be written, if nobody waited. */
+  get isUnsettled(): boolean {
+    return this.isLeased || this.#strikes.count > 0;
   }
 
   /** Whether requests wait for permits that others hold. */
@@ -239,25 +262,29 @@ export class Allowance {
     return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
-  /** What the next transaction decides on a request whose key has this hash; AGAIN if it has to be recognized anew. */
-  request(hash: string): Promise<Decision | typeof AGAIN> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, hash }));
+  /** What the next transaction decides on a request with a key; AGAIN if it has to be recognized anew. */
+  request({ hash, now }: KeyUse): Promise<Decision | typeof AGAIN> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, hash, now }));
   }
 
   /** Whether it is time for a transaction. */
   isDue(now: number, { life }: LeaseTimes): boolean {
     if (this.#waiting.length > 0) return true;
     if (performance.now() < this.#postponedUntil) return false;
-    return this.isLow || this.#strikesAreDue(life) || this.#returned.length > 0 ||
+    return this.isLow || this.#strikesAreDue(life) || this.#allReturned.length > 0 ||
       (this.#lease !== undefined && this.#isOver(this.#lease, now, life));
   }
 
-  /** Ends a lease that is over, or that requests wait in spite of: it hands out nothing any more, and is given back. */
-  endLease(now: number, { life }: LeaseTimes): void {
+  /**
+   * Gets ready for a transaction. A lease that is over, or that requests wait in spite of, ends: it hands out nothing any
+   * more, and is given back.
+   */
+  begin(now: number, { life }: LeaseTimes): void {
     const lease = this.#lease;
-    if (lease === undefined || (this.#waiting.length === 0 && !this.#isOver(lease, now, life))) return;
-    this.#lease = undefined;
-    if (lease.left + lease.used > 0) this.#return(lease, lease.left + lease.used, lease.left);
+    if (lease && (this.#waiting.length > 0 || this.#isOver(lease, now, life))) this.#endLease(lease);
+    this.#begun = this.#waiting.length;
+    this.#returning = this.#allReturned;
+    this.#returned = [];
   }
 
   /** The rows that a transaction decides on: as they are known, or to be read. */
@@ -276,14 +303,14 @@ export class Allowance {
     if (state === undefined) return undefined;
     const { account, usage } = state;
     const { limits } = account;
-    const isOpen = ({ hash }: Waiting) => account.suspendedAt === null && isOpenedBy(account, hash, now);
+    const isOpen = (key: KeyUse) => account.suspendedAt === null && isOpenedBy(account, key.hash, key.now);
     const waiting = this.#waiting.filter(isOpen);
     const struck = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
     const lease = this.#lease;
     const used = lease?.used ?? 0;
     const returned = lease && used > 0
-      ? [...this.#returned, { ...lease, size: used, left: 0 }]
-      : this.#returned;
+      ? [...this.#returning, { ...lease, size: used, left: 0 }]
+      : this.#returning;
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
     const settled = returned.reduce(settle, usage);
@@ -291,7 +318,8 @@ export class Allowance {
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
-    const awaited = rest.length > 0 ? this.#awaitedIn(taken.usage, taken.refusal, now) : undefined;
+    const lost = isSameRow(state.accountRow, this.#state.accountRow) ? this.#lostUntil : NOTHING_LOST;
+    const awaited = rest.length > 0 ? this.#awaitedIn(taken, lost, now) : undefined;
     const left = Math.max(0, limits.minute - taken.usage.strikes);
     const refused = awaited ? [] : refusals(rest, taken.refusal, left);
     // During a ban requests are no strikes, but the one that brings it about is.
@@ -299,7 +327,8 @@ export class Allowance {
     const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
 
     // That time has passed is no change: all that read the row know it, too.
-    if (!isSame(after, roll(usage, now)) || !isSame(before, usage)) {
+    const isChange = !isSame(after, roll(usage, now)) || !isSame(before, usage);
+    if (isChange) {
       write.set(usageKey, encodeUsage(after));
       const past = pastDay(before, after);
       if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
@@ -308,12 +337,12 @@ export class Allowance {
       now,
       state,
       usage: after,
-      returned: this.#returned,
       used,
       strikes: this.#strikes,
       struck: this.#strikes.count,
       granted: waiting.slice(0, taken.granted),
-      refused,
+      // Without a commit, the rows may be older than a request that came later.
+      refused: isChange ? refused : refused.filter(({ request }) => this.#hasBegunWith(request)),
       turnedAway: this.#waiting.filter((request) => !isOpen(request)),
       ahead: taken.ahead,
       rate,
@@ -348,7 +377,7 @@ export class Allowance {
     this.#waiting = this.#waiting.filter((request) => !answered.has(request));
     // Those that came since may find a permit now.
     if (this.leaseAt(now)) this.#turnAway();
-    this.#noteAwaited(run.awaited && windowEnd(usage, run.awaited));
+    this.#noteAwaited(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
   }
 
   /** A run may have been carried out: it has used up what it took from here, and grants nothing. */
@@ -369,7 +398,7 @@ export class Allowance {
   drop(): void {
     this.#turnAway();
     this.#lease = undefined;
-    this.#returned = [];
+    this.#returning = this.#returned = [];
     this.#strikes = { count: 0, since: 0 };
     this.#awaitsUntil = 0;
     this.#isKnown = false;
@@ -388,7 +417,7 @@ export class Allowance {
     // While a transaction is on its way, the row may tell of a lease that is not held yet.
     const isNews = usageRow.versionstamp > this.#state.usageRow.versionstamp && !isChanging;
     const lease = this.#lease;
-    const held = lease ? [...this.#returned, { ...lease, size: lease.left }] : this.#returned;
+    const held = lease ? [...this.#allReturned, { ...lease, size: lease.left }] : this.#allReturned;
     return held.reduce(settle, isNews ? usage : this.#state.usage);
   }
 
@@ -401,6 +430,7 @@ export class Allowance {
     const { account, accountRow } = isNewer ? state : known;
     const { usage, usageRow } = isUsageNewer ? state : known;
     this.#state = { account, accountRow, usage, usageRow };
+    if (isNewer) this.#lostUntil = NOTHING_LOST;
     if (isUsageNewer) this.#seenAt = performance.now();
     if (!isOfSameMinute(known, this.#state)) this.#strikes = { count: 0, since: 0 };
   }
@@ -425,33 +455,34 @@ export class Allowance {
     if (current.bannedUntil > now) return "ban";
     if (current !== usage || this.isLeased || this.#unconfirmed > 0) return undefined;
     const window = fullWindow(usage, limits);
-    return window && this.#mayComeBack(usage, window, now) ? undefined : window;
-  }
-
-  /** Whether permits of a window may come back that others, or requests of this process, hold. */
-  #mayComeBack({ leased, leasedToday }: Usage, window: FullWindow, now: number): boolean {
-    return now >= this.#lostUntil && (window === "day" ? leasedToday : leased) > 0;
+    return window && mayComeBack(usage, window, now, this.#lostUntil) ? undefined : window;
   }
 
   /** The window that requests wait for permits of; undefined if none may come back, or that took too long. */
-  #awaitedIn(usage: Usage, refusal: Refusal | undefined, now: number): FullWindow | undefined {
-    if (refusal === undefined || refusal === "ban" || !this.#mayComeBack(usage, refusal, now)) {
-      return undefined;
-    }
-    const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaitedWindow;
+  #awaitedIn({ usage, refusal }: Taken, lost: Lost, now: number): FullWindow | undefined {
+    if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, lost)) return undefined;
+    const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;
     return isNew || performance.now() < this.#awaitsUntil ? refusal : undefined;
   }
 
-  /** Waits, or goes on, for permits of the window with this end; or no longer. */
-  #noteAwaited(end: number | undefined): void {
+  /** Waits, or goes on, for permits of a window; or no longer. */
+  #noteAwaited(awaited: Awaited | undefined): void {
     const time = performance.now();
-    if (end === undefined) {
-      if (this.isAwaiting && time >= this.#awaitsUntil) this.#lostUntil = this.#awaitedWindow;
+    if (awaited === undefined) {
+      const { window, end } = this.#awaited;
+      if (this.isAwaiting && time >= this.#awaitsUntil) {
+        this.#lostUntil = { ...this.#lostUntil, [window]: end };
+      }
       this.#awaitsUntil = 0;
-    } else if (!this.isAwaiting || end > this.#awaitedWindow) {
+    } else if (!this.isAwaiting || awaited.end > this.#awaited.end) {
       this.#awaitsUntil = time + PATIENCE;
-      this.#awaitedWindow = end;
+      this.#awaited = awaited;
     }
+  }
+
+  /** Whether a request waited when the transaction began. */
+  #hasBegunWith(request: Waiting): boolean {
+    return this.#waiting.indexOf(request) < this.#begun;
   }
 
   #strikesAreDue(life: number): boolean {
@@ -478,18 +509,30 @@ export class Allowance {
       lease.left += ahead;
       lease.takenAt = takenAt;
     } else {
-      if (lease) this.#return(lease, lease.left + lease.used, lease.left);
+      if (lease) this.#endLease(lease);
       this.#lease = { epoch, minute, limits, left: ahead, used: 0, takenAt };
     }
   }
 
+  #endLease(lease: Lease): void {
+    this.#lease = undefined;
+    if (lease.left + lease.used > 0) this.#return(lease, lease.left + lease.used, lease.left);
+  }
+
   #return({ epoch, minute }: Lease, size: number, left: number): void {
-    this.#returned = [...this.#returned, { epoch, minute, size, left }];
+    const isOfSame = (item: Returned) => item.epoch === epoch && item.minute === minute;
+    const same = this.#returned.find(isOfSame) ?? { size: 0, left: 0 };
+    const others = this.#returned.filter((item) => !isOfSame(item));
+    this.#returned = [...others, { epoch, minute, size: same.size + size, left: same.left + left }];
+  }
+
+  get #allReturned(): readonly Returned[] {
+    return this.#returned.length === 0 ? this.#returning : [...this.#returning, ...this.#returned];
   }
 
   /** What a run took from here is no longer here. */
-  #useUp({ returned, used, strikes, struck }: Run): void {
-    this.#returned = this.#returned.filter((item) => !returned.includes(item));
+  #useUp({ used, strikes, struck }: Run): void {
+    this.#returning = [];
     if (this.#lease) this.#lease.used -= used;
     strikes.count -= struck;
   }
@@ -506,7 +549,7 @@ export class Allowance {
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
     // What is on its way back is not used; but a refused request did not get any of it.
-    return decide(refusal ? usage : this.#returned.reduce(settle, usage), limits, left, refusal, now);
+    return decide(refusal ? usage : this.#allReturned.reduce(settle, usage), limits, left, refusal, now);
   }
 }
 
@@ -514,6 +557,11 @@ export class Allowance {
 function refusals(requests: readonly Waiting[], refusal: Refusal | undefined, left: number): Run["refused"] {
   if (refusal === undefined) return [];
   return requests.map((request, index) => ({ request, refusal: index < left ? refusal : "ban" }));
+}
+
+/** Whether permits of a window may come back that others, or requests of this process, hold. */
+function mayComeBack(usage: Usage, window: FullWindow, now: number, lost: Lost): boolean {
+  return now >= lost[window] && (window === "day" ? usage.leasedToday : usage.leased) > 0;
 }
 
 function isSameLimits(one: Limits, other: Limits): boolean {

@@ -110,7 +110,10 @@ export class ApiKeys {
   async #lookUp(authorization: string, now: number): Promise<Allowance | null> {
     const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
     const allowance = claim && await this.#load(claim.accountId);
-    if (!allowance) return null;
+    if (!allowance) {
+      this.#claims.delete(authorization);
+      return null;
+    }
     // Not before the account was read: what was known of it may be older than the key. With extra spaces around it,
     // one key could fill the cache with long strings.
     if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);

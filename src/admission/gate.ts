@@ -79,14 +79,14 @@ export class Gate {
     if (!this.#keys.isCurrent(allowance)) return this.admit(caller);
     if (caller.isRead) {
       const isUndecided = this.#permits.needsTransaction(allowance);
-      return isUndecided ? this.#chargeInTransaction(authorization, allowance) : undefined;
+      return isUndecided ? this.#chargeInTransaction(authorization, allowance, now) : undefined;
     }
     // Those that are admitted under the same version share a check, so that they can share a commit.
     if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
     const taken = this.#permits.take(allowance, this.#unchanged);
     if (taken) return { account: allowance.account, ...taken };
     if (!this.#permits.needsTransaction(allowance)) return undefined;
-    return this.#chargeInTransaction(authorization, allowance);
+    return this.#chargeInTransaction(authorization, allowance, now);
   }
 
   /**
@@ -120,12 +120,12 @@ export class Gate {
       const { account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
       const decision = this.#permits.decide(allowance);
-      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance);
+      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, now);
     });
   }
 
-  #chargeInTransaction(authorization: string, allowance: Allowance): Promise<Charged> {
-    return this.#permits.request(allowance, this.#keys.hashOf(authorization))
+  #chargeInTransaction(authorization: string, allowance: Allowance, now: number): Promise<Charged> {
+    return this.#permits.request(allowance, { hash: this.#keys.hashOf(authorization), now })
       .then((decision) => decision === AGAIN ? AGAIN : { account: allowance.account, decision });
   }
 

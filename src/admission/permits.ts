@@ -4,7 +4,14 @@ import type { Store } from "../kv/store.ts";
 import { type Caller, type Queue, Unresolved } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionCheck } from "../store/versions.ts";
-import { type Allowance, type Lease, type LeaseTimes, LONGEST_LIFE, type Run } from "./allowance.ts";
+import {
+  type Allowance,
+  type KeyUse,
+  type Lease,
+  type LeaseTimes,
+  LONGEST_LIFE,
+  type Run,
+} from "./allowance.ts";
 
 /** How often allowances are looked for that are due, in ms. */
 const TICK = 50;
@@ -83,12 +90,12 @@ export class Permits {
   }
 
   /**
-   * What the next transaction decides on a request whose key has this hash; AGAIN if it has to be recognized anew.
+   * What the next transaction decides on a request with a key; AGAIN if it has to be recognized anew.
    *
    * @throws {StoreUnavailable}
    */
-  request(allowance: Allowance, hash: string): Promise<Decision | typeof AGAIN> {
-    const decided = allowance.request(hash);
+  request(allowance: Allowance, key: KeyUse): Promise<Decision | typeof AGAIN> {
+    const decided = allowance.request(key);
     this.#keepActive(allowance);
     if (!allowance.isAwaiting) this.#start(allowance);
     return decided;
@@ -167,13 +174,13 @@ export class Permits {
   async #runWhileDue(allowance: Allowance): Promise<void> {
     do {
       await this.#run(allowance);
-    } while (!allowance.isAwaiting && this.#isDue(allowance));
+    } while (this.#isSettling ? allowance.isUnsettled : !allowance.isAwaiting && this.#isDue(allowance));
   }
 
   /** Never rejects: requests that wait for the transaction get its error. */
   async #run(allowance: Allowance): Promise<void> {
     let run: Run | undefined;
-    allowance.endLease(this.#clock(), this.#timesOf(allowance));
+    allowance.begin(this.#clock(), this.#timesOf(allowance));
     try {
       const { rows } = await this.#transactions.run({
         queue: this.#queue,

@@ -17,7 +17,9 @@ Deno.test("Permits.request() counts for every allowance of an account that was f
   const refused: boolean[] = [];
 
   for (let round = 0; round < 8; round++) {
-    const decisions = allowances.map((allowance) => permits.request(allowance, account.keyHash));
+    const decisions = allowances.map((allowance) =>
+      permits.request(allowance, { hash: account.keyHash, now: service.now })
+    );
     for (const decision of await Promise.all(decisions)) {
       refused.push(decision === AGAIN || decision.refusal !== undefined);
     }

@@ -89,7 +89,7 @@ function decide(allowance: Allowance, rows: Rows, times: LeaseTimes = TIMES): { 
     bump() {},
     id: () => 0,
   };
-  allowance.endLease(NOON, times);
+  allowance.begin(NOON, times);
   const run = allowance.decide(rows, write, NOON, times);
   assert(run);
   return written ? { run, written } : { run };
@@ -122,7 +122,7 @@ async function outcomes(requests: readonly Promise<Decision | typeof AGAIN>[]): 
 }
 
 function requests(allowance: Allowance, count: number, hash: string = "key") {
-  return Array.from({ length: count }, () => allowance.request(hash));
+  return Array.from({ length: count }, () => allowance.request({ hash, now: NOON }));
 }
 
 function take(allowance: Allowance) {
@@ -152,7 +152,7 @@ Deno.test("Allowance.apply() keeps newer rows than those of its commit: an unban
 
 Deno.test("Allowance.apply() describes the limits that a request was charged under", async () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
-  const reply = allowance.request("key");
+  const reply = allowance.request({ hash: "key", now: NOON });
   const { run } = decide(allowance, rows);
 
   rows.changeAccount({ limits: { minute: 60, day: 1_000 } });
@@ -320,9 +320,9 @@ Deno.test("Allowance.decide() leases what the recent rate asks for", () => {
 Deno.test("Allowance.decide() leases sixteen for each request served, at most, however fast two came", () => {
   using _time = new VirtualTime();
   const { rows, allowance } = allowanceOf({}, {});
-  allowance.request("key");
+  allowance.request({ hash: "key", now: NOON });
   transact(allowance, rows);
-  allowance.request("key");
+  allowance.request({ hash: "key", now: NOON });
 
   assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
 });
@@ -342,7 +342,7 @@ Deno.test("Allowance.see() takes over neither row if it is older than the one se
 
 Deno.test("Allowance.drop() keeps nothing that would have to be written", async () => {
   const { allowance } = leased(3);
-  const waiting = allowance.request("key");
+  const waiting = allowance.request({ hash: "key", now: NOON });
   assertEquals([allowance.left, allowance.isActive], [3, true]);
 
   allowance.drop();

@@ -58,7 +58,7 @@ class Fixture {
       bump() {},
       id: () => 0,
     };
-    this.allowance.endLease(now, TIMES);
+    this.allowance.begin(now, TIMES);
     const rows = { get: (key: Deno.KvKey) => key[0] === "usage" ? this.usageRow : this.accountRow };
     const run = this.allowance.decide(rows, write, now, TIMES);
     assert(run);
@@ -84,7 +84,7 @@ for (
     using time = new VirtualTime();
     const fixture = new Fixture({ used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
     const { allowance } = fixture;
-    const lost = allowance.request("key");
+    const lost = allowance.request({ hash: "key", now: NOON });
     fixture.transact(NOON);
     await time.advance(PATIENCE);
     fixture.transact(NOON);
@@ -95,34 +95,9 @@ for (
     fixture.account = { ...fixture.account, limits };
     fixture.usage = { ...fixture.usage, ...usage };
     fixture.version++;
-    allowance.request("key");
+    allowance.request({ hash: "key", now: NOON });
     fixture.transact(now);
 
     assertEquals(allowance.isAwaiting, true);
   });
 }
-
-Deno.test("Allowance gives back together what requests of one lease have used after its end", () => {
-  using time = new VirtualTime();
-  const fixture = new Fixture({ used: 2, usedToday: 2 });
-  fixture.account = { ...fixture.account, limits: { minute: 1_000, day: 9_000 } };
-  fixture.version++;
-  const { allowance } = fixture;
-  for (let count = 0; count < 10; count++) allowance.request("key");
-  fixture.transact(NOON);
-  allowance.request("key");
-  fixture.transact(NOON);
-  const lease = allowance.leaseAt(NOON);
-  assert(lease && lease.left >= 8);
-  const count = lease.left;
-  for (let taken = 0; taken < count; taken++) allowance.take(lease, NOON, false);
-  time.now += 1_000;
-  fixture.transact(NOON);
-
-  for (let taken = 0; taken < count; taken++) allowance.confirm(lease);
-
-  // Each request that is admitted while these wait for their transaction adds them up.
-  const rows = { get: (key: Deno.KvKey) => key[0] === "usage" ? fixture.usageRow : fixture.accountRow };
-  const write: Write = { set() {}, delete() {}, add() {}, bump() {}, id: () => 0 };
-  assertEquals(allowance.decide(rows, write, NOON, TIMES)?.returned.length, 1, `of ${count} requests`);
-});
