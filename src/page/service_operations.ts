@@ -45,7 +45,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     isExtension: true,
     headers: { "If-None-Match": IF_NONE_MATCH },
     answers: {
-      200: { description: "This document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
+      200: { description: "The OpenAPI document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
       304: NOT_MODIFIED,
     },
   }, (_input, { request, base }) => {
