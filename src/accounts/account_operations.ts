@@ -98,8 +98,8 @@ const KEY_ROTATION = named(
     graceSeconds: optional(
       integer(0, MAX_GRACE_SECONDS, {
         description:
-          "How many seconds the key that sends the request stays valid: an integer without a fraction or an exponent. " +
-          "Send 0 if the key has leaked",
+          "How many seconds the key that sends the request stays valid, without a fraction or an exponent; 0 if the key " +
+          "has leaked",
       }),
       GRACE_SECONDS,
     ),
