@@ -80,7 +80,7 @@ Deno.test.each(OPERATIONS)("%s refuses a key that came with another body", async
   assertEquals([first.response.status, again.status], [status, status]);
   for (const response of [other.response, later]) {
     assertEquals(isReplay(response), false);
-    await assertError(response, 422, "idempotency_key_reused", /another body/);
+    await assertError(response, 422, "idempotency_key_reused", /different body/);
   }
   assertEquals(await again.text(), await first.response.text());
 });
