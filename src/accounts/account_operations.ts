@@ -140,7 +140,6 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     method: "GET",
     path: PATH,
     summary: "Get the account, its limits and usage",
-    description: "Returns the account of the API key.",
     answers: { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } },
   }, async (_input, call) => shown<typeof ACCOUNT>(describe(await find(call), call.now)));
 
@@ -169,7 +168,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
       "The lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to " +
       "0: every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
       `usage. An account can rotate its key ${MAX_ROTATIONS} times in an hour of the UTC clock. An Idempotency-Key is ` +
-      "refused, because keys are not stored and cannot be shown again.",
+      "refused, because keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,

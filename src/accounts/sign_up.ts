@@ -60,12 +60,12 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
     tag: "Account",
     summary: "Sign up",
     description:
-      `Creates an account on the Free plan and returns its API key, which is shown only once. ${HOURLY.count} accounts ` +
-      `can be created in an hour from one address, and ${
+      "Creates an account on the Free plan and returns its API key, which is shown only once. An address can create " +
+      `${HOURLY.count} accounts an hour, and all together can create ${
         DAILY.count.toLocaleString("en")
-      } in a day in total. The limit ` +
+      } a day. The limit ` +
       "headers describe the hour, or the limit that refused the request. An Idempotency-Key is refused, because keys " +
-      "are not stored and cannot be shown again.",
+      "are not stored.",
     isExtension: true,
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,

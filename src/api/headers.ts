@@ -27,7 +27,7 @@ export function entityTags(description: string): Optional<string> {
 /** What lets a client keep what it has (RFC 9110 section 13.1.2). A malformed one is as good as none. */
 export const IF_NONE_MATCH: Optional<string> = optional(
   text({
-    description: "The ETag of a response that you have cached. If it is still current, the response is 304.",
+    description: "The ETag of a cached response; if it is current, you get 304.",
   }),
 );
 
@@ -58,8 +58,8 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
     pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
     rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
     description:
-      `A unique key for the request: ${KEY_EXPECTED}, with or without double quotes. If you send the same request ` +
-      `again within ${REPLAY_HOURS} hours, you get the first response again and nothing is created twice.`,
+      `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
+      `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes.`,
   }),
   (key) => key.replaceAll('"', ""),
 );

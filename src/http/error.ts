@@ -9,7 +9,7 @@ export interface ErrorKind {
 }
 
 const MEND = "Fix the request. The message says what was expected.";
-const WAIT = "Wait for Retry-After, then try again. Wait longer after each refusal.";
+const WAIT = "Try again after Retry-After. Wait longer each time.";
 
 const CATALOGUE = {
   invalid_request: {
@@ -34,9 +34,8 @@ const CATALOGUE = {
   },
   invalid_api_key: {
     status: 401,
-    means:
-      "The API key is not valid. It may be mistyped, replaced, of a closed account, or of the other environment.",
-    todo: "Use a valid key of an open account.",
+    means: "The API key is mistyped, replaced, of a closed account, or of the other environment.",
+    todo: "Use a valid key.",
   },
   invalid_operator_token: {
     status: 401,
@@ -46,7 +45,7 @@ const CATALOGUE = {
   account_suspended: {
     status: 403,
     means: "The operator of the service has suspended the account. Its keys and animals are kept.",
-    todo: "Stop sending requests, and ask the operator to resume the account.",
+    todo: "Stop, and ask the operator to resume the account.",
   },
   sign_up_closed: {
     status: 403,
@@ -87,8 +86,7 @@ const CATALOGUE = {
   precondition_failed: {
     status: 412,
     means: "If-Match or If-None-Match does not hold for the animal's current ETag.",
-    todo:
-      "Read the animal again, for example with PATCH and {}, then decide. The ETag header has its current tag.",
+    todo: "Read the animal again, for example with PATCH and {}, then decide.",
   },
   payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: MEND },
   idempotency_key_reused: {
@@ -107,18 +105,17 @@ const CATALOGUE = {
   rotation_limit: {
     status: 429,
     means: "The account has rotated its key too often in this hour (UTC).",
-    todo:
-      "Keep using your current key, or try again after Retry-After. The request counted toward your limits.",
+    todo: "Keep your current key, or try again after Retry-After. The request itself counted.",
   },
   queue_full: {
     status: 429,
     means: "Too many messages of the account are waiting to be sent.",
-    todo: "Try again after Retry-After. The request counted toward your limits.",
+    todo: "Try again after Retry-After. The request itself counted.",
   },
   idempotency_limit: {
     status: 429,
     means: "The account has used too many Idempotency-Keys on this day (UTC).",
-    todo: "Go on without one, or try again after Retry-After. The request counted toward your limits.",
+    todo: "Go on without one, or try again after Retry-After. The request itself counted.",
   },
   internal_error: {
     status: 500,
@@ -127,7 +124,7 @@ const CATALOGUE = {
   },
   overloaded: {
     status: 503,
-    means: "The service is handling as many requests, or reading as many bodies, as it can.",
+    means: "The service is handling as many requests or bodies as it can.",
     todo: WAIT,
   },
   store_unavailable: {

@@ -44,7 +44,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     access: "key",
     tag: "Messages",
     summary: "Queue a message",
-    description: "Queues a message for the store. The operator of the service collects queued messages.",
+    description: "Queues a message for the operator of the service.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: NEW_MESSAGE,
     answers: {

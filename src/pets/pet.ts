@@ -29,9 +29,9 @@ export const PET_FIELDS = {
   name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
   categoryId: int64({
     description:
-      "Identifier of the category the animal belongs to: an int64, written without a fraction or an exponent, and " +
-      "kept exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that " +
-      "uses the source text: " +
+      "Identifier of the category the animal belongs to. An int64, written without a fraction or an exponent, and kept " +
+      "exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
+      "the source text: " +
       "`JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
   }),
   status: optional(PET_STATUS, "available"),

@@ -29,13 +29,13 @@ export interface PetOperationsOptions {
 
 const PRECONDITIONS = {
   "If-Match": entityTags(
-    "Updates or deletes the animal only if its ETag is one of these: one or more tags in double quotes, or `*`. Use it " +
-      "so that you do not overwrite a change you have not seen. POST and PATCH return the animal's ETag, and so does " +
+    "Requires the animal's ETag to be one of these tags. Each tag is in double quotes; `*` matches any. Use it so that " +
+      "you do not overwrite a change you have not seen. POST and PATCH return the animal's ETag, and so does " +
       "`GET /v1/pets/{petId}`. A PATCH with `{}` changes nothing and returns it too. The ETag of a list is a different " +
       "one.",
   ),
   "If-None-Match": entityTags(
-    "Updates or deletes the animal only if its ETag is none of these: one or more tags in double quotes.",
+    "Requires the animal's ETag to be none of these tags. Each tag is in double quotes.",
   ),
 };
 

@@ -116,7 +116,7 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
   ]);
   assertEquals(
     await page.locator("#answer-advice").textContent(),
-    "Wait for Retry-After (60 s), then try again. Wait longer after each refusal.",
+    "Try again after Retry-After (60 s). Wait longer each time.",
   );
   assertEquals(await page.locator("#make-one").isVisible(), false);
   assertEquals((await stepsOf(page))[0], "Bring a key.");
