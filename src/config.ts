@@ -165,7 +165,7 @@ function isOnDeploy(get: Variables): boolean {
 }
 
 /**
- * On Deno Deploy, the server of the KV that it opens without a path, if it can be told: opened by name, its connections
+ * On Deno Deploy, the server of the KV that it opens without a path, if that is known: opened by name, its connections
  * are replaced once they are dead.
  */
 function standardKvPath(get: Variables): string {

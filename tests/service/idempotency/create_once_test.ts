@@ -133,7 +133,7 @@ Deno.test("createPet() makes one animal each for many keys of the greatest lengt
 });
 
 Deno.test.each(OPERATIONS)(
-  "%s takes just so many keys of an account in a day",
+  "%s limits the keys that an account uses in a day",
   async (target, status, json) => {
     await using shop = await Shop.open();
     const { account, apiKey: key } = await shop.createAccount();

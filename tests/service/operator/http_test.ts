@@ -45,7 +45,7 @@ class Remote implements AsyncDisposable {
   }
 }
 
-/** The response, which breaks off after so many lines. */
+/** The response, which breaks off after some lines. */
 function cut(response: Response, lines: number): Response {
   const source = response.body?.pipeThrough(new TextDecoderStream());
   async function* begin(): AsyncGenerator<Uint8Array> {

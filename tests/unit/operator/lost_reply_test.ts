@@ -52,7 +52,7 @@ async function run(kv: FakeKv, { applies, recovers }: Fault, command: string, na
       return fail();
     },
   };
-  // Whoever opens a KV looks for rows of something else.
+  // Opening a KV looks for rows of something else.
   const handle = Object.assign(kv.connect(network), { async *list() {} });
   const [out, err]: string[][] = [[], []];
   const { openKv } = Deno;
