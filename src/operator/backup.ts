@@ -95,7 +95,7 @@ async function exists(path: string): Promise<boolean> {
  * Makes a file, for its owner alone, which appears under its path once it is written and on the disk, and never
  * in the place of another. `write` gets the path to write to. If it fails, nothing is left.
  *
- * @throws {CommandError} when there is such a path already, or cannot create anything in its folder.
+ * @throws {CommandError} when there is such a path already, or nothing can be created in its folder.
  */
 export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
   const folder = dirname(resolve(path));
