@@ -125,7 +125,7 @@ export function hasLimits({ matched, path }: Arrival): boolean {
 
 /**
  * Makes a function that tells which path was meant by one that is wrong only in case, in slashes at its end or side
- * by side, or for want of the base path. It gives the pattern, as the OpenAPI document writes it, and so nothing that
+ * by side, or because the base path is missing. It gives the pattern, as the OpenAPI document writes it, and so nothing that
  * a client sent. Operators' paths are not suggested. The paths of the table are in lower case.
  *
  * @example

@@ -24,12 +24,11 @@ export const FILE_TASKS: readonly Task<StoreFile>[] = [
     name: "backup",
     command: {
       forms: {
-        FILE:
-          `Copies the store at KV_PATH (${DEFAULT_KV_PATH}) into a new file, while the service goes on. FILE has
-everything that was stored when the command began. It appears once it is complete and checked; what
-is cut short leaves nothing (kill -9 leaves a folder whose name ends with .unfinished). Keep it as
-safe as the store itself. A relative path starts at the project's folder, wherever the command is
-typed.`,
+        FILE: `Copies the store at KV_PATH (default: ${DEFAULT_KV_PATH}) to a new file, while the service
+runs. The backup contains everything that was stored when the command started. FILE appears only once it
+is complete and checked: an interrupted backup leaves nothing, except that kill -9 leaves a folder whose
+name ends with .unfinished. Keep a backup as safe as the store itself. A relative path is relative to the
+project's folder, not to the folder that you are in.`,
       },
       prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => backUp(kvPath, file, options),
     },
@@ -38,11 +37,11 @@ typed.`,
     name: "restore",
     command: {
       forms: {
-        FILE:
-          `Puts a backup where KV_PATH (${DEFAULT_KV_PATH}) says. No store may be there: stop the service, which
-would go on with the old store wherever that is, and move that away with those of its -wal, -shm
-and -journal that exist. The store appears once it is complete and checked; what is cut short leaves
-nothing. A relative path starts at the project's folder, wherever the command is typed.`,
+        FILE: `Restores the backup FILE to KV_PATH (default: ${DEFAULT_KV_PATH}), where no store may exist.
+First stop the service, because a running service keeps using the old file even after you move it. Then
+move that file away, with its -wal, -shm and -journal files if they exist. The store appears only once it
+is complete and checked: an interrupted restore leaves nothing. A relative path is relative to the
+project's folder, not to the folder that you are in.`,
       },
       prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
     },
@@ -52,7 +51,7 @@ nothing. A relative path starts at the project's folder, wherever the command is
 /**
  * Carries out an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`, with the environment
  * variables that `env` reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit
- * code: 0 done, 1 could not be done, 2 not understood.
+ * code: 0 success, 1 failure, 2 invalid arguments.
  */
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
@@ -101,14 +100,14 @@ async function runOnStores(
 async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
   if (env("SERVICE_URL")) {
     throw new ConfigError(
-      "Backups are made and restored where the store's file is: unset SERVICE_URL, and set KV_PATH.",
+      "Backups need the store's file. Unset SERVICE_URL, set KV_PATH, and run this on the machine that has the file.",
     );
   }
   const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
   requireReachable(kvPath);
   if (isUrl(kvPath)) {
     throw new ConfigError(
-      "KV_PATH is the URL of a KV Connect server: run this on its machine, with KV_PATH at its SQLite file.",
+      "KV_PATH is the URL of a KV Connect server. Run this on that server's machine, with the path of its SQLite file.",
     );
   }
   const stop = new AbortController();
@@ -119,7 +118,7 @@ async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: Command
 
 function requireReachable(kvPath: string | undefined): void {
   if (kvPath === MEMORY) {
-    throw new ConfigError("KV_PATH=:memory: is private to the server; no command reaches it.");
+    throw new ConfigError("Commands cannot use KV_PATH=:memory:, because only the server has access to it.");
   }
 }
 

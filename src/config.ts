@@ -41,58 +41,63 @@ const ENVIRONMENTS: readonly Environment[] = ["production", "staging"];
 /** Every setting, by its name in the configuration. */
 export const SETTINGS = {
   port: setting("PORT", "8000", "port to listen on", integer(65_535, "an integer from 0 to")),
-  host: setting("HOST", "0.0.0.0", "address to listen on; `127.0.0.1` for this machine alone", text().parse),
+  host: setting(
+    "HOST",
+    "0.0.0.0",
+    "address to listen on; `127.0.0.1` accepts connections from this machine only",
+    text().parse,
+  ),
   kvPath: setting(
     "KV_PATH",
     standardKvPath,
-    "a file in a folder that exists, `:memory:`, or the URL of a KV Connect server",
+    "where data is stored: a file in an existing folder, `:memory:`, or the URL of a KV Connect server",
     readKvPath,
   ),
-  kvToken: setting("DENO_KV_ACCESS_TOKEN", "", "the token of a KV Connect server", text().parse),
+  kvToken: setting("DENO_KV_ACCESS_TOKEN", "", "the access token of a KV Connect server", text().parse),
   environment: setting(
     "ENVIRONMENT",
     (get) => isOnDeploy(get) && get("DENO_TIMELINE") === "production" ? "production" : "staging",
-    "`staging` or `production` (on Deploy's production timeline); keys differ",
+    "`staging` or `production` (the default on Deploy's production timeline); each has keys of its own",
     oneOf(ENVIRONMENTS).parse,
   ),
   signUpIsOpen: setting(
     "SIGN_UP",
     (get): string => SETTINGS.environment.read(get) === "staging" ? "open" : "closed",
-    "`open` or `closed` (in production): whether anybody may make an account",
+    "`open` or `closed` (the default in production): whether clients may create accounts",
     (text, name) => oneOf(["open", "closed"]).parse(text, name) === "open",
   ),
   publicUrl: optional(
     "PUBLIC_URL",
-    "what clients put before `/v1`, such as `https://pets.example`; else each request's Host",
+    "the URL before `/v1`, such as `https://pets.example`; otherwise the Host of each request",
     readBaseUrl,
   ),
   maxStalenessMs: setting(
     "MAX_STALENESS_MS",
     "0",
-    "for a far KV: how old what is known of accounts and animals may be",
+    "how old cached accounts and animals may be, in milliseconds; for a distant KV server",
     integer(60_000, "a whole number of milliseconds, at most"),
   ),
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `for commands over HTTP and metrics: ${TOKEN_LENGTH} characters or more; \`NEW,OLD\` while it is changed`,
+    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` during a change`,
     (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
   ),
-  serviceUrl: optional("SERVICE_URL", "for commands: the service that carries them out", readBaseUrl),
+  serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),
   accessLog: setting(
     "ACCESS_LOG",
     "off",
-    "`off`, or `json` for a line for each request on standard output",
+    "`off`, or `json` for one line per request on standard output",
     (text, name) => oneOf(["off", "json"]).parse(text, name) === "json",
   ),
   clientAddressHeader: optional(
     "CLIENT_ADDRESS_HEADER",
-    "behind a proxy: the header with the client's address; of a list, its last entry",
+    "behind a proxy: the header with the client's address. Of a list, the last entry counts",
     HEADER_NAME.parse,
   ),
   securityContact: optional(
     "SECURITY_CONTACT",
-    "for `/.well-known/security.txt`: a `mailto:`, `https:` or `tel:` URI",
+    "the contact in `/.well-known/security.txt`: a `mailto:`, `https:` or `tel:` URI",
     CONTACT.parse,
   ),
 };
@@ -107,7 +112,7 @@ export type Config =
 /** What `deno task start --help` prints. */
 export const START_HELP: string = `Usage: deno task start [--help | --version]
 
-Serves until Ctrl-C. Environment variables, all optional:
+Starts the service. It runs until Ctrl-C. Environment variables, all optional:
 
 ${Object.values(SETTINGS).map(describe).join("\n")}`;
 
@@ -152,7 +157,7 @@ function optional<Value>(name: string, meaning: string, reader: Reader<Value>): 
 /** A line of the help. */
 function describe({ name, standard, meaning }: Setting<unknown>): string {
   const text = standard(() => undefined);
-  return `  ${name.padEnd(22)} ${meaning.replaceAll("`", "")}${text && ` (${text})`}`;
+  return `  ${name.padEnd(22)} ${meaning.replaceAll("`", "")}${text && `. Default: ${text}`}`;
 }
 
 function isOnDeploy(get: Variables): boolean {
@@ -160,7 +165,7 @@ function isOnDeploy(get: Variables): boolean {
 }
 
 /**
- * On Deno Deploy, the server of the KV that it opens without a path, if it can be told: opened by name, its connections
+ * On Deno Deploy, the server of the KV that it opens without a path, if that is known: opened by name, its connections
  * are replaced once they are dead.
  */
 function standardKvPath(get: Variables): string {
@@ -179,7 +184,7 @@ function readKvPath(text: string, name: string): string | undefined {
   // Deno prints the URL whenever the server does not answer.
   if (url?.username || url?.password) {
     throw new Invalid(
-      `${name} must be a URL without user and password; a token goes into DENO_KV_ACCESS_TOKEN`,
+      `${name} must be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN`,
     );
   }
   return text || undefined;
@@ -190,7 +195,7 @@ function readBaseUrl(text: string, name: string): string {
   const path = pathname.replace(/\/$/, "");
   const isPlain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
   if (isPlain && !/\/v1$/.test(path)) return `${protocol}//${host}${path}`;
-  throw new Invalid(`${name} must be an http or https URL without query, and without /v1 at its end`);
+  throw new Invalid(`${name} must be an http or https URL without a query, and without /v1 at the end`);
 }
 
 /** Reads an integer from 0 to `max`; messages name `max` after what is expected. */

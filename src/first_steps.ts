@@ -27,7 +27,7 @@ Animal Store ${VERSION}: environment ${environment}, ${signUp}, data in the KV $
 export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
   if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
-    print("Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.");
+    print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
   const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, SOME);
@@ -35,7 +35,7 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
     if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
   } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
     print(
-      `Warning: of the first ${SOME} accounts none is of the environment ${environment}, so their API keys are ` +
+      `Warning: none of the first ${SOME} accounts is of the environment ${environment}, so their API keys are ` +
         "not valid here. Is ENVIRONMENT right?",
     );
   }
@@ -45,16 +45,16 @@ function firstCommands(kvPath: string, environment: Environment, origin: string)
   const path = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
   if (environment === "production") {
     return `
-There is no account yet. In another terminal, make the first; it prints the API key, this once:
+There is no account yet. Create the first one in another terminal. Its API key is shown only once:
 
   ENVIRONMENT=production ${path}deno task accounts create me
 `;
   }
   return `
-There is no account yet. In another terminal, make one and list the animals:
+There is no account yet. Create one in another terminal and list the animals:
 
   export KEY=$(${path}deno task accounts create me)
-  curl -H "Authorization: Bearer $KEY" ${origin}/v1/pets
+  curl -w '\\n' -H "Authorization: Bearer $KEY" ${origin}/v1/pets
 `;
 }
 

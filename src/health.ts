@@ -5,12 +5,12 @@ import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;
 
-/** Whether the process is alive, and whether it can serve: both public, so that a load balancer can ask. */
+/** Liveness and readiness checks; public, so that a load balancer can call them. */
 export function healthOperations(store: Store): Operation[] {
   let probe = Promise.resolve();
   let nextProbe = -Infinity;
 
-  /** A probe writes, so those who ask within the same second share one. */
+  /** A probe writes, so requests within the same second share one. */
   async function ready(): Promise<Response> {
     if (performance.now() >= nextProbe) {
       nextProbe = Infinity;
@@ -26,15 +26,15 @@ export function healthOperations(store: Store): Operation[] {
       ...common,
       id: "getHealth",
       path: "/health",
-      summary: "Tell whether it is alive",
-      answers: { 200: { description: "It is alive" } },
+      summary: "Check liveness",
+      answers: { 200: { description: "The process is running" } },
     }, () => statusResponse("alive")),
     operation({
       ...common,
       id: "getReadiness",
       path: "/ready",
-      summary: "Tell whether it can serve",
-      answers: { 200: { description: "The store takes writes" } },
+      summary: "Check readiness",
+      answers: { 200: { description: "The store accepts writes" } },
     }, ready),
   ];
 }

@@ -3,7 +3,7 @@ export const BROKEN_PIPE = 141;
 
 const ENCODER = new TextEncoder();
 
-/** Writes a line for people to standard error, if anybody can be told. */
+/** Writes a line for people to standard error, if anybody reads it. */
 export function print(line: string): void {
   try {
     Deno.stderr.writeSync(ENCODER.encode(`${line}\n`));

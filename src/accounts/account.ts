@@ -139,6 +139,6 @@ export function countRotation(before: Rotations | undefined, now: number): Rotat
 function rotationLimit(ms: number): ApiError {
   const seconds = Math.ceil(ms / 1_000);
   const message =
-    `No more than ${MAX_ROTATIONS} rotations of an account's key an hour. Try again in ${seconds} s.`;
+    `An account's key can be rotated at most ${MAX_ROTATIONS} times in an hour. Try again in ${seconds} s.`;
   return new ApiError("rotation_limit", message, { "retry-after": `${seconds}` });
 }

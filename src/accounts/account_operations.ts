@@ -45,7 +45,7 @@ export const ACCOUNT_FIELDS = {
   plan: named("Plan", oneOf(PLANS)),
 };
 /** An API key, where an answer shows it. */
-export const SHOWN_KEY = text({ description: "Shown this once." });
+export const SHOWN_KEY = text({ description: "The API key. It is shown only in this response." });
 /** Examples in the document. */
 export const EXAMPLES = {
   account: { id: "acct_7f3kQ2mZ8xVb1LpR", name: "me", plan: "free" },
@@ -57,7 +57,10 @@ const USAGE_WINDOW = named(
   answer({
     used: {
       ...COUNT,
-      json: { ...COUNT.json, description: "Requests admitted, and permits held for later ones." },
+      json: {
+        ...COUNT.json,
+        description: "Requests admitted in this window, and permits reserved for upcoming ones.",
+      },
     },
     reset: timestamp(),
   }),
@@ -72,7 +75,7 @@ const ACCOUNT = named(
     bannedUntil: nullable(timestamp()),
     createdAt: timestamp(),
     previousKeyExpiresAt: nullable(
-      timestamp({ description: "Until when the key that the last rotation replaced is valid." }),
+      timestamp({ description: "When the previous key expires; null if no previous key is valid." }),
     ),
   }, {
     examples: [{
@@ -95,7 +98,8 @@ const KEY_ROTATION = named(
     graceSeconds: optional(
       integer(0, MAX_GRACE_SECONDS, {
         description:
-          "Seconds that the key of the request stays valid, without fraction or exponent; 0 for a key that has leaked",
+          "How many seconds the key that sends the request stays valid, without a fraction or an exponent; 0 if the key " +
+          "has leaked",
       }),
       GRACE_SECONDS,
     ),
@@ -115,9 +119,9 @@ const USAGE_DAY = named(
     date: { ...text(), json: { type: "string", format: "date" } },
     admitted: {
       ...COUNT,
-      json: { ...COUNT.json, description: "Requests that were admitted, never too low." },
+      json: { ...COUNT.json, description: "Requests admitted. Never too low." },
     },
-    refused: { ...COUNT, json: { ...COUNT.json, description: "Requests that were refused, at least." } },
+    refused: { ...COUNT, json: { ...COUNT.json, description: "Requests refused. May be too low." } },
   }),
 );
 
@@ -135,7 +139,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     id: "getAccount",
     method: "GET",
     path: PATH,
-    summary: "Get the account, its limits and what it has used",
+    summary: "Get the account, its limits and usage",
     answers: { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } },
   }, async (_input, call) => shown<typeof ACCOUNT>(describe(await find(call), call.now)));
 
@@ -145,8 +149,8 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     method: "DELETE",
     path: PATH,
     summary: "Close the account",
-    description: "For good: its key ends.",
-    answers: { 204: { description: "The account is closed" } },
+    description: "Closes the account permanently. Its API keys stop working; its animals stay.",
+    answers: { 204: { description: "The account was closed" } },
   }, async (_input, { accountId, now, transact }) => {
     const closed = await transact(accounts.changing(accountId, { closedAt: now }));
     if (closed === null) throw invalidApiKey();
@@ -158,18 +162,17 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     id: "rotateKey",
     method: "POST",
     path: `${PATH}/key`,
-    summary: "Replace the API key",
-    description:
-      `What has been used stays counted. The key that you send stays valid for \`graceSeconds\`, ${GRACE_SECONDS} ` +
-      "unless you send another number, so that a lost answer does not lock you out: ask again with the same key. " +
-      "The key of the lost answer ends then, and the grace of the one that you sent starts again. If a key has " +
-      "leaked, send `graceSeconds` 0, and every earlier key ends at once: `previousKeyExpiresAt` is null. At most " +
-      `${MAX_ROTATIONS} rotations of an account in an hour of the UTC clock. An Idempotency-Key is refused, because ` +
-      "API keys are not stored and cannot be shown again.",
+    summary: "Rotate the API key",
+    description: "Creates a new API key. The key that sends the request stays valid for `graceSeconds`, " +
+      `${GRACE_SECONDS} by default, so a lost response does not lock you out: send the request again with the same key. ` +
+      "The lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to " +
+      "0: every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
+      `usage. An account can rotate its key ${MAX_ROTATIONS} times in an hour of the UTC clock. An Idempotency-Key is ` +
+      "refused, because keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,
-    answers: { 201: { description: "The new key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
+    answers: { 201: { description: "The new API key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
     errors: ["rotation_limit"],
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
@@ -184,10 +187,12 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     id: "getUsage",
     method: "GET",
     path: `${PATH}/usage`,
-    summary: "Get what was used day by day",
-    description: "Newest first, today (UTC) included.",
-    query: { days: optional(integer(1, DAYS_KEPT, { description: "How many days" }), 30) },
-    answers: { 200: { description: "Days", body: USAGE_DAYS, headers: ["Cache-Control"] } },
+    summary: "Get usage per day",
+    description: "Returns one entry per day (UTC), starting with today.",
+    query: { days: optional(integer(1, DAYS_KEPT, { description: "Number of days returned" }), 30) },
+    answers: {
+      200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
+    },
   }, async ({ query: { days } }, call) => {
     const totals = await readDayTotals(store, await find(call), days, call.now);
     return shown<typeof USAGE_DAYS>(totals.map(({ admitted, refused }, ago) => ({

@@ -26,7 +26,7 @@ const KEY_LENGTH = RANDOM_LENGTH + CHECKSUM_LENGTH;
 const API_KEY = new RegExp(`^as_(?:live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
 
 /** What an API key looks like, in words. */
-export const KEY_FORM = `as_test_ or as_live_ and ${KEY_LENGTH} letters and digits`;
+export const KEY_FORM = `as_test_ or as_live_ followed by ${KEY_LENGTH} letters and digits`;
 
 /** What may be an API key, wherever it stands in a text. */
 export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;

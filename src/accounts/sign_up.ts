@@ -38,9 +38,9 @@ interface Limit {
 }
 
 /** How many may be made in an hour from one address. */
-export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "an hour from one address" };
+export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "in an hour from one address" };
 /** How many may be made in a day in all. */
-export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "a day" };
+export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "in a day" };
 
 const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
 const SIGNED_UP_ACCOUNT = named(
@@ -60,19 +60,26 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
     tag: "Account",
     summary: "Sign up",
     description:
-      `Makes an account of the Free plan and shows its API key, this once. At most ${HOURLY.count} an hour from one ` +
-      `address, and ${
+      "Creates an account on the Free plan and returns its API key, which is shown only once. An address can create " +
+      `${HOURLY.count} accounts an hour, and all together can create ${
         DAILY.count.toLocaleString("en")
-      } a day in all: the limit headers describe the hour, or the ` +
-      "limit that refused. An Idempotency-Key is refused, because API keys are not stored and cannot be shown again.",
+      } a day. The limit ` +
+      "headers describe the hour, or the limit that refused the request. An Idempotency-Key is refused, because keys " +
+      "are not stored.",
     isExtension: true,
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,
-    answers: { 201: { description: "The account", body: SIGNED_UP_ACCOUNT, headers: ["Cache-Control"] } },
+    answers: {
+      201: {
+        description: "The account and its API key",
+        body: SIGNED_UP_ACCOUNT,
+        headers: ["Cache-Control"],
+      },
+    },
     errors: ["sign_up_closed", "sign_up_limit"],
     async before(call) {
       if (!isOpen) {
-        throw new ApiError("sign_up_closed", "Accounts are made by the operator of this service.");
+        throw new ApiError("sign_up_closed", "Sign-up is closed. Ask the operator of the service for a key.");
       }
       const keys = countKeys(call);
       const [hour = null, day = null] = await store.getMany(keys);
@@ -163,7 +170,7 @@ function requireRoom(hour: Entry | null, day: Entry | null, now: number): { inHo
 
 function limited(limit: Limit, now: number): ApiError {
   const seconds = Math.ceil((limit.ms - now % limit.ms) / 1_000);
-  const message = `No more than ${limit.count} accounts ${limit.per}. Try again in ${seconds} s.`;
+  const message = `At most ${limit.count} accounts can be created ${limit.per}. Try again in ${seconds} s.`;
   const headers = { "retry-after": `${seconds}`, ...limitHeaders(limit, 0, now) };
   return new ApiError("sign_up_limit", message, headers);
 }

@@ -24,7 +24,7 @@ export interface Usage {
   readonly leased: number;
   /** Of those of the day, how many are in leases and may come back. */
   readonly leasedToday: number;
-  /** Until when nothing is leased, because a window is full: what comes back is for those who wait. */
+  /** Until when nothing is leased, because a window is full: what comes back is for the requests that wait. */
   readonly noLeasesUntil: number;
   /** Requests refused in the minute. */
   readonly strikes: number;
@@ -141,7 +141,7 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Returned): U
 }
 
 /**
- * Notes that `count` requests were refused for want of a place. A caller who is refused more often within a
+ * Notes that `count` requests were refused because no place was left. A caller who is refused more often within a
  * minute than the minute allows is banned for a while, and twice as long for each further ban within a day
  * of the last one's end. A ban in force is not prolonged: another process may have brought it about meanwhile.
  */

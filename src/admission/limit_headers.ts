@@ -56,7 +56,7 @@ function hasPolicyOf(one: Decision, { minute, day }: Decision, { limit, reset }:
 const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, reason: string]>> = {
   minute: (limit) => ["rate_limit_minute", `More than ${limit} requests in a minute.`],
   day: (limit) => ["rate_limit_day", `More than ${limit} requests in a day (UTC).`],
-  ban: () => ["key_banned", "The API key is banned because requests went on after 429 responses."],
+  ban: () => ["key_banned", "The account is banned because it kept sending requests after 429 responses."],
 };
 
 function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {

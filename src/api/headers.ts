@@ -26,12 +26,14 @@ export function entityTags(description: string): Optional<string> {
 
 /** What lets a client keep what it has (RFC 9110 section 13.1.2). A malformed one is as good as none. */
 export const IF_NONE_MATCH: Optional<string> = optional(
-  text({ description: "An ETag; 304 if the content still has it." }),
+  text({
+    description: "The ETag of a cached response; if it is current, you get 304.",
+  }),
 );
 
 /** The answer to a client that has the content already. */
 export const NOT_MODIFIED: Answer = {
-  description: "The client has it already",
+  description: "The cached response is still current",
   headers: ["ETag", "Cache-Control"],
 };
 
@@ -54,17 +56,17 @@ export const REPLAY_HOURS = 24;
 export const IDEMPOTENCY_KEY: Optional<string> = header(
   text({
     pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
-    rule: `be ${KEY_EXPECTED}, which may enclose them`,
+    rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
     description:
-      `${KEY_EXPECTED}, bare or in double quotes. If the request is repeated with it within ${REPLAY_HOURS} hours, ` +
-      "the first reply comes again, and nothing is made twice.",
+      `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
+      `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes.`,
   }),
   (key) => key.replaceAll('"', ""),
 );
 
 /** The header on an operation that shows a key, which it does only once: no reply can come again. */
 export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
-  throw new Invalid("This operation takes no Idempotency-Key: a key is shown only once");
+  throw new Invalid("This operation takes no Idempotency-Key, because an API key is shown only once");
 });
 
 function header(

@@ -34,8 +34,8 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
   return text({
     max,
     description:
-      `${description}, kept as sent: not white space alone, and without control characters (Unicode ` +
-      `${properties}). Characters are Unicode code points; a lone surrogate is refused.`,
+      `${description}, kept as sent. It has a character other than white space, and no control characters (Unicode ` +
+      `${properties}) or lone surrogates. Its length is counted in Unicode code points.`,
     // White space, then a character that is none, then the rest: each character is read once.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule: `have a character other than white space, and no control characters (Unicode ${properties})`,

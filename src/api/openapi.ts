@@ -20,12 +20,12 @@ import {
 export const BASE_PATH = "/v1";
 
 const DESCRIPTION =
-  `Requests count in windows of a minute and a day of the UTC clock, whatever their answer; those
-that either limit or a ban refuses do not. Every response tells the limits in its headers. An account
-that is refused more often within a minute than its minute allows is banned for 5 minutes, and twice as long for
-each further ban within a day, at most 24 hours. Errors have one body, \`Error\`; paths and methods that do
-not exist are 404 \`not_found\` and 405 \`method_not_allowed\`. HEAD is answered like GET.`;
-const BEYOND = "\n\nThis operation is an addition to version 1.0.0 of the interface.";
+  `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
+error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
+that is refused more often within a minute than its minute limit allows is banned for 5 minutes, and twice as long for
+each further ban within a day, at most 24 hours. Every error has the same body, \`Error\`. An unknown path is 404
+\`not_found\`, and a method that a path does not support is 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
+const BEYOND = "\n\nThis operation is an extension of version 1.0.0 of the interface.";
 
 /** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -49,26 +49,26 @@ const HEADERS: Readonly<Record<string, object>> = {
     '"minute";q=60;w=60, "day";q=1000;w=86400',
   ),
   "RateLimit": required(
-    "What is left of each limit: r requests, for t seconds",
+    "What is left of each limit: r requests in the next t seconds",
     '"minute";r=59;t=21, "day";r=999;t=11541',
   ),
   "X-Request-Id": required(
-    `The client's own, if it is 1 to ${MAX_ID_LENGTH} visible characters`,
+    `The request's id: the client's own if it has 1 to ${MAX_ID_LENGTH} visible characters, otherwise a generated one`,
     "5e5dd3e6-2b1c-7",
   ),
-  "Retry-After": required("Seconds to wait", 21, { ...COUNT.json, minimum: 1 }),
+  "Retry-After": required("Seconds to wait before the next request", 21, { ...COUNT.json, minimum: 1 }),
   "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
-  "Cache-Control": required("Whether the response may be kept (RFC 9111)", "private, no-cache"),
+  "Cache-Control": required("Whether the response may be cached (RFC 9111)", "private, no-cache"),
   "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
   "Link": header("Related URLs (RFC 8288)", '</v1/pets?limit=20&cursor=MjA>; rel="next"'),
-  "Location": required("URL of what was made", "https://pets.example/v1/pets/1", {
+  "Location": required("URL of the new resource", "https://pets.example/v1/pets/1", {
     type: "string",
     format: "uri",
   }),
-  "Content-Location": header("The same: the body is what was made", "https://pets.example/v1/pets/1"),
-  "Idempotency-Replayed": header("That this is the first reply again", "true"),
-  "Deprecation": header("Since when the operation is deprecated, if it is (RFC 9745)", "@1764892800"),
-  "Sunset": header("When the operation ends, if it does (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
+  "Content-Location": header("The same URL: the body is the new resource", "https://pets.example/v1/pets/1"),
+  "Idempotency-Replayed": header("Present if this response is a repetition of the first one", "true"),
+  "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
+  "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
 const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
 /** Headers of what is deprecated. */
@@ -151,7 +151,11 @@ export function openApiDocument(all: readonly Operation[], base: string): object
     paths: Object.fromEntries(paths),
     components: {
       securitySchemes: {
-        apiKey: { type: "http", scheme: "bearer", description: "The API key of an account" },
+        apiKey: {
+          type: "http",
+          scheme: "bearer",
+          description: "The API key of an account, sent as a bearer token",
+        },
       },
       schemas: Object.assign({}, ...operations.flatMap(schemasOf).map(({ definitions }) => definitions)),
       headers: HEADERS,

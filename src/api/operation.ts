@@ -69,9 +69,9 @@ export type Handler<Sent extends Input = Input> = (input: Sent, call: Call) => R
 
 /** What operations are about, in the order of the document. */
 export const TAGS = [
-  { name: "Animals", description: "The catalogue" },
-  { name: "Messages", description: "Messages to the store, sent later" },
-  { name: "Account", description: "Who calls, and how much they may" },
+  { name: "Animals", description: "The catalogue of animals" },
+  { name: "Messages", description: "Messages to the store" },
+  { name: "Account", description: "The account of an API key: its limits, usage and key" },
   { name: "Service", description: "The service itself" },
 ] as const;
 

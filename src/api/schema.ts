@@ -253,7 +253,7 @@ function memberJson(schema: Schema): JsonSchema {
   const { default: otherwise, ...json } = schema.json;
   if (otherwise === undefined) return json;
   const { description } = resolved(schema);
-  const usual = `${otherwise} if it is left out`;
+  const usual = `${otherwise} by default`;
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 

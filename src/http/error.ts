@@ -8,13 +8,13 @@ export interface ErrorKind {
   readonly todo: string;
 }
 
-const MEND = "Fix the request; the message names what was expected.";
-const WAIT = "Try again after Retry-After, and wait longer each time.";
+const MEND = "Fix the request. The message says what was expected.";
+const WAIT = "Try again after Retry-After. Wait longer each time.";
 
 const CATALOGUE = {
   invalid_request: {
     status: 400,
-    means: "A field, a parameter or a header is missing or has a wrong value.",
+    means: "A field, parameter or header is missing or invalid.",
     todo: MEND,
   },
   invalid_json: {
@@ -24,109 +24,114 @@ const CATALOGUE = {
   },
   invalid_content_type: {
     status: 400,
-    means: "The body is not declared as plain JSON in UTF-8.",
+    means: "The headers do not declare the body as plain JSON in UTF-8.",
     todo: MEND,
   },
   missing_api_key: {
     status: 401,
-    means: "There is no API key in bearer form.",
+    means: "The request has no bearer token.",
     todo: "Send Authorization: Bearer API_KEY.",
   },
   invalid_api_key: {
     status: 401,
-    means: "The API key is not valid: mistyped, replaced, closed or of the other environment.",
-    todo: "Use the key of an open account.",
+    means: "The API key is mistyped, replaced, of a closed account, or of the other environment.",
+    todo: "Use a valid key.",
   },
   invalid_operator_token: {
     status: 401,
-    means: "Only the operator of the service may do this, and the token sent is not the operator's.",
-    todo: "Send the OPERATOR_TOKEN that the service was started with.",
+    means: "Only the operator of the service may do this, and the token is missing or not the operator's.",
+    todo: "Send the OPERATOR_TOKEN of the service as a bearer token.",
   },
   account_suspended: {
     status: 403,
-    means: "The operator of the service has suspended the account: its keys and animals stay.",
+    means: "The operator of the service has suspended the account. Its keys and animals are kept.",
     todo: "Stop, and ask the operator to resume the account.",
   },
   sign_up_closed: {
     status: 403,
-    means: "Nobody can sign up here.",
+    means: "Sign-up is closed.",
     todo: "Ask the operator of the service for a key.",
   },
   not_your_pet: {
     status: 403,
     means: "Another account added the animal.",
-    todo: "Leave the animal, or ask its account.",
+    todo: "Leave the animal as it is.",
   },
-  pet_not_found: { status: 404, means: "No animal has this id.", todo: "List the animals." },
+  pet_not_found: {
+    status: 404,
+    means: "No animal has this id.",
+    todo: "List the animals to find the right id.",
+  },
   not_found: {
     status: 404,
     means: "There is nothing at this path.",
-    todo: "Look at the paths in the reference.",
+    todo: "Check the path in the reference.",
   },
   method_not_allowed: {
     status: 405,
-    means: "The path does not answer this method.",
-    todo: "Use a method that Allow names.",
+    means: "The path does not support this method.",
+    todo: "Use one of the methods in Allow.",
   },
   request_timeout: {
     status: 408,
-    means: "The body took longer than 10 seconds.",
-    todo: "Send it again, faster.",
+    means: "The body took longer than 10 seconds to arrive.",
+    todo: "Send the request again over a faster connection.",
   },
-  gone: { status: 410, means: "The operation was removed.", todo: "Use its successor, which Link names." },
+  gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor named in Link." },
   length_required: {
     status: 411,
-    means: "The body came in chunks, of unknown length.",
+    means: "The body came in chunks, without a length.",
     todo: "Send a Content-Length.",
   },
   precondition_failed: {
     status: 412,
-    means: "If-Match or If-None-Match does not hold for the animal as it is now.",
-    todo: "Read the animal again, such as with PATCH and {}, and decide anew; ETag has its current tag.",
+    means: "If-Match or If-None-Match does not hold for the animal's current ETag.",
+    todo: "Read the animal again, for example with PATCH and {}, then decide.",
   },
   payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: MEND },
   idempotency_key_reused: {
     status: 422,
-    means: "The Idempotency-Key was used with another body before.",
+    means: "The Idempotency-Key was already used with a different body.",
     todo: "Use a new Idempotency-Key for each new request.",
   },
-  rate_limit_minute: { status: 429, means: "The minute's requests are used up.", todo: WAIT },
-  rate_limit_day: { status: 429, means: "The day's requests are used up (UTC).", todo: WAIT },
+  rate_limit_minute: { status: 429, means: "The limit per minute is used up.", todo: WAIT },
+  rate_limit_day: { status: 429, means: "The limit per day (UTC) is used up.", todo: WAIT },
   key_banned: {
     status: 429,
-    means: "Requests went on after 429: the account is banned for a while.",
-    todo: "Stop until Retry-After has passed; further bans are longer.",
+    means: "The account is banned for a while, because it kept sending requests after 429.",
+    todo: "Stop until Retry-After has passed. Each further ban is longer.",
   },
-  sign_up_limit: { status: 429, means: "Too many accounts were made.", todo: WAIT },
+  sign_up_limit: { status: 429, means: "Too many accounts were created.", todo: WAIT },
   rotation_limit: {
     status: 429,
-    means: "Too many keys were made for the account in this hour (UTC).",
-    todo: "Go on with the key that you have, or try again after Retry-After; the request itself has counted.",
+    means: "The account has rotated its key too often in this hour (UTC).",
+    todo: "Keep your current key, or try again after Retry-After. The request itself counted.",
   },
   queue_full: {
     status: 429,
-    means: "Too many messages of the account wait to be sent.",
-    todo: "Try again after Retry-After; the request itself has counted.",
+    means: "Too many messages of the account are waiting to be sent.",
+    todo: "Try again after Retry-After. The request itself counted.",
   },
   idempotency_limit: {
     status: 429,
-    means: "Too many Idempotency-Keys of the account were used on this day (UTC).",
-    todo: "Go on without one, or after Retry-After; the request itself has counted.",
+    means: "The account has used too many Idempotency-Keys on this day (UTC).",
+    todo: "Go on without one, or try again after Retry-After. The request itself counted.",
   },
   internal_error: {
     status: 500,
-    means: "Something went wrong in the service.",
-    todo: "Report the X-Request-Id.",
+    means: "The service failed because of a fault of its own.",
+    todo: "Report the problem with its X-Request-Id.",
   },
   overloaded: {
     status: 503,
-    means: "The service answers as many requests, or reads as many bodies, as it can.",
+    means: "The service is handling as many requests or bodies as it can.",
     todo: WAIT,
   },
   store_unavailable: {
     status: 503,
-    means: "The store does not answer, or the service is stopping. A write may or may not have been made.",
-    todo: "Try again after Retry-After; an Idempotency-Key makes that safe for writes.",
+    means:
+      "The store does not answer, or the service is stopping. A write may or may not have been carried out.",
+    todo: "Try again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
 
@@ -173,7 +178,7 @@ export const UNAVAILABLE: ApiError = new ApiError(
 );
 
 /** For requests that the service itself has failed. */
-export const INTERNAL: ApiError = new ApiError("internal_error", "Something went wrong here.");
+export const INTERNAL: ApiError = new ApiError("internal_error", "Something went wrong in the service.");
 
 /**
  * The response with the Error body: code, message and status.

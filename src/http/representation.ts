@@ -7,7 +7,7 @@ import { createResponse, shared } from "./response.ts";
 export interface RepresentationOptions {
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** etagOf() the text, unless told otherwise. */
+  /** By default etagOf() the text. */
   readonly etag?: string;
 }
 

@@ -78,7 +78,7 @@ export function once<Item>(
 }
 
 function tooManyReplies(now: number): ApiError {
-  const message = `At most ${MAX_REPLIES} Idempotency-Keys may be used in a day (UTC).`;
+  const message = `At most ${MAX_REPLIES} Idempotency-Keys can be used in a day (UTC).`;
   const seconds = Math.ceil((DAY - now % DAY) / 1_000);
   return new ApiError("idempotency_limit", message, { "retry-after": `${seconds}` });
 }
@@ -91,7 +91,7 @@ function replay(reply: StoredReply, fingerprint: string): Reply {
   if (reply.fingerprint !== fingerprint) {
     throw new ApiError(
       "idempotency_key_reused",
-      "This Idempotency-Key was used with another body; use a new key.",
+      "This Idempotency-Key was already used with a different body. Use a new key.",
     );
   }
   return { ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } };

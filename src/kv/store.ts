@@ -48,12 +48,12 @@ export class Store {
     this.commits = new RoundTrip(this);
   }
 
-  /** Stays the same for as long as nobody commits anything; undefined if that cannot be told. */
+  /** Stays the same for as long as nobody commits anything; undefined if that is unknown. */
   get dataVersion(): number | undefined {
     return this.#connection.file?.version();
   }
 
-  /** How many bytes the file of the KV has; undefined if it is no file, or that cannot be told. */
+  /** How many bytes the file of the KV has; undefined if it is no file, or that is unknown. */
   get fileSize(): number | undefined {
     return this.#connection.file?.size();
   }

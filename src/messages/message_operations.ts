@@ -10,7 +10,10 @@ const NEW_MESSAGE = named(
   object({
     message: text({
       max: 10_000,
-      description: `Characters are Unicode code points; the body may have ${BODY_RULES.maxBytes / 1024} KiB.`,
+      description:
+        `The text of the message. Its length is counted in Unicode code points. The whole body may have at most ${
+          BODY_RULES.maxBytes / 1024
+        } KiB.`,
     }),
   }, { examples: [{ message: "Is Rex still there?" }] }),
 );
@@ -20,7 +23,7 @@ const MESSAGE = named(
   answer({
     id: text(),
     message: text(),
-    status: oneOf(["queued"], { description: "The message was only queued." }),
+    status: oneOf(["queued"], { description: "Always `queued`: the message is stored, and not yet sent." }),
     createdAt: timestamp(),
   }, {
     examples: [{
@@ -41,6 +44,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     access: "key",
     tag: "Messages",
     summary: "Queue a message",
+    description: "Queues a message for the operator of the service.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: NEW_MESSAGE,
     answers: {

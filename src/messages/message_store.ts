@@ -126,6 +126,7 @@ function waitingKey(accountId: string): Deno.KvKey {
 }
 
 function queueFull(): ApiError {
-  const message = `${MAX_WAITING} messages of this account wait to be sent. Try again in ${RETRY_AFTER} s.`;
+  const message =
+    `${MAX_WAITING} messages of this account are waiting to be sent. Try again in ${RETRY_AFTER} s.`;
   return new ApiError("queue_full", message, { "retry-after": `${RETRY_AFTER}` });
 }

@@ -12,30 +12,30 @@ export class Metrics {
   ]);
   readonly requestDuration: Histogram = new Histogram(
     "animal_store_request_duration_seconds",
-    "Time from a request's head to its response's.",
+    "Time from the head of a request to the head of its response.",
     SECONDS,
     ["route"],
   );
   readonly admitted: Counter = new Counter(
     "animal_store_admitted_total",
-    "Requests admitted, by plan; anonymous ones have none.",
+    "Requests admitted, by plan. Anonymous requests have no plan.",
     ["plan"],
   );
   readonly refused: Counter = new Counter(
     "animal_store_refused_total",
-    "Requests refused with 429, by plan and by what refused them.",
+    "Requests refused with 429, by plan and by the limit that refused them.",
     ["plan", "window"],
   );
-  readonly bans: Counter = new Counter("animal_store_bans_total", "Bans that began.");
+  readonly bans: Counter = new Counter("animal_store_bans_total", "Bans started.");
   readonly kvDuration: Histogram = new Histogram(
     "animal_store_kv_operation_duration_seconds",
-    "Time that KV took for a read or a write.",
+    "Time that a read or a write of the KV took.",
     SECONDS,
     ["operation"],
   );
   readonly kvFailures: Counter = new Counter(
     "animal_store_kv_failures_total",
-    "KV operations that failed or were given up.",
+    "KV operations that failed or timed out.",
     ["operation"],
   );
   readonly kvConflicts: Counter = new Counter(
@@ -50,7 +50,7 @@ export class Metrics {
   );
   readonly logLinesDropped: Counter = new Counter(
     "animal_store_log_lines_dropped_total",
-    "Log lines that could not be written, because their reader stalled or the disk was full.",
+    "Log lines that could not be written because their reader stalled or the disk was full.",
   );
 
   constructor() {

@@ -28,7 +28,7 @@ import {
 } from "./command_line.ts";
 import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
-const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not white space alone`;
+const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not only white space`;
 const REPLACE = "replace it with accounts rotate ID.";
 
 /** What operators do with accounts. */
@@ -41,10 +41,10 @@ export const ACCOUNTS: Task = {
       forms: {
         [`NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]`]: "",
         "NAME --plan enterprise --per-minute N --per-day N":
-          `make an account and print its API key on standard output, this once;
-          free unless told otherwise`,
-        "- [--plan ...]": `make one for each name on standard input; prints NAME, a tab, and the key. Cut
-          short over HTTP it may have made some that were not printed: see accounts list`,
+          `create an account and print its API key, which is shown only once; the default plan is free`,
+        "- [--plan ...]": `create an account for each name on standard input; prints NAME, a tab and the
+          key of each. If a connection over HTTP breaks, some accounts may exist whose keys were not
+          printed: see accounts list`,
       },
       input: namesIn,
       prepare({ words: [name = ""], options }, io) {
@@ -52,13 +52,14 @@ export const ACCOUNTS: Task = {
         if (name === "-") return (stores) => createMany(stores, plan, io);
         if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
         return async ({ accounts, transact }) => {
-          await printKey("Made", await transact(accounts.creating({ ...plan, name }, io.clock())), io);
+          await printKey("Created", await transact(accounts.creating({ ...plan, name }, io.clock())), io);
         };
       },
     },
     list: {
       forms: {
-        "[--json]": "every account: id, name, environment, plan, limits, state, requests today, last used",
+        "[--json]":
+          "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
       },
       prepare({ options }, io) {
         return async ({ accounts }) => {
@@ -68,7 +69,7 @@ export const ACCOUNTS: Task = {
       },
     },
     show: {
-      forms: { ID: "one account and its usage, as JSON" },
+      forms: { ID: "print an account and its usage, as JSON" },
       prepare: onAccount(async (id, { accounts }, { clock, out }) => {
         const state = await accounts.find(id);
         if (state === null) throw new CommandError(`There is no account with the id ${id}`);
@@ -77,8 +78,8 @@ export const ACCOUNTS: Task = {
     },
     rotate: {
       forms: {
-        "ID [--grace 24h]": `give the account a new key, printed like the first; the one before ends
-          at once, or after a grace (s, m, h or d); one that had a grace ends at once`,
+        "ID [--grace 24h]": `create and print a new key for the account; the current key stops working
+          immediately, or after the grace period (s, m, h or d), and any key before it immediately`,
       },
       prepare(args, io) {
         const id = idIn(args);
@@ -103,32 +104,31 @@ export const ACCOUNTS: Task = {
     suspend: {
       forms: {
         ID: `refuse every request of the account with 403 account_suspended, until resume ID; its keys
-          and animals stay, and whatever else is done to it leaves it suspended`,
+          and animals stay, and no other command ends the suspension`,
       },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const before = found(await transact(accounts.suspending(id, clock())), id);
-        err(`${before.suspendedAt === null ? "Suspended" : "It was suspended already"}: ${describe(before)}`);
+        err(`${before.suspendedAt === null ? "Suspended" : "Already suspended"}: ${describe(before)}`);
       }),
     },
     resume: {
       forms: { ID: "end the account's suspension" },
       prepare: onAccount(async (id, { accounts, transact }, { err }) => {
         const before = found(await transact(accounts.suspending(id, null)), id);
-        err(`${before.suspendedAt === null ? "It was not suspended" : "Resumed"}: ${describe(before)}`);
+        err(`${before.suspendedAt === null ? "Not suspended" : "Resumed"}: ${describe(before)}`);
       }),
     },
     unban: {
-      forms: { ID: "end the account's ban, and forget its strikes and the bans before" },
+      forms: { ID: "end the account's ban, and clear its refusals and earlier bans" },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const { account, usage } = found(await transact(accounts.changingUsage(id, pardon)), id);
         const wasBanned = usage.bannedUntil > clock();
-        err(`${wasBanned ? "Unbanned" : "There was no ban; strikes are forgotten"}: ${describe(account)}`);
+        err(`${wasBanned ? "Unbanned" : "Not banned; earlier refusals were cleared"}: ${describe(account)}`);
       }),
     },
     reset: {
       forms: {
-        ID: `forget what the account has used of its minute and its day, and show it no
-          more; a ban stays`,
+        ID: `set the account's usage of this minute and this day to zero; a ban stays`,
       },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const resetting = accounts.changingUsage(id, (usage) => reset(usage, clock()));
@@ -136,7 +136,7 @@ export const ACCOUNTS: Task = {
       }),
     },
     close: {
-      forms: { ID: "close the account for good; its key ends" },
+      forms: { ID: "close the account permanently; its keys stop working" },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const closing = accounts.changing(id, { closedAt: clock() });
         err(`Closed: ${describe(found(await transact(closing), id))}`);
@@ -144,12 +144,14 @@ export const ACCOUNTS: Task = {
     },
     delete: {
       forms: {
-        ID: `remove a closed account with all that is stored of it, once its messages are
-          taken; its animals stay, and for ${REPLAY_HOURS} hours the replies to its Idempotency-Keys`,
+        ID: `delete a closed account and its data, once its messages have been taken; its animals stay,
+          and for ${REPLAY_HOURS} hours the responses kept for its Idempotency-Keys`,
       },
       prepare: onAccount(async (id, { accounts, messages, transact }, { err }) => {
         const waiting = await messages.countWaiting(id);
-        if (waiting > 0) throw new CommandError(`Messages of it still wait (${waiting}); take them first`);
+        if (waiting > 0) {
+          throw new CommandError(`It still has messages waiting (${waiting}); take them first`);
+        }
         const removing = accounts.removing(id, ({ account }) => {
           if (account.closedAt === null) throw new CommandError(`Account ${id} is open; close it first`);
           return true;
@@ -229,14 +231,14 @@ async function createMany(
     try {
       await out(`${account.name}\t${apiKey}`);
     } catch (error) {
-      err(`The key of ${account.id} was not read, nor were those made with it: ${REPLACE}`);
+      err(`The key of ${account.id} could not be printed, nor the keys created with it: ${REPLACE}`);
       throw error;
     }
   };
   let made = 0;
-  if (names.length === 0) err("Made 0 of 0 accounts.");
+  if (names.length === 0) err("Created 0 of 0 accounts.");
   for (let start = 0; start < names.length; start += CREATIONS_AT_ONCE) {
-    if (isStopping()) throw new CommandError("The service is stopping; try the others again");
+    if (isStopping()) throw new CommandError("The service is stopping. Try the remaining names again");
     const some = names.slice(start, start + CREATIONS_AT_ONCE);
     const results = await Promise.allSettled(
       some.map((name) => transact(accounts.creating({ ...plan, name }, clock()))),
@@ -249,23 +251,25 @@ async function createMany(
         if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
         const issued = issuedInDoubt(result.reason);
         if (issued === undefined) continue;
-        err(`The KV did not answer: it is not known whether the key of ${issued.account.id} is valid:`);
+        err(`The KV did not answer: it is unknown whether the key of ${issued.account.id} is valid:`);
         await print(issued);
       }
     }
-    err(`Made ${made} of ${names.length} accounts.`);
-    if (made < start + some.length) throw new CommandError("The others could not be made; try those again");
+    err(`Created ${made} of ${names.length} accounts.`);
+    if (made < start + some.length) {
+      throw new CommandError("The other accounts could not be created. Try the remaining names again");
+    }
   }
 }
 
 /** Prints an account's new key; `what` was done is printed for people. */
 async function printKey(what: string, issued: Issued, { out, err }: CommandIo): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
-  err("This is the only time that the key is shown:");
+  err("The key is shown only this once:");
   try {
     await out(issued.apiKey);
   } catch (error) {
-    err(`It was not read: ${REPLACE}`);
+    err(`The key could not be printed: ${REPLACE}`);
     throw error;
   }
 }

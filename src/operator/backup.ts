@@ -15,7 +15,7 @@ const WITH_LOG = 2;
  */
 export async function backUp(kvPath: string, file: string, options: CopyOptions): Promise<void> {
   await explained(`${kvPath} was not backed up`, async () => {
-    await requireNone(file, "a backup overwrites nothing");
+    await requireNone(file, "a backup never overwrites a file");
     await requireFile(kvPath);
     const source = resolve(kvPath);
     await writeAtomically(file, (target) => copyInWorker({ source, target, distrusted: false }, options));
@@ -32,7 +32,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
   await explained(`${file} was not restored`, async () => {
     // SQLite would carry out in the new file what is left of the old one in these.
     for (const end of ["", "-wal", "-shm", "-journal"]) {
-      await requireNone(kvPath + end, "a backup takes no store's place: move it away first");
+      await requireNone(kvPath + end, "a restore never overwrites a store: move it away first");
     }
     await requireFile(file);
     await requireBackup(file);
@@ -73,10 +73,10 @@ async function requireBackup(path: string): Promise<void> {
   const header = new Uint8Array(FORMAT_AT + 1);
   await file.read(header);
   if (new TextDecoder().decode(header.subarray(0, MAGIC.length)) !== MAGIC) {
-    throw new CommandError("it is no backup of a store");
+    throw new CommandError("it is not a backup of a store");
   }
   if (header[FORMAT_AT] === WITH_LOG) {
-    throw new CommandError("it is a store itself; have deno task backup make a backup of it");
+    throw new CommandError("it is a store, not a backup of one: use deno task backup to make a backup");
   }
 }
 
@@ -95,7 +95,7 @@ async function exists(path: string): Promise<boolean> {
  * Makes a file, for its owner alone, which appears under its path once it is written and on the disk, and never
  * in the place of another. `write` gets the path to write to. If it fails, nothing is left.
  *
- * @throws {CommandError} when there is such a path already, or nothing can be made in its folder.
+ * @throws {CommandError} when there is such a path already, or nothing can be created in its folder.
  */
 export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
   const folder = dirname(resolve(path));
@@ -123,7 +123,7 @@ async function makeUnfinished(folder: string): Promise<string> {
   } catch (error) {
     // Deno tells why, but not where.
     const reason = error instanceof Error ? error.message.replace(/: tmpdir$/, "") : typeof error;
-    throw new CommandError(`nothing can be made in ${folder}: ${reason}`);
+    throw new CommandError(`cannot create anything in ${folder}: ${reason}`);
   }
 }
 
@@ -137,7 +137,7 @@ async function giveName(file: string, path: string): Promise<void> {
   try {
     await Deno.link(file, path);
   } catch {
-    if (await exists(path)) throw new CommandError(`${path} exists, though it did not a moment ago`);
+    if (await exists(path)) throw new CommandError(`${path} exists, although it did not a moment ago`);
     // There are file systems without links.
     await Deno.rename(file, path);
   }

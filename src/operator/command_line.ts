@@ -94,9 +94,9 @@ export class CommandError extends Error {
   override readonly name = "CommandError";
 }
 
-const EXIT_CODES = "Exit codes: 0 done, 1 could not be done, 2 not understood.";
-const SURROUNDINGS = `KV_PATH names the store, and ENVIRONMENT what its keys are for, as for deno task start;
-with SERVICE_URL and OPERATOR_TOKEN a running service does the work.`;
+const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
+const SURROUNDINGS = `KV_PATH and ENVIRONMENT select the store and the kind of keys, as for deno task
+start. With SERVICE_URL and OPERATOR_TOKEN, a running service runs the command.`;
 const LIST = new Intl.ListFormat("en-GB");
 const MARGIN = " ".repeat(21);
 const MAX_COUNT = 1e12;
@@ -106,7 +106,7 @@ const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
  * Carries out a command line, such as `["accounts", "list"]`: `run` has the command work, wherever that is. Resolves to
- * the exit code: 0 done, 1 could not be done, 2 not understood.
+ * the exit code: 0 success, 1 failure, 2 invalid arguments.
  *
  * @throws what `run` throws, other than StoreUnavailable, CorruptRow and CommandError.
  */
@@ -256,12 +256,12 @@ async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promi
   const issued = issuedInDoubt(error);
   if (issued) {
     err(
-      `The KV did not answer: it is not known whether this key of ${issued.account.id} is valid. Try it, or again:`,
+      `The KV did not answer: it is unknown whether this key of ${issued.account.id} is valid. Try the key, or run the command again:`,
     );
     await out(issued.apiKey);
   } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
-    // What KV itself said is only for those who have it before them.
+    // What KV itself said is only for the operator of the machine.
     const { message } = !isRemote && error.cause instanceof Error ? error.cause : error;
     err(`The KV does not answer: ${message}.`);
   } else throw error;

@@ -14,9 +14,9 @@ export const MESSAGES: Task = {
   commands: {
     take: {
       forms: {
-        N: `print the N oldest messages, a JSON object a line, and remove each once it
-          is printed; if that is cut short, it is printed again the next time.
-          Two at a time may print the same messages`,
+        N: `print the N oldest messages, one JSON object per line, and remove each once it is printed; a
+          message that was printed but not removed is printed again next time. Two commands at the same
+          time may print the same messages`,
       },
       prepare({ words }, io) {
         const count = parseCount("N", words[0]);
@@ -28,15 +28,15 @@ export const MESSAGES: Task = {
       forms: { "-": "remove the messages whose ids are on standard input" },
       input: idsIn,
       prepare({ words }, { input, err }) {
-        if (words[0] !== "-") throw new UsageError("messages remove takes ids on standard input only: -");
+        if (words[0] !== "-") throw new UsageError("messages remove reads ids from standard input: write -");
         return async ({ messages, transact }) => {
           const ids = idsIn(await input());
           for (let done = 0; done < ids.length; done += REMOVED_AT_ONCE) {
-            if (done > 0) err(`Went through ${done} of ${ids.length}.`);
+            if (done > 0) err(`Processed ${done} of ${ids.length}.`);
             const some = await messages.find([...new Set(ids.slice(done, done + REMOVED_AT_ONCE))]);
             await Promise.all(some.map((message) => transact(messages.removing(message))));
           }
-          err(`Removed what waited of ${messagesIn(ids.length)}.`);
+          err(`Removed those of ${messagesIn(ids.length)} that were still waiting.`);
         };
       },
     },
@@ -87,7 +87,9 @@ async function takeRemotely(count: number, send: Send, io: CommandIo): Promise<n
       }
     }
     if (removal !== 0) {
-      io.err("What was printed could not be removed; the next time it is printed again.");
+      io.err(
+        "The messages that were printed last could not be removed, and will be printed again next time.",
+      );
       return removal;
     }
     taken += ids.length;

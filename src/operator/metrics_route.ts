@@ -32,19 +32,19 @@ export function metricsOperation(
     method: "GET",
     path: "/metrics",
     access: "operator",
-    summary: "Get what happens in this process, for Prometheus",
+    summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
     const { count, places } = permits.count();
     const queue = await queueGauges(messages, now);
     const bytes = store.fileSize;
     const text = [
-      gauge("animal_store_build_info", "The version that runs.", 1, [`version="${version}"`]),
-      gauge("process_start_time_seconds", "When the process started, Unix time.", STARTED),
-      gauge("process_resident_memory_bytes", "Memory that the process occupies.", Deno.memoryUsage().rss),
+      gauge("animal_store_build_info", "Version of the service.", 1, [`version="${version}"`]),
+      gauge("process_start_time_seconds", "Start time of the process, as a Unix time in seconds.", STARTED),
+      gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
       store.metrics.text(),
       gauge("animal_store_requests_in_flight", "Requests being answered.", inFlight.size),
-      gauge("animal_store_leases", "Accounts that this process holds leases of.", count),
-      gauge("animal_store_leased_places", "Places left in those leases.", places),
+      gauge("animal_store_leases", "Accounts for which this process holds a lease.", count),
+      gauge("animal_store_leased_places", "Permits left in those leases.", places),
       ...queue,
       ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
     ];
@@ -63,8 +63,8 @@ async function queueGauges(messages: MessageStore, now: number): Promise<string[
     const [waiting, { value: oldest }] = await withDeadline(reads, QUEUE_DEADLINE);
     const age = oldest ? Math.max(0, now - Date.parse(oldest.createdAt)) / 1_000 : 0;
     return [
-      gauge("animal_store_messages_waiting", "Messages that wait to be taken, of all processes.", waiting),
-      gauge("animal_store_oldest_message_age_seconds", "How long the oldest of them has waited.", age),
+      gauge("animal_store_messages_waiting", "Messages waiting to be taken, across all processes.", waiting),
+      gauge("animal_store_oldest_message_age_seconds", "How long the oldest message has waited.", age),
     ];
   } catch (error) {
     if (error instanceof Error && error.cause instanceof CorruptRow) throw error.cause;

@@ -99,7 +99,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
     method: "POST",
     path: OPERATOR_PATH,
     access: "operator",
-    summary: "Carry out a command",
+    summary: "Run a command",
     errors: BODY_ERRORS,
   }, (_input, call) => operate(call));
 }

@@ -15,7 +15,7 @@ export const PETS: Task = {
   loggable: /^\d{1,16}$/,
   commands: {
     list: {
-      forms: { "[--json]": `every animal: id, ${NAMES.join(", ")}, the account that added it` },
+      forms: { "[--json]": `list all animals: id, ${NAMES.join(", ")}, the account that added it` },
       prepare({ options }, io) {
         return async ({ pets }) => {
           const write = startTable(COLUMNS, options.has("json"), io);
@@ -26,7 +26,7 @@ export const PETS: Task = {
     set: {
       forms: {
         [`ID ${FIELDS.map(usageOf).join(" ")}`]:
-          "change any account's animal; write --category-id=-5 where N is negative",
+          "update an animal of any account; if N is negative, write --category-id=-5",
       },
       prepare({ words, options }, { out }) {
         const id = parseCount("ID", words[0]);
@@ -38,7 +38,7 @@ export const PETS: Task = {
       },
     },
     delete: {
-      forms: { ID: "remove any account's animal" },
+      forms: { ID: "delete an animal of any account" },
       prepare({ words }, { err }) {
         const id = parseCount("ID", words[0]);
         return async ({ pets, transact }) => {

@@ -57,7 +57,8 @@ function partsOf(lines: readonly string[]): readonly string[] {
 
 async function sendOrder(order: Order, { url, token }: RemoteService, io: CommandIo): Promise<number> {
   const silence = new AbortController();
-  const giveUp = () => silence.abort(new CommandError(`${url} says nothing: it is not known what was done`));
+  const giveUp = () =>
+    silence.abort(new CommandError(`${url} does not respond, so it is unknown what was done`));
   let timer = setTimeout(giveUp, SILENCE);
   try {
     const response = await post(order, url, token, silence.signal);
@@ -71,7 +72,7 @@ async function sendOrder(order: Order, { url, token }: RemoteService, io: Comman
   } finally {
     clearTimeout(timer);
   }
-  throw new CommandError("The answer broke off: it is not known how the command ended");
+  throw new CommandError("The connection broke, so it is unknown how the command ended");
 }
 
 /** The response of a service that begins to carry out what it was sent. */
@@ -87,7 +88,7 @@ async function post(order: Order, url: string, token: string, signal: AbortSigna
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw new CommandError(`There is no answer from ${url}${failureIn(error)}`);
+    throw new CommandError(`There was no response from ${url}${failureIn(error)}`);
   }
   if (response.status !== 200) throw new CommandError(await reasonOf(response));
   return response;
@@ -104,13 +105,13 @@ function failureIn(error: unknown): string {
 async function reasonOf(response: Response): Promise<string> {
   const location = response.headers.get("location");
   const problem: unknown = await response.json().catch(() => undefined);
-  if (location !== null) return `The service is elsewhere; SERVICE_URL may be the beginning of ${location}`;
+  if (location !== null) return `The service has moved. Try SERVICE_URL with the beginning of ${location}`;
   if (!isJsonObject(problem) || typeof problem.message !== "string") {
-    return `The service answers ${response.status}`;
+    return `The service returned ${response.status}`;
   }
   if (problem.code === "invalid_operator_token") return "OPERATOR_TOKEN is not the token of this service";
   if (problem.code === "not_found") {
-    return "It runs without OPERATOR_TOKEN, or SERVICE_URL is not its address";
+    return "The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address";
   }
   return problem.message.replace(/\.$/, "");
 }

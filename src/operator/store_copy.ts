@@ -46,7 +46,7 @@ export async function copyInWorker(job: CopyJob, { err, signal }: CopyOptions): 
   // Without `env`, Deno would ask at the terminal whether all variables may be read.
   const worker = new Worker(new URL(import.meta.url), { workerData: job, env: {} });
   worker.on("error", reject);
-  worker.on("exit", () => reject(new CommandError("the copying ended early")));
+  worker.on("exit", () => reject(new CommandError("the copy ended early")));
   worker.on("message", ({ notice, failure }: CopyReport) => {
     if (notice !== undefined) err(notice);
     else if (failure !== undefined) reject(new CommandError(failure));

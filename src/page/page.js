@@ -4,7 +4,7 @@
 
 /** Stands for the API key in samples that are read. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
-/** A race is offered if at most so many requests of the minute are left, so that it stays small. */
+/** A race is offered if at most this many requests of the minute are left, so that it stays small. */
 const MOST_LEFT = 68;
 const MOST_PRINTS = 60;
 const FIRST_CALL = "listPets";
@@ -12,7 +12,7 @@ const FIRST_CALL = "listPets";
 /**
  * @typedef {{ method: string, url: string, headers: [name: string, value: string][], body: string }} Call
  *   A request; one with an empty body has none.
- * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, new in so many seconds.
+ * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, which resets in `seconds`.
  * @typedef {{ reset: number, limit: number, used: number, marks: ("ok" | "bad")[], refused: number }} Minute
  *   A window: what the service counted, and what came of the requests of this page.
  * @typedef {"" | "ok" | "bad" | "other" | "refused"} Print What came of the request that a print stands for.
@@ -286,10 +286,10 @@ export async function exchange({ method, url, headers, body }) {
     const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
     const again = method === "GET"
       ? "then send it again."
-      : "and whether it has happened all the same, before you send it again.";
+      : "and whether the request took effect, before you send it again.";
     const message = isUnsendable
-      ? "It was not sent: a header, such as that of the key, has a character that headers cannot carry."
-      : `No answer came. See whether you are online and the service runs, ${again}`;
+      ? "The request was not sent, because a header, such as the key, has a character that headers cannot carry."
+      : `There was no response. Check that you are online and the service is running, ${again}`;
     const nothing = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0 };
     return { ...nothing, status: 0, text: "No answer", ms: performance.now() - begun, message };
   }
@@ -404,7 +404,7 @@ class HeldKey {
 
   /** Whether the key may be replaced. A new one that was not copied would be lost, so the visitor is asked first. */
   mayGo() {
-    const question = "Your key is not copied, and is not shown again. Go on without it?";
+    const question = "Your key is not copied, and will not be shown again. Continue without it?";
     if (this.#uncopied !== "" && confirm(question)) this.#uncopied = "";
     return this.#uncopied === "";
   }
@@ -551,7 +551,7 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey, wa
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
   const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
   const head = status === 0 ? [["status", text]] : [["status", `${status}`], ["", text]];
-  const told = newKey === "" ? message : "This is your new key, shown this once: copy it above.";
+  const told = newKey === "" ? message : "This is your new key. It is shown only once: copy it above.";
   const todo = body === "[]" ? "The list is empty." : adviceOn(code);
   const advice = wait > 0 ? todo.replace("Retry-After", `Retry-After (${duration(wait)})`) : todo;
   const shown = status === 204 || status === 304 ? "No body." : body;
@@ -586,8 +586,8 @@ function showRace(finishes, before, ms) {
     ],
     message,
     advice:
-      "However many come at once, from however many processes, the minute answers what it has left and " +
-      "no more. Clients that go on after a 429 are banned, for five minutes at first. This page waits.",
+      "However many requests come at once, exactly as many are answered as the minute has left. Clients " +
+      "that keep going after a 429 are banned, at first for five minutes. This page waits.",
     kind: "race",
   });
 }
@@ -815,7 +815,7 @@ class Console {
     const { send, operation } = this.#request;
     if (send.ariaDisabled) return say(`${send.textContent} before sending again.`);
     if (operation === "createAccount" && !this.#key.mayGo()) return;
-    if (operation === "closeAccount" && !confirm("This closes your account for good. Go on?")) return;
+    if (operation === "closeAccount" && !confirm("This closes your account permanently. Continue?")) return;
     const call = this.#request.compose();
     await this.#busily(async () => showAnswer(await this.#run(call), call), news);
     reveal();
@@ -842,7 +842,7 @@ class Console {
     await this.#busily(async () => {
       const answer = await this.#run(signUp, "address");
       if (answer.newKey !== "") return;
-      showAnswer({ ...answer, message: answer.message || "No key came: try again later." }, signUp);
+      showAnswer({ ...answer, message: answer.message || "No key was created. Try again later." }, signUp);
       if (answer.code !== "sign_up_closed" && answer.code !== "sign_up_limit") return;
       document.body.dataset.signUp = "closed";
       part("console").dataset.key = "paste";

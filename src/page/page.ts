@@ -165,8 +165,8 @@ function article(operation: Operation, errors: readonly Content[]): Html {
         <button type="button" class="link scripted" data-try="${id}" aria-label="Try it: ${summary}">Try it</button></p>
       ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
       ${deprecated
-        ? html`<p>Its answers say so in <code>Deprecation</code>, <code>Sunset</code> and
-        <code>Link</code>: have your client log them.</p>`
+        ? html`<p>Its responses say so in <code>Deprecation</code>, <code>Sunset</code> and
+        <code>Link</code>. Let your client log them.</p>`
         : ""}
       <dl class="rows">
         ${inputsOf(operation).map(row)}

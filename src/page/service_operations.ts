@@ -45,7 +45,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     isExtension: true,
     headers: { "If-None-Match": IF_NONE_MATCH },
     answers: {
-      200: { description: "This document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
+      200: { description: "The OpenAPI document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
       304: NOT_MODIFIED,
     },
   }, (_input, { request, base }) => {
@@ -61,7 +61,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     ...common,
     id: "getSecurity",
     path: "/.well-known/security.txt",
-    summary: "Tell where to report a security problem",
+    summary: "Get the security contact",
     errors: ["not_found"],
   }, () => {
     if (securityContact === undefined) throw new ApiError("not_found", "There is nothing at this path.");
@@ -71,7 +71,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
 
   /** RFC 9309. */
   const getRobots = operation(
-    { ...common, id: "getRobots", path: "/robots.txt", summary: "Tell robots what to leave alone" },
+    { ...common, id: "getRobots", path: "/robots.txt", summary: "Get the rules for robots" },
     () => createResponse("User-agent: *\nDisallow: /v1/\n", { headers: TEXT }),
   );
 

@@ -34,12 +34,12 @@ export const DEPRECATION_OPERATION: Operation = operation({
   path: DOCUMENT,
   access: "public",
   tag: "Service",
-  summary: "Get what is deprecated, in words",
-  answers: { 200: { description: "Plain text" } },
+  summary: "List deprecations",
+  answers: { 200: { description: "Deprecated operations, as plain text" } },
 }, () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }));
 
-const TEXT = `GET /v1/pets/{petId} is deprecated since ${dayOf(SINCE)} and will be removed on
-${SUNSET_DAY}; from then on it answers 410. Use GET /v1/pets with the status filter instead.
+const TEXT = `GET /v1/pets/{petId} has been deprecated since ${dayOf(SINCE)} and will be removed on
+${SUNSET_DAY}. From that day on it returns 410. Use GET /v1/pets with the status filter instead.
 `;
 
 function dayOf(time: number): string {

@@ -29,9 +29,10 @@ export const PET_FIELDS = {
   name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
   categoryId: int64({
     description:
-      "Identifier of the category the animal belongs to, an int64 without fraction or exponent, digit for digit. " +
-      "JavaScript's `JSON.parse` rounds integers beyond 2^53; to read them exactly, give it a reviver that looks " +
-      "at the source: `JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
+      "Identifier of the category the animal belongs to. An int64, written without a fraction or an exponent, and kept " +
+      "exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
+      "the source text: " +
+      "`JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
   }),
   status: optional(PET_STATUS, "available"),
 };
@@ -43,7 +44,7 @@ export const NEW_PET = named("NewPet", object(PET_FIELDS, { examples: [{ name: "
 export const PET_PATCH = named(
   "PetPatch",
   object(partial(PET_FIELDS), {
-    description: "A JSON Merge Patch (RFC 7396). No member can be removed, so none may be null.",
+    description: "A JSON Merge Patch (RFC 7396). Members cannot be removed, so none may be null.",
     examples: [{ status: "sold" }],
   }),
 );
@@ -56,7 +57,7 @@ export const PET = named(
   answer({
     id: integer(1, Number.MAX_SAFE_INTEGER, {
       format: "int64",
-      description: "Unique identifier assigned by the service on creation, ascending, never used again.",
+      description: "Unique identifier assigned by the service on creation. It is never reused.",
     }),
     ...PET_FIELDS,
     // Names that were stored may be ones that are refused by now.

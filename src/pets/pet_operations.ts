@@ -29,12 +29,13 @@ export interface PetOperationsOptions {
 
 const PRECONDITIONS = {
   "If-Match": entityTags(
-    "Changes or removes the animal only if this still is its ETag, so that nobody's change is overwritten unseen: one or " +
-      "more tags, in their double quotes, or `*`. POST and PATCH answer with the animal's ETag; `PATCH {}` changes " +
-      "nothing and answers with it; so does `GET /v1/pets/{petId}`. The ETag of a list is another.",
+    "Requires the animal's ETag to be one of these tags. Each tag is in double quotes; `*` matches any. Use it so that " +
+      "you do not overwrite a change you have not seen. POST and PATCH return the animal's ETag, and so does " +
+      "`GET /v1/pets/{petId}`. A PATCH with `{}` changes nothing and returns it too. The ETag of a list is a different " +
+      "one.",
   ),
   "If-None-Match": entityTags(
-    "Changes or removes the animal only if this is not its ETag: one or more tags, in their double quotes.",
+    "Requires the animal's ETag to be none of these tags. Each tag is in double quotes.",
   ),
 };
 
@@ -53,7 +54,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       tag: "Animals",
       summary: "List animals",
       description:
-        'Animals in the order of their ids. `Link` with `rel="next"` leads to the next page, if there is one.',
+        'Returns animals in ascending order of id. If there are more, `Link` with `rel="next"` has the next page\'s URL.',
       query: {
         limit: optional(integer(1, MAX_LIMIT, { description: "Maximum number of animals returned" }), 20),
         status: optional({
@@ -83,6 +84,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     access: "key",
     tag: "Animals",
     summary: "Add an animal",
+    description: "Adds an animal to the catalogue. Unknown members of the body are ignored.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: NEW_PET,
     answers: {
@@ -115,7 +117,8 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       access: "key",
       tag: "Animals",
       summary: "Get an animal",
-      description: `To be removed on ${SUNSET_DAY}. Use \`GET /pets\` with the \`status\` filter instead.`,
+      description:
+        `Deprecated, and will be removed on ${SUNSET_DAY}. Use \`GET ${PETS_PATH}\` with the \`status\` filter instead.`,
       deprecated: true,
       params: { petId: petId(deprecated) },
       headers: { "If-None-Match": IF_NONE_MATCH },
@@ -130,7 +133,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       errors: ["pet_not_found", "gone"],
       before({ now }) {
         if (!isRemoved(now)) return;
-        const message = "This operation was removed. Use GET /v1/pets with the status filter.";
+        const message = "This operation has been removed. Use GET /v1/pets with the status filter.";
         throw new ApiError("gone", message, deprecated);
       },
     },
@@ -147,14 +150,16 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     path: `${PETS_PATH}/{petId}`,
     access: "key",
     tag: "Animals",
-    summary: "Change an animal",
-    description: "Only the account that added it may. A body without any known member changes nothing.",
+    summary: "Update an animal",
+    description:
+      "Only the account that added the animal may update it. Members that you leave out stay as they are, and unknown " +
+      "members are ignored.",
     isExtension: true,
     params: { petId: petId() },
     headers: PRECONDITIONS,
     body: PET_PATCH,
     bodyType: "application/merge-patch+json",
-    answers: { 200: { description: "The animal as it is now", body: PET, headers: ["ETag"] } },
+    answers: { 200: { description: "The updated animal", body: PET, headers: ["ETag"] } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
   }, async ({ params, headers, body }, { transact, accountId }) => {
     const pet = await transact(pets.changing(params.petId, (owned) => {
@@ -173,12 +178,12 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     path: `${PETS_PATH}/{petId}`,
     access: "key",
     tag: "Animals",
-    summary: "Remove an animal",
-    description: "Only the account that added it may. Its id is never used again.",
+    summary: "Delete an animal",
+    description: "Only the account that added the animal may delete it. Its id is never reused.",
     isExtension: true,
     params: { petId: petId() },
     headers: PRECONDITIONS,
-    answers: { 204: { description: "The animal is gone" } },
+    answers: { 204: { description: "The animal was deleted" } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
   }, async ({ params, headers }, { transact, accountId }) => {
     await transact(pets.changing(params.petId, (owned) => {
@@ -200,7 +205,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
 function changeable(owned: OwnedPet | null, accountId: string, headers: Preconditions): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
-    throw new ApiError("not_your_pet", "Only the account that added an animal may change or remove it.");
+    throw new ApiError("not_your_pet", "Only the account that added an animal may update or delete it.");
   }
   requirePreconditions(headers, quickEtagOf(stringifyJson(owned.pet)));
   return owned.pet;

@@ -21,7 +21,7 @@ export const CURSOR: Schema<number> = {
   json: {
     type: "string",
     minLength: 1,
-    description: "Where the page begins: from the `Link` of the page before",
+    description: "Where the page starts: the `cursor` in the `Link` header of the previous page",
   },
   definitions: {},
   fromTexts: text().fromTexts,

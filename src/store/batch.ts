@@ -11,9 +11,9 @@ export interface BatcherOptions {
    * Resolves when a round has enough calls, as `count` tells. Worth it where a round costs far more than a call.
    */
   readonly gather?: (count: () => number) => Promise<void>;
-  /** How many rounds may run at a time; one, unless told otherwise. */
+  /** How many rounds may run at a time; by default one. */
   readonly lanes?: () => number;
-  /** How many calls a round may have; all that wait, unless told otherwise. */
+  /** How many calls a round may have; by default all that wait. */
   readonly size?: () => number;
 }
 

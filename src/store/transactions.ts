@@ -58,7 +58,7 @@ import { Outdated } from "./versions.ts";
  *   them along. A process that went from commit to commit on its own results would shut out all others: who brings rows
  *   along has them read first while others write them, too.
  * - A transaction that was in two refused commits no longer shares one with transactions of other rows. A row that others
- *   change all the time holds up no one but those who want it. The same goes for one without rows, which comes last in a
+ * change all the time holds up only transactions that want it. The same goes for one without rows, which comes last in a
  *   commit, if two had no room for it.
  */
 

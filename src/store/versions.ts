@@ -63,7 +63,7 @@ export class Versions {
   /** How often it was asked for. */
   #asked = 0;
 
-  /** A check may be `maxStaleness` ms old; unless told otherwise, it starts after it is asked for. */
+  /** A check may be `maxStaleness` ms old; by default it starts after the request for it. */
   constructor(store: Store, maxStaleness: number = 0) {
     this.#store = store;
     this.#maxStaleness = maxStaleness;

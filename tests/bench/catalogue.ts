@@ -8,7 +8,7 @@ const SOLD = 20;
 const AT_ONCE = 256;
 const PER_NOTE = 100_000;
 
-/** Adds so many animals over HTTP. */
+/** Adds `size` animals over HTTP. */
 export async function fill(target: Target, size: number): Promise<void> {
   let added = 0;
   async function addSome(): Promise<void> {

@@ -84,7 +84,7 @@ export async function constantReply(
   return rival("Constant reply", "constant_reply.ts", reply);
 }
 
-/** Starts a contender with so many animals and with the caller's keys; `cleanup` ends it. */
+/** Starts a contender with that many animals and with the caller's keys; `cleanup` ends it. */
 export async function start(
   { args, keysOf }: Contender,
   cleanup: AsyncDisposableStack,

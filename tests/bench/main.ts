@@ -5,19 +5,19 @@ import { growth } from "./growth.ts";
 import { Failure, interrupted, note, print } from "./terminal.ts";
 import { WORKS } from "./works.ts";
 
-const HELP = `Measures the service beside other servers, and how it grows. Needs wrk.
+const HELP = `Measures the service beside other servers, and as its data grows. Needs wrk.
 
   deno task bench [options]           requests per second
   deno task bench growth [options]    commits, latency, memory and start-up
 
-  --against DIR   let another checkout of the service take part; may be repeated
-  --only WORD     measure only what has the word in its name; may be repeated:
+  --against DIR   also measure another checkout of the service; repeatable
+  --only WORD     measure only rows whose name contains the word; repeatable:
                   ${WORKS.map(({ name }) => name).join("; ")}
-  --rounds N      rounds in which the servers take turns; medians are printed (5)
-  --seconds N     length of one measurement (3)
+  --rounds N      rounds in which the servers take turns; the result is the median. Default: 5
+  --seconds N     length of one measurement. Default: 3
 
-The table goes to standard output, progress to standard error. Data is in data/ meanwhile.
-Exit codes: 0 done, 1 could not be done, 2 not understood.`;
+Prints the table on standard output and progress on standard error. Stores temporary data in data/.
+Exit codes: 0 success, 1 failure, 2 invalid arguments.`;
 
 let exitCode = 2;
 try {

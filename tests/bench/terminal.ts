@@ -7,7 +7,7 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
 /** Aborted by Ctrl-C; whatever takes long ends at that, and what it started ends with it. */
 export const interrupted: AbortSignal = interruption.signal;
 
-/** A reason to end which one line explains to whoever ran the command. */
+/** A reason to end which one line explains to the user of the command. */
 export class Failure extends Error {}
 
 /** Writes the result to standard output. */

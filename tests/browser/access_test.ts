@@ -50,7 +50,7 @@ Deno.test("page marks in its contents where the reader is", async () => {
   await page.locator("#contents [aria-current]", { hasText: "Errors" }).waitFor();
 });
 
-Deno.test("page is at most so high on a wide screen, and so many pages on paper", async () => {
+Deno.test("page is at most so high on a wide screen, and so long on paper", async () => {
   await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
   const { page } = visitor;
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
@@ -61,7 +61,7 @@ Deno.test("page is at most so high on a wide screen, and so many pages on paper"
   assert(pages >= 1 && pages <= MAX_PAGES, `${pages} pages`);
 });
 
-Deno.test("page moves nothing for those who want less motion", async () => {
+Deno.test("page moves nothing for visitors who want less motion", async () => {
   await using visitor = await visit({ reducedMotion: "reduce" });
 
   const durations = await visitor.page.evaluate(() =>

@@ -116,7 +116,7 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
   ]);
   assertEquals(
     await page.locator("#answer-advice").textContent(),
-    "Try again after Retry-After (60 s), and wait longer each time.",
+    "Try again after Retry-After (60 s). Wait longer each time.",
   );
   assertEquals(await page.locator("#make-one").isVisible(), false);
   assertEquals((await stepsOf(page))[0], "Bring a key.");
@@ -137,17 +137,18 @@ Deno.test("page says so when no key comes of a sign-up, or no answer", async () 
     },
   );
   await page.getByRole("button", { name: "Make a key and call" }).click();
-  await page.locator("#answer-message", { hasText: "No key came: try again later." }).waitFor();
+  await page.locator("#answer-message", { hasText: "No key was created. Try again later." }).waitFor();
   assertEquals(await status(page), "502");
 
   await page.context().setOffline(true);
   await page.getByRole("button", { name: "Make a key and call" }).click();
 
-  await page.locator("#answer-message", { hasText: "No answer came. See whether you are online" }).waitFor();
+  await page.locator("#answer-message", { hasText: "There was no response. Check that you are online" })
+    .waitFor();
   assertEquals(await status(page), "No answer");
   assertMatch(
     await page.locator("#announcement").textContent() ?? "",
-    /^No answer .*whether it has happened/,
+    /^No answer .*whether the request took effect/,
   );
 });
 
@@ -157,7 +158,10 @@ Deno.test("page says that a key cannot be sent when it has a character that no h
 
   await paste(page, "as_test_79Tk…osZs");
 
-  assertMatch(await page.locator("#answer-message").textContent() ?? "", /^It was not sent: a header/);
+  assertMatch(
+    await page.locator("#answer-message").textContent() ?? "",
+    /^The request was not sent, because a header/,
+  );
   assertEquals(await status(page), "No answer");
 });
 
@@ -199,7 +203,7 @@ Deno.test("page asks before it gives up a key that is not copied, or closes the 
   assertEquals(asked.map((question) => question.split(",")[0]), [
     "Your key is not copied",
     "Your key is not copied",
-    "This closes your account for good. Go on?",
+    "This closes your account permanently. Continue?",
   ]);
   assertEquals([await page.locator("#key").textContent(), sent], [key, 0]);
   assert(!(await page.locator("#announcement").textContent())?.includes("Sending"));

@@ -38,7 +38,7 @@ export interface Asked extends Span {
   readonly clock: Span;
 }
 
-/** What charges of late may be held against. */
+/** What recent charges are compared with. */
 export interface Doubts {
   /** A process crashed, or was not heard of for long: places may be lost. */
   readonly isFaulty: boolean;
@@ -268,7 +268,7 @@ export class Customer {
   }
 }
 
-/** The start of the window that ends in so many seconds by a clock that showed these times; windows have this length. */
+/** The start of the window that ends in `seconds` by a clock that showed these times; windows have this length. */
 function windowOf(seconds: number, clock: Span, length: number): number {
   const end = Math.floor((clock.to + seconds * 1_000) / length) * length;
   assert(

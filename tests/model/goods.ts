@@ -87,7 +87,7 @@ export class Goods {
   }
 
   /**
-   * A client is about to change or remove an animal. What it returns is told what becomes of that: whether it was done,
+   * A client is about to change or remove an animal. What it returns is called with the outcome: whether it was done,
    * undefined where that is not known, and when.
    */
   beginChange(id: number, content: Content, from: number): (isDone: boolean | undefined, to: number) => void {

@@ -538,7 +538,7 @@ export class World implements Disposable {
     assertEquals(this.#versions(), before);
   }
 
-  /** What is stored of the goods, and what an operator is told of them. */
+  /** What is stored of the goods, and what an operator sees of them. */
   async #assertGoods(): Promise<void> {
     const now = { from: this.#time.now, to: this.#time.now };
     const { out } = await this.#tryTo(["pets", "list", "--json"]);

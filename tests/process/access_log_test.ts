@@ -61,7 +61,7 @@ async function untilClosed({ kvPath }: TemporaryStore): Promise<void> {
   throw new Error("The server has not removed its marks");
 }
 
-/** Sends so many requests while nobody reads the log. */
+/** Sends `count` requests while nobody reads the log. */
 async function sendMany(server: ServerProcess, count: number): Promise<void> {
   server.stdout.pause();
   using connection = await RawConnection.open(server.port);

@@ -76,7 +76,7 @@ Deno.test("backup of a busy server has all that was acknowledged, and a server g
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   Deno.test(`backup leaves nothing when it is stopped by ${signal}`, async () => {
     await using store = await TemporaryStore.create();
-    // Whoever wants to read a file that is locked like this has to wait.
+    // A reader of a file that is locked like this has to wait.
     const lock = new DatabaseSync(store.kvPath);
     lock.exec("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
     const changes = Deno.watchFs(store.folder);

@@ -19,7 +19,7 @@ Deno.test("servers obey a command at the next request of an account that both re
     assertEquals(await outcomes(), ["200", "200"]);
   }));
 
-Deno.test("commands are carried out by the service at SERVICE_URL, for those who know its OPERATOR_TOKEN", async () => {
+Deno.test("commands are carried out by the service at SERVICE_URL, for clients with its OPERATOR_TOKEN", async () => {
   const OPERATOR_TOKEN = "a-token-that-nobody-else-can-know";
   await using server = await ServerProcess.start({ KV_PATH: ":memory:", OPERATOR_TOKEN });
   const run = (token: string, ...args: string[]) =>

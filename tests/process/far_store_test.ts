@@ -61,6 +61,6 @@ Deno.test("server says what is missing when nobody can get a key on Deno Deploy"
   }
 
   assertEquals(lines, [[], [
-    "Nobody can get an API key: set OPERATOR_TOKEN, for commands, or SIGN_UP=open.",
+    "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.",
   ]]);
 });

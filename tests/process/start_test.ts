@@ -85,16 +85,16 @@ Deno.test("server prints the first steps while there is no account and a command
   const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^ {2}ENVIRONMENT.+\n/m);
 
   assertEquals(first.lines.slice(2), [
-    "There is no account yet. In another terminal, make one and list the animals:",
+    "There is no account yet. Create one in another terminal and list the animals:",
     `  export KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
-    `  curl -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
+    `  curl -w '\\n' -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
   ]);
   assertEquals(
     quoted.lines[3],
     `  export KEY=$(KV_PATH='${store.kvPath}'\\''s' deno task accounts create me)`,
   );
   assertEquals(inProduction.lines.slice(2), [
-    "There is no account yet. In another terminal, make the first; it prints the API key, this once:",
+    "There is no account yet. Create the first one in another terminal. Its API key is shown only once:",
     `  ENVIRONMENT=production KV_PATH='${store.kvPath}' deno task accounts create me`,
   ]);
 });
@@ -106,7 +106,7 @@ Deno.test("server warns when there are accounts and none is of its environment",
   const { lines } = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^Warning: .+\n/m);
 
   assertEquals(lines.slice(2), [
-    "Warning: of the first 1000 accounts none is of the environment production, so their API keys are not valid " +
+    "Warning: none of the first 1000 accounts is of the environment production, so their API keys are not valid " +
     "here. Is ENVIRONMENT right?",
   ]);
 });

@@ -14,7 +14,7 @@ Deno.test("server may not run programs, load libraries, read foreign variables o
   assertEquals(capableOf(later), ["set a variable"]);
 });
 
-/** The acts that did not fail for want of a permission. */
+/** The acts that did not fail although a permission is missing. */
 function capableOf(line: string): string[] {
   return line.split(", ").filter((act) => !act.endsWith(": NotCapable")).map((act) =>
     act.split(": ")[0] ?? ""

@@ -12,7 +12,11 @@ Deno.test("main() prints help, whatever the variables are", async () => {
 });
 
 Deno.test.each([
-  ["KV_PATH", ":memory:", /^KV_PATH=:memory: is private to the server; no command reaches it\.$/],
+  [
+    "KV_PATH",
+    ":memory:",
+    /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/,
+  ],
   ["KV_PATH", "FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
   ["KV_PATH", "FOLDER/a/b.kv", /^The KV FOLDER\/a\/b\.kv cannot be used: there is no such file, [^\n]+\.$/],
   ["ENVIRONMENT", "testing", /^ENVIRONMENT must be one of production, staging\.$/],

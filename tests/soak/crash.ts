@@ -11,7 +11,7 @@ const CLIENTS = 12;
 const PER_MINUTE = 600;
 /** In %: a lease is a quarter of what is left at most, and a second one is taken before the first is used up. */
 const LEASED = 50;
-/** The whole store is walked after so many kills. */
+/** How many kills come before each walk of the whole store. */
 const ROUNDS_A_WALK = 10;
 
 /** Kills the service again and again under mixed load, on one file. */

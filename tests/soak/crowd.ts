@@ -26,7 +26,7 @@ export class Crowd implements Disposable {
     return Math.floor(this.size / KINDS);
   }
 
-  /** Opens so many connections to a port; the key is for those with a body. */
+  /** Opens `count` connections to a port; the key is for requests with a body. */
   async open(count: number, port: number, key: string): Promise<void> {
     const half = "GET /v1/pets HTTP/1.1\r\nhost: localhost\r\nx-half: ";
     const headers = { ...jsonHeaders(key), "content-length": `${BODY_BYTES}` };
@@ -49,7 +49,7 @@ export class Crowd implements Disposable {
   }
 }
 
-/** Sends a request each from so many addresses, with a key that nobody has; resolves to how many were refused. */
+/** Sends a request from each of that many addresses, with a key that nobody has; resolves to how many were refused. */
 export async function flood(port: number, addresses: number): Promise<number> {
   let sent = 0;
   let refused = 0;

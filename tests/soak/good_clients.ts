@@ -2,7 +2,7 @@ import { pause } from "./part.ts";
 
 // A program of its own, so that nothing else keeps it from measuring: clients that behave.
 
-/** What it is told: whose requests to send, at what pace, and for how long. */
+/** Its instructions: whose requests to send, at what pace, and for how long. */
 export interface Order {
   readonly origin: string;
   readonly key: string;

@@ -16,20 +16,20 @@ const PARTS = new Map<string, Part>([
   ["month", month],
 ]);
 
-const HELP = `Puts the service under stress and sees whether it keeps its promises. Needs Linux.
+const HELP = `Puts the service under stress, and checks that it keeps its promises. Needs Linux.
 
   deno task soak [options]
 
-  --only NAME       this part alone; may be repeated: ${[...PARTS.keys()].join(", ")}
-  --kills N         kills of the service, and of the store if that is fewer (${FULL.kills}, ${FULL.storeKills})
-  --stops N         how often the store stands still (${FULL.stops})
-  --seconds N       how long processes contend (${FULL.seconds})
-  --connections N   idle, half-sent and slow ones; as many as the system allows (${FULL.connections})
-  --addresses N     how many send unknown keys (${FULL.addresses})
+  --only NAME       run only this part; repeatable: ${[...PARTS.keys()].join(", ")}
+  --kills N         kills of the service, and at most as many of the store. Default: ${FULL.kills}, ${FULL.storeKills}
+  --stops N         how often the store freezes. Default: ${FULL.stops}
+  --seconds N       how long processes compete for the same animals. Default: ${FULL.seconds}
+  --connections N   idle, half-sent and slow connections, as far as the system allows. Default: ${FULL.connections}
+  --addresses N     addresses that send unknown keys. Default: ${FULL.addresses}
 
-DENOKV names the binary of a denokv; without it, the engine of @deno/kv is the store that is killed. The table
-goes to standard output, progress to standard error. Exit codes: 0 every promise was kept, 1 one was not, 2
-not understood.`;
+Set DENOKV to a denokv binary to kill that store; otherwise it is the engine of @deno/kv. Prints the table on
+standard output and progress on standard error. Exit codes: 0 every promise was kept, 1 a promise was broken,
+2 invalid arguments.`;
 
 Deno.exit(await main(Deno.args));
 

@@ -60,7 +60,7 @@ export async function overload(
   ];
 }
 
-/** Has clients behave in a process of their own, for so many ms; resolves to how they fared. */
+/** Has clients behave in a process of their own, for `forMs`; resolves to how they fared. */
 async function behave({ origin }: ServerProcess, key: string, forMs: number): Promise<Report> {
   const order: Order = { origin, key, clients: GOOD_CLIENTS, everyMs: EVERY_MS, forMs };
   const args = ["--quiet", "--allow-net", "tests/soak/good_clients.ts", JSON.stringify(order)];

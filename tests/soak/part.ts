@@ -30,7 +30,7 @@ export interface Effort {
   readonly sessions: number;
 }
 
-/** What `deno task soak` does unless told otherwise. */
+/** What `deno task soak` does by default. */
 export const FULL: Effort = {
   kills: 200,
   storeKills: 50,
@@ -61,7 +61,7 @@ export function equal(promise: string, value: string, expected: string): Finding
   return { promise, measured: value, held: value === expected };
 }
 
-/** That something is no more than a bound, which is told. */
+/** That something is no more than a bound, which is printed. */
 export function atMost(promise: string, value: number, bound: number, unit: string = ""): Finding {
   return { promise, measured: `${format(value)} of ${format(bound)}${unit}`, held: value <= bound };
 }
@@ -76,7 +76,7 @@ function format(value: number): string {
   return value.toLocaleString("en-US", digits);
 }
 
-/** Resolves after so many ms. */
+/** Resolves after `ms`. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -16,11 +16,11 @@ export class Steady {
 
   constructor(clients: readonly (() => Promise<Reply>)[]) {
     this.#work = Promise.all(clients.map((send) => this.#run(send))).then(() => {});
-    // Whoever waits for an answer gets to know.
+    // The request that waits for an answer gets to know.
     this.#work.catch(() => {});
   }
 
-  /** Resolves after so many answers more, other than 503, to how many ms that took. */
+  /** Resolves after `count` more answers, other than 503, to how many ms that took. */
   async answered(count: number): Promise<number> {
     const started = performance.now();
     const { promise, resolve } = Promise.withResolvers<void>();

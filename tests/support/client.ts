@@ -50,7 +50,7 @@ export function requestTo(
   return new Request(`${origin}${path}`, { ...init, method, headers, body });
 }
 
-/** Sends a request, one that counts against the limits unless told otherwise, and reads the answer. */
+/** Sends a request, by default one that counts against the limits, and reads the answer. */
 export async function call(
   service: Callable,
   key?: string,

@@ -81,7 +81,7 @@ export class Desk {
     await operated(this.#app, ["accounts", "plan", id, ...enterprise(limits)]);
   }
 
-  /** Gives an account another key; the one before ends after so many seconds, or at once. */
+  /** Gives an account another key; the one before ends after the grace (in seconds), or at once. */
   async rotate(id: string, graceSeconds: number = 0): Promise<string> {
     const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
     const { out: [apiKey] } = await operated(this.#app, ["accounts", "rotate", id, ...grace]);

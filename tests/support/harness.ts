@@ -139,7 +139,7 @@ export class OtherProcess extends Harness {
 
 /**
  * A process of the service in virtual time that notes what it asks of its KV. As long as time stands still,
- * whoever sends two requests, one after the other, gets a lease.
+ * a client that sends two requests, one after the other, gets a lease.
  */
 export class NotedService extends Harness {
   readonly reads: (readonly Deno.KvKey[])[] = [];

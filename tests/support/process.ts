@@ -163,7 +163,7 @@ export class DenoProcess implements AsyncDisposable {
   }
 }
 
-/** The service, on a port that is free unless told otherwise. */
+/** The service, by default on a port that is free. */
 export class ServerProcess extends DenoProcess {
   port = 0;
 
@@ -212,9 +212,9 @@ export function runCommand(args: readonly string[], variables: Variables): Promi
 export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
   /** The file of its KV; without it, one of its own, which is removed with it. */
   readonly file?: string;
-  /** One that is free unless told otherwise. */
+  /** By default one that is free. */
   readonly port?: number;
-  /** Of so many writes, the reply to one is lost, though it was carried out; without it, none. */
+  /** Of this many writes, the reply to one is lost, though it was carried out; without it, none. */
   readonly lostOneIn?: number;
 }
 

@@ -15,7 +15,7 @@ import {
 } from "./process.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
-/** Limits of an account; ample unless they are told. */
+/** Limits of an account; ample by default. */
 export interface Allowance {
   readonly perMinute?: number;
   readonly perDay?: number;

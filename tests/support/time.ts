@@ -14,7 +14,7 @@ interface Timer {
 const TURNS = 24;
 
 /**
- * Time that only moves when it is told to: `setTimeout`, `setInterval` and `performance.now()` follow it from
+ * Time that moves only on demand: `setTimeout`, `setInterval` and `performance.now()` follow it from
  * its making until it is disposed of. What runs under it may not do any input or output.
  */
 export class VirtualTime implements Disposable {
@@ -40,14 +40,14 @@ export class VirtualTime implements Disposable {
     performance.now = () => this.now;
   }
 
-  /** Lets everything happen that does within so many ms. */
+  /** Lets everything happen that does within `ms`. */
   async advance(ms: number): Promise<void> {
     const end = this.now + ms;
     for (await settle(); this.#fireNext(end); await settle());
     this.now = end;
   }
 
-  /** Lets time pass until the promise settles, or for so many ms. */
+  /** Lets time pass until the promise settles, or for `ms`. */
   async until<T>(promise: Promise<T>, ms: number): Promise<T> {
     let done = false;
     const noted = promise.finally(() => done = true);

@@ -85,7 +85,7 @@ const mistakes: readonly (readonly [name: string, may: string, values: readonly 
   ["KV_PATH", "be a file, :memory: or an http or https URL", [
     ..."ftp://kv.example htps://kv.example file:///srv/animals.kv http://".split(" "),
   ]],
-  ["KV_PATH", "be a URL without user and password; a token goes into DENO_KV_ACCESS_TOKEN", [
+  ["KV_PATH", "be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN", [
     ..."http://user:secret@kv.example https://user@kv.example http:user:secret@kv.example".split(" "),
   ]],
   ["ENVIRONMENT", "be one of production, staging", ["Production", "test", " staging", "production,staging"]],
@@ -104,9 +104,9 @@ const mistakes: readonly (readonly [name: string, may: string, values: readonly 
       ...[`${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
     ],
   ],
-  ["SERVICE_URL", "be an http or https URL without query, and without /v1 at its end", ["pets.example"]],
+  ["SERVICE_URL", "be an http or https URL without a query, and without /v1 at the end", ["pets.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
-  ["PUBLIC_URL", "be an http or https URL without query, and without /v1 at its end", [
+  ["PUBLIC_URL", "be an http or https URL without a query, and without /v1 at the end", [
     ..."pets.example ftp://pets.example https:// https://a:b@pets.example https://pets.example?a".split(" "),
     ..."https://pets.example/? https://pets.example/# https://pets.example/v1 https://pets.example/shop/v1/"
       .split(" "),
@@ -152,7 +152,7 @@ Deno.test("START_HELP explains each setting, with what counts if it is not set",
     explained.map((line) => line.trim().split(" ")[0]),
     Object.values(SETTINGS).map(({ name }) => name),
   );
-  assertStringIncludes(START_HELP, "\n  PORT                   port to listen on (8000)\n");
-  assertMatch(START_HELP, /^ +SIGN_UP +open or closed .+ \(open\)$/m);
+  assertStringIncludes(START_HELP, "\n  PORT                   port to listen on. Default: 8000\n");
+  assertMatch(START_HELP, /^ +SIGN_UP +open or closed .+ Default: open$/m);
   assertMatch(START_HELP, /^ +SECURITY_CONTACT +.+ URI$/m);
 });

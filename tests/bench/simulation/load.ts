@@ -21,7 +21,7 @@ export interface Traffic {
   readonly latencies: number[];
 }
 
-/** Sends one request after another on each of so many connections, of customers and to processes in turn. */
+/** Sends one request after another on each of the connections, of customers and to processes in turn. */
 export async function sendClosedLoop(traffic: Traffic, connections: number): Promise<void> {
   let turn = 0;
   await Promise.all(Array.from({ length: connections }, async () => {

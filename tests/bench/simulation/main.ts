@@ -8,26 +8,26 @@ import { CHECKOUT, DATA, type Server, startServer } from "../server.ts";
 import { Failure, interrupted, note, print } from "../terminal.ts";
 import { type Customer, sendClosedLoop, sendOpenLoop } from "./load.ts";
 
-const HELP = `Simulates processes of the service on a KV Connect server that is far away.
+const HELP = `Simulates processes of the service with a distant KV Connect server.
 
   deno task simulate [options]
 
-  --processes N     processes of the service (3)
-  --accounts N      accounts that call, at all processes in turn (50)
-  --latency MS      round trip to the store (100)
-  --jitter MS       up to how much longer one way may take (0)
-  --loss SHARE      share of the store's replies that break the connection instead, such as 0.01 (0)
-  --staleness MS    MAX_STALENESS_MS (0)
-  --seconds N       how long to send (10)
-  --connections N   requests at a time, without a limit to run into (64)
-  --limit N         instead: the limit of each account, for one whole minute of the clock
-  --demand X        and how many times that much it asks for (2)
+  --processes N     processes of the service. Default: 3
+  --accounts N      accounts, which call all processes in turn. Default: 50
+  --latency MS      round trip to the store. Default: 100
+  --jitter MS       how much longer one way can take. Default: 0
+  --loss SHARE      share of the store's replies that are lost, such as 0.01. Default: 0
+  --staleness MS    MAX_STALENESS_MS. Default: 0
+  --seconds N       how long to send requests. Default: 10
+  --connections N   simultaneous requests, without a limit. Default: 64
+  --limit N         instead: give each account this limit, and send for one minute of the clock
+  --demand X        with --limit: how many times its limit each account sends. Default: 2
   --create          add animals instead of listing them
-  --kill            kill one of the processes on the way
+  --kill            kill one of the processes during the run
 
-DENOKV names the binary of a denokv; without it, the engine of @deno/kv serves. The tables go to standard
-output, progress to standard error. Exit codes: 0 done, 1 could not be done or a limit was exceeded, 2 not
-understood.`;
+Set DENOKV to a denokv binary to use it as the store; otherwise it is the engine of @deno/kv. Prints the tables on
+standard output and progress on standard error. Exit codes: 0 success, 1 failure or an exceeded limit, 2 invalid
+arguments.`;
 
 const OPERATOR_TOKEN = "simulated-operator-0123456789abcdef";
 const WARM_UP = 5_000;

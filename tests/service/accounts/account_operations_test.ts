@@ -151,7 +151,7 @@ Deno.test("rotateKey() replaces the key that asks, so that who lost an answer ma
   assertEquals(await statusesOf(service, keys), [401, 401, 401]);
 });
 
-Deno.test("rotateKey() gives one new key to those who ask at once with one key, for which there is no grace", async () => {
+Deno.test("rotateKey() gives one new key to simultaneous requests with one key, for which there is no grace", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { apiKey: key } = await service.createAccount();

@@ -25,7 +25,7 @@ Deno.test("rotateKey() gives an account ten keys in an hour of the UTC clock, an
   service.now = NOON + HOUR - 1_500;
   const refused = await service.fetch(ROTATE, { key });
   assertEquals(refused.headers.get("retry-after"), "2");
-  await assertError(refused, 429, "rotation_limit", /10 rotations .* an hour.* 2 s\.$/);
+  await assertError(refused, 429, "rotation_limit", /at most 10 times in an hour\. .* 2 s\.$/);
   assertEquals((await call(service, key)).status, 200);
   await service.app.settle();
   assertEquals((await service.accounts.find(id))?.usage.usedToday, 12);

@@ -59,7 +59,7 @@ Deno.test("createAccount() lets an address make five accounts an hour, and says 
   }
 
   const { status, headers, body } = await signUp(service);
-  const message = "No more than 5 accounts an hour from one address. Try again in 3599 s.";
+  const message = "At most 5 accounts can be created in an hour from one address. Try again in 3599 s.";
   assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
   assertEquals([headers.get("retry-after"), headers.get("x-ratelimit-remaining")], ["3599", "0"]);
   assertEquals(await countRows(service, "accounts"), 5);
@@ -125,7 +125,7 @@ Deno.test("createAccount() makes no more than a thousand accounts a day in all",
   assertEquals((await signUp(service)).status, 201);
   const { status, headers, body } = await signUp(service);
 
-  const message = "No more than 1000 accounts a day. Try again in 43200 s.";
+  const message = "At most 1000 accounts can be created in a day. Try again in 43200 s.";
   assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
   const names = ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
   const told = names.map((name) => Number(headers.get(name)));

@@ -7,7 +7,8 @@ const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
 const INVALID = "The API key is not valid.";
 const QUOTED = "The API key is in quotes; send it without them.";
-const OTHER_FORM = "This is not an API key. An API key is as_test_ or as_live_ and 38 letters and digits.";
+const OTHER_FORM =
+  "This is not an API key. An API key is as_test_ or as_live_ followed by 38 letters and digits.";
 
 /** Status, challenge and body of the answer to a bad key. */
 function badKey(message: string = INVALID): unknown[] {

@@ -20,7 +20,7 @@ async function usageOf(service: Harness, id: string): Promise<Usage | undefined>
   return (await service.accounts.find(id))?.usage;
 }
 
-Deno.test("createApp() admits whoever calls after a ban was lifted, though what began it is still on its way", async () => {
+Deno.test("createApp() admits requests after a ban was lifted, though what began it is still on its way", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);

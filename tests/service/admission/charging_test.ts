@@ -49,7 +49,7 @@ const CASES: readonly Case[] = [
 
 /** Asserts that a response tells of these limits, or of none if its path has none. */
 function assertLimits(target: string, { headers, status }: Response, limit: number, remaining: number): void {
-  // Whoever has signed up is told of another limit.
+  // After a sign-up, the headers describe another limit.
   if (target === "POST /v1/accounts" && status === 201) return;
   const isLimited = / \/v1(\/|$)/.test(target);
   const told = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
@@ -57,7 +57,7 @@ function assertLimits(target: string, { headers, status }: Response, limit: numb
   assertEquals(headers.has("ratelimit"), isLimited);
 }
 
-/** What the next request without a key is told that its address has left; it takes one of them. */
+/** What its address has left, as the next request without a key says; it takes one of them. */
 async function leftOfAddress(service: Harness): Promise<number> {
   return (await call(service)).remaining;
 }

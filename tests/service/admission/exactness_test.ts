@@ -111,7 +111,7 @@ Deno.test("createApp() refuses after 3 s who waits for places of a silent proces
   assertEquals((await call(service, apiKey)).remaining, 9);
 });
 
-/** Lets a service ask its KV as one that is so many ms away. */
+/** Lets a service ask its KV as one that is a `roundTrip` away, in ms. */
 function moveAway(service: NotedService, roundTrip: number): void {
   const travel = () => pause(roundTrip / 2);
   const read = async () => (await travel(), await travel());

@@ -36,7 +36,7 @@ for (
       assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
       assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
 
-      // What goes on in the background would fail whoever joins it.
+      // What goes on in the background would fail the requests that join it.
       await service.app.settle();
       await service.kv.set(key, before);
       assertEquals(tally(await callAll()), { 200: 5 });

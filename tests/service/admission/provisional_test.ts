@@ -92,7 +92,7 @@ const ENDED = "401 invalid_api_key";
 const SUSPENDED = "403 account_suspended";
 const REFUSED = "429 rate_limit_minute";
 
-/** What is done to the account, what its next request is told if it is in order, and what the one after that. */
+/** What is done to the account, what its next request gets if it is in order, and what the one after that. */
 const CHANGES: readonly (readonly [what: string, change: Change, told: string, next: string])[] = [
   ["renamed", (desk, id) => desk.rename(id, "new"), "49 of 60", "48 of 60"],
   ["closed", (desk, id) => desk.do("close", id), ENDED, ENDED],
@@ -139,7 +139,7 @@ const REQUESTS:
 
 for (const [change, apply, told, next] of CHANGES) {
   for (const [what, target, request, status] of REQUESTS) {
-    Deno.test(`createApp() answers whoever ${what} after the account was ${change} elsewhere`, async () => {
+    Deno.test(`createApp() answers a client that ${what} after the account was ${change} elsewhere`, async () => {
       await using fixture = await Fixture.open();
       const before = fixture.stored();
       await apply(fixture.other.desk, fixture.id);
@@ -170,7 +170,7 @@ const COSTS: Readonly<Record<string, { reads: number; looks: number; commits: nu
   "queues a message": { reads: 1, looks: 1, commits: 1 },
 };
 
-Deno.test("Gate.enter() costs whoever changes something no look beside its commit, while it has a lease", async (t) => {
+Deno.test("Gate.enter() costs a change no look beside its commit, while its account has a lease", async (t) => {
   for (const [what, target, request] of REQUESTS.filter(([what]) => what in COSTS)) {
     await t.step(what, async () => {
       await using fixture = await Fixture.open();

@@ -102,7 +102,7 @@ Deno.test.each([
   assertEquals(source.pulls, 0);
 });
 
-Deno.test("readJsonObject() takes another type as well where it is told to", async () => {
+Deno.test("readJsonObject() takes another type as well if there is one", async () => {
   const readTyped = (type: string) =>
     read("{}", { "content-type": type }, { ...BODY_RULES, otherType: MERGE_PATCH });
 
@@ -196,7 +196,7 @@ Deno.test.each([["less", "11"], ["more", "1"]])(
 );
 
 Deno.test.each([
-  ["nothing that is told of", null, {}, undefined],
+  ["nothing that is described", null, {}, undefined],
   ["a length of zero", null, { "content-length": "0" }, undefined],
   ["a type alone over HTTP/1.1", null, { "content-type": "application/json", host: "localhost" }, undefined],
   ["a type alone over HTTP/2: it was given up", null, { "content-type": "application/json" }, "invalid_json"],

@@ -12,7 +12,7 @@ Deno.test("createApp() answers a bare 500, and logs where it comes from, when th
   const response = await service.fetch("GET /v1/pets/1", { key, headers: { "x-request-id": "r1" } });
 
   assertEquals(response.headers.get("x-request-id"), "r1");
-  await assertError(response, 500, "internal_error", /^Something went wrong here\.$/);
+  await assertError(response, 500, "internal_error", /^Something went wrong in the service\.$/);
   const [{ at = "", ...record } = {}, ...others] = service.errors;
   assertEquals(others, []);
   assertEquals(record, {

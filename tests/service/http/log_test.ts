@@ -11,7 +11,7 @@ const ACCESS = { time: TIME, id: "r1", method: "GET", route: "/", status: 200, m
 const COMMAND = { time: TIME, command: "accounts list", exit: 0 };
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
-/** An output that keeps the lines, after so many turns of the event loop. */
+/** An output that keeps the lines, after some turns of the event loop. */
 class LateOutput implements Output {
   readonly lines: string[] = [];
   readonly #turns: number;

@@ -80,7 +80,7 @@ Deno.test.each(OPERATIONS)("%s refuses a key that came with another body", async
   assertEquals([first.response.status, again.status], [status, status]);
   for (const response of [other.response, later]) {
     assertEquals(isReplay(response), false);
-    await assertError(response, 422, "idempotency_key_reused", /another body/);
+    await assertError(response, 422, "idempotency_key_reused", /different body/);
   }
   assertEquals(await again.text(), await first.response.text());
 });
@@ -133,7 +133,7 @@ Deno.test("createPet() makes one animal each for many keys of the greatest lengt
 });
 
 Deno.test.each(OPERATIONS)(
-  "%s takes just so many keys of an account in a day",
+  "%s limits the keys that an account uses in a day",
   async (target, status, json) => {
     await using shop = await Shop.open();
     const { account, apiKey: key } = await shop.createAccount();

@@ -7,7 +7,7 @@ import { NOON } from "../../support/time.ts";
 
 const WITH_KEY = SAMPLES.filter(({ operation }) => operation.access === "key");
 
-/** A service on the KV of a calm one, which hangs or fails when it is told to. */
+/** A service on the KV of a calm one, which hangs or fails on demand. */
 class RoughService extends Harness {
   readonly calm: Harness;
   override expectsErrors: boolean = true;

@@ -32,8 +32,8 @@ Deno.test.each([
     assertMatch(key, /^as_test_[0-9A-Za-z]{38}$/);
     const [made, ...rest] = operator.err;
     const says = `Zoë & co, staging, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
-    assertEquals(made?.replace(/acct_\w{16}/, "ID"), `Made: ID, ${says}`);
-    assertEquals(rest, ["This is the only time that the key is shown:"]);
+    assertEquals(made?.replace(/acct_\w{16}/, "ID"), `Created: ID, ${says}`);
+    assertEquals(rest, ["The key is shown only this once:"]);
     assertEquals(headers.get("ratelimit-policy"), `"minute";q=${minute};w=60, "day";q=${day};w=86400`);
   },
 );
@@ -45,7 +45,7 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
   const code = await operator.run("accounts create - --plan pro");
 
   assertEquals(code, 0);
-  assertEquals(operator.err, ["Made 500 of 501 accounts.", "Made 501 of 501 accounts."]);
+  assertEquals(operator.err, ["Created 500 of 501 accounts.", "Created 501 of 501 accounts."]);
   const made = operator.out.map((line) => line.split("\t"));
   assertEquals(made.map(([name]) => name), operator.input.filter((name) => name !== ""));
   for (const [, key = ""] of made) assertMatch(key, /^as_test_[0-9A-Za-z]{38}$/);
@@ -54,7 +54,7 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
   assertEquals(await statusesOf(operator, made.at(-1)?.[1] ?? "", 1), [200]);
   operator.input = [""];
   const none = await operator.run("accounts create -");
-  assertEquals([none, operator.out, operator.err], [0, [], ["Made 0 of 0 accounts."]]);
+  assertEquals([none, operator.out, operator.err], [0, [], ["Created 0 of 0 accounts."]]);
 });
 
 Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
@@ -67,7 +67,7 @@ Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
 
     assertEquals(code, 1);
     assertEquals([operator.out, operator.err], [[], [
-      "Name 3 must have 1 to 100 printable characters, not white space alone.",
+      "Name 3 must have 1 to 100 printable characters, not only white space.",
     ]]);
     await operator.run("accounts list");
     assertEquals(operator.out, []);
@@ -182,7 +182,7 @@ Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d", "
     assertEquals(operator.out, []);
     assertMatch(
       operator.err.join("\n"),
-      /^The NAME must have 1 to 100 printable characters, not white space alone\. See: /,
+      /^The NAME must have 1 to 100 printable characters, not only white space\. See: /,
     );
   },
 );
@@ -260,11 +260,11 @@ Deno.test("accounts suspend and resume say what they did, or that it was so alre
   const account = `${id}, tests, staging, plan free, 60 requests a minute, 1000 a day.`;
   const since = "2027-01-15T14:00:00.000Z";
   assertEquals(said, [
-    ...[0, 0, `It was not suspended: ${account}`, "active", "active", null],
+    ...[0, 0, `Not suspended: ${account}`, "active", "active", null],
     ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
-    ...[0, 0, `It was suspended already: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `Already suspended: ${account}`, "suspended", "suspended", since],
     ...[0, 0, `Resumed: ${account}`, "active", "active", null],
-    ...[0, 0, `It was not suspended: ${account}`, "active", "active", null],
+    ...[0, 0, `Not suspended: ${account}`, "active", "active", null],
   ]);
 });
 
@@ -338,7 +338,7 @@ Deno.test("accounts unban ends a ban and forgets strikes, and says so where ther
 
   const account = `${id}, tests, staging, plan enterprise, 3 requests a minute, 99 a day.`;
   assertEquals(ended, [0, `Unbanned: ${account}`]);
-  assertEquals(none, [0, `There was no ban; strikes are forgotten: ${account}`]);
+  assertEquals(none, [0, `Not banned; earlier refusals were cleared: ${account}`]);
   assertEquals(banned, ["key_banned"]);
   assertEquals([struck, struckAgain], [
     new Array(3).fill("rate_limit_minute"),
@@ -402,7 +402,7 @@ Deno.test.each([["accounts create", "Solo"], ["accounts create -", undefined]])(
     const code = await (name === undefined ? operator.run(command) : operator.run(command, name));
 
     assertEquals([code, operator.out], [141, []]);
-    assertMatch(operator.err.at(-1) ?? "", /not read.*: replace it with accounts rotate ID\.$/);
+    assertMatch(operator.err.at(-1) ?? "", /could not be printed.*: replace it with accounts rotate ID\.$/);
   },
 );
 
@@ -428,7 +428,7 @@ Deno.test("accounts delete removes a closed account with all that is stored of i
 
   assertEquals(refusals, [
     [1, "There is no account with the id acct_0000."],
-    [1, "Messages of it still wait (1); take them first."],
+    [1, "It still has messages waiting (1); take them first."],
     [1, `Account ${id} is open; close it first.`],
   ]);
   assertEquals([code, operator.err], [0, [`Deleted: account ${id}.`]]);

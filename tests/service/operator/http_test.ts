@@ -45,7 +45,7 @@ class Remote implements AsyncDisposable {
   }
 }
 
-/** The response, which breaks off after so many lines. */
+/** The response, which breaks off after some lines. */
 function cut(response: Response, lines: number): Response {
   const source = response.body?.pipeThrough(new TextDecoderStream());
   async function* begin(): AsyncGenerator<Uint8Array> {
@@ -347,8 +347,8 @@ Deno.test("accounts create - over HTTP ends after a batch when the service stops
   const made = lines.flatMap(({ out }) => out ? [out.split("\t")] : []);
   assertEquals(made.map(([name]) => name), names.slice(0, 500));
   assertEquals(lines.slice(500), [
-    { err: "Made 500 of 1200 accounts." },
-    { err: "The service is stopping; try the others again." },
+    { err: "Created 500 of 1200 accounts." },
+    { err: "The service is stopping. Try the remaining names again." },
     { exit: 1 },
   ]);
   const hashes = made.map(([, key]) => hashApiKey(key)).sort();
@@ -365,7 +365,7 @@ Deno.test("accounts create - over HTTP sends long input in parts, once all names
   remote.way = () => exit(0);
   operator.input = [...names, "a\tb"];
   assertEquals(await operator.run("accounts create - --plan pro"), 1);
-  assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not white space alone."]);
+  assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not only white space."]);
   assertEquals(remote.requests, []);
 
   operator.input = names;
@@ -396,7 +396,7 @@ Deno.test("messages take over HTTP removes what was printed, and loses nothing w
 
   assertEquals(await operator.run("messages take 5"), 1);
   assertEquals(textsOf(operator), all.slice(0, 2));
-  assertEquals(operator.err, ["The answer broke off: it is not known how the command ended."]);
+  assertEquals(operator.err, ["The connection broke, so it is unknown how the command ended."]);
 
   operator.reader = (line) => line.includes('"4"') ? Promise.reject(new Error("gone")) : Promise.resolve();
   remote.way = (send) => send();
@@ -422,7 +422,7 @@ Deno.test("main() says why there is no answer when nobody listens", async () => 
   operator.environment.set("OPERATOR_TOKEN", TOKEN);
 
   assertEquals(await operator.run("accounts list"), 1);
-  assertMatch(operator.err.join(), /^There is no answer from http:\/\/[\d.:]+: [^:]+ \(os error \d+\)\.$/);
+  assertMatch(operator.err.join(), /^There was no response from http:\/\/[\d.:]+: [^:]+ \(os error \d+\)\.$/);
 });
 
 Deno.test("main() gives up when nothing is heard of a service for a minute, before its answer or in it", async () => {
@@ -449,7 +449,7 @@ Deno.test("main() gives up when nothing is heard of a service for a minute, befo
     assertEquals([await run, operator.out], [1, [...out]]);
     assertMatch(
       operator.err.join(),
-      /^http:\/\/127\.0\.0\.1:\d+ says nothing: it is not known what was done\.$/,
+      /^http:\/\/127\.0\.0\.1:\d+ does not respond, so it is unknown what was done\.$/,
     );
   }
   end.resolve(new Response());
@@ -467,26 +467,26 @@ Deno.test("main() says in one line, with exit code 1, why a service does not car
     return operator.err.at(-1);
   };
   const reply = (body: string, status = 200): Way => () => new Response(body, { status });
-  const brokeOff = "The answer broke off: it is not known how the command ended.";
+  const brokeOff = "The connection broke, so it is unknown how the command ended.";
 
   assertEquals(await fail(async (send) => cut(await send(), 1)), brokeOff);
   assertEquals(await fail(reply("")), brokeOff);
   assertEquals(await fail(reply("<html>\n")), brokeOff);
-  assertEquals(await fail(reply("<html>", 502)), "The service answers 502.");
+  assertEquals(await fail(reply("<html>", 502)), "The service returned 502.");
   assertEquals(await fail(reply('{"code":"overloaded","message":"Too many."}', 503)), "Too many.");
-  assertEquals(await fail(reply('{"error":"forbidden"}', 403)), "The service answers 403.");
+  assertEquals(await fail(reply('{"error":"forbidden"}', 403)), "The service returned 403.");
   const redirect = () =>
     new Response(null, { status: 307, headers: { location: "https://localhost/operator" } });
   assertEquals(
     await fail(redirect),
-    "The service is elsewhere; SERVICE_URL may be the beginning of https://localhost/operator.",
+    "The service has moved. Try SERVICE_URL with the beginning of https://localhost/operator.",
   );
   assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not the/);
   await using closed = await Harness.open();
   const none = await closed.fetch("POST /operator", ADD);
   assertMatch(
     await fail(() => none) ?? "",
-    /^It runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
+    /^The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
   );
   assertEquals(await fail((send) => send(), ""), "SERVICE_URL needs OPERATOR_TOKEN beside it.");
   assertEquals(service.errors, []);

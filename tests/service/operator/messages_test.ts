@@ -75,8 +75,8 @@ Deno.test("messages remove tells how far it is when there are many, and counts i
   assertEquals(await operator.run("messages remove -"), 0);
 
   assertEquals(operator.err, [
-    "Went through 500 of 1001.",
-    "Went through 1000 of 1001.",
-    "Removed what waited of 1001 messages.",
+    "Processed 500 of 1001.",
+    "Processed 1000 of 1001.",
+    "Removed those of 1001 messages that were still waiting.",
   ]);
 });

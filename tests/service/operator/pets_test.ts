@@ -54,7 +54,7 @@ Deno.test("pets COMMAND shows no character of a name that a terminal would obey,
   }
 });
 
-Deno.test("pets set changes an animal whoever added it, and it stays that account's; pets delete removes it", async () => {
+Deno.test("pets set changes an animal of any account, and it stays that account's; pets delete removes it", async () => {
   const { operator, key } = await withPets();
   await using _ = operator;
   await using service = await operator.serve();

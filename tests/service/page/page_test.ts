@@ -55,7 +55,7 @@ Deno.test("getPage() answers with a page that charges nobody and has to be reval
   assertEquals(headers.get("x-ratelimit-limit"), null);
 });
 
-Deno.test("getPage() answers 304 to whoever has the page, and HEAD", async () => {
+Deno.test("getPage() answers 304 to a client that has the page, and HEAD", async () => {
   await using service = await Harness.open();
   const etag = (await service.fetch("GET /")).headers.get("etag") ?? "";
 

@@ -62,7 +62,7 @@ Deno.test.each([{}, { id: 2, unknown: ["a"] }, { name: "Rex", status: "available
   },
 );
 
-Deno.test("deletePet() removes the animal, and its id is not used again, whoever creates next", async () => {
+Deno.test("deletePet() removes the animal, and its id is not used again, by any process", async () => {
   await using shop = await Shop.open();
   await shop.add("available", "sold", "sold");
 

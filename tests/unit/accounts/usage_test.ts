@@ -22,7 +22,7 @@ const DAY = 24 * HOUR;
 const MIDNIGHT = NOON + 12 * HOUR;
 const LIMITS = { minute: 2, day: 5 };
 
-/** What a caller who comes at these times is told each time, and the usage after it. */
+/** What a caller who comes at these times learns each time, and the usage after it. */
 function visits(
   times: readonly number[],
   { limits = LIMITS } = {},

@@ -185,7 +185,7 @@ Deno.test("json describes bounds, defaults in words for requests, and refers to 
     required: ["name"],
     properties: {
       name,
-      status: { ...ref, description: "State; a if it is left out" },
+      status: { ...ref, description: "State; a by default" },
       note: { type: "string" },
     },
   });
@@ -199,7 +199,7 @@ Deno.test("json describes bounds, defaults in words for requests, and refers to 
     type: "object",
     properties: { name, status: ref, note: { type: "string" } },
   });
-  assertEquals<unknown>(kind, { type: "string", description: "x if it is left out" });
+  assertEquals<unknown>(kind, { type: "string", description: "x by default" });
   assertEquals(object(members).definitions, status.definitions);
   assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
   assertEquals(nullable(text()).json.type, ["string", "null"]);

@@ -3,7 +3,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { LineWriter, type Output } from "../../../src/http/log.ts";
 import { Counter } from "../../../src/metrics/prometheus.ts";
 
-/** An output that takes what is written when it is told to. */
+/** An output that takes what is written when the test says so. */
 class SlowOutput implements Output {
   readonly writes: string[] = [];
   readonly lost: Counter = new Counter("lost_total", "Lost.");
@@ -18,7 +18,7 @@ class SlowOutput implements Output {
     return promise;
   }
 
-  /** Takes what was written last, if anything was, or so many bytes of it; the next write has come then. */
+  /** Takes what was written last, if anything was, or the first bytes of it; the next write has come then. */
   async take(count: number = this.#length): Promise<void> {
     this.#resolve(count);
     await setImmediate();

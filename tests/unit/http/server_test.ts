@@ -4,7 +4,7 @@ import { VirtualTime } from "../../support/time.ts";
 
 const EXHAUSTED = new Error("Too many open files");
 
-/** In virtual time, `Deno.serve` whose servers stop accepting connections when they are told to. */
+/** In virtual time, `Deno.serve` whose servers stop accepting connections on demand. */
 class FakeServe implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   /** Those that were started. */

@@ -44,7 +44,7 @@ class Fixture {
     });
   }
 
-  /** Starts an operation, which ends when it is told to; `on` says with which handle. */
+  /** Starts an operation, which ends on demand; `on` says with which handle. */
   start(kind: typeof KINDS[number]): { on: string; end: () => void; ended: Promise<void> } {
     const { promise, resolve } = Promise.withResolvers<void>();
     let on = "";

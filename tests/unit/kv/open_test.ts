@@ -20,7 +20,7 @@ class Folder implements AsyncDisposable {
   }
 }
 
-Deno.test("openStore() makes the file, and its folder for its owner alone if it is told to, and finds both again", async () => {
+Deno.test("openStore() makes the file, and with `makesFolder` its folder for its owner alone, and finds both again", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/new/folder/animals.kv`;
 
@@ -37,7 +37,7 @@ Deno.test("openStore() makes the file, and its folder for its owner alone if it 
   await again.close();
 });
 
-Deno.test("openStore() makes nothing where it is told not to", async () => {
+Deno.test("openStore() makes nothing without `create`", async () => {
   await using folder = new Folder();
   for (const path of [`${folder.path}/animals.kv`, `${folder.path}/new/animals.kv`]) {
     await assertRejects(() => openStore(path, FIND), OpenError, "there is no such file");

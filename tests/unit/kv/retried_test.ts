@@ -43,7 +43,7 @@ Deno.test("retried() pauses longer from attempt to attempt, up to 20 ms", async 
   assertEquals(pauses, Array.from({ length: 23 }, (_, index) => Math.min(index + 1, 20)));
 });
 
-Deno.test("pause() resolves after so many ms", async () => {
+Deno.test("pause() resolves after its ms", async () => {
   using time = new VirtualTime();
 
   await assertRejects(() => time.until(pause(20), 19), Error, "Nothing came");

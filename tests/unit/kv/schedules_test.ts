@@ -13,7 +13,7 @@ const FIRST_SEED = Number(Deno.env.get("SCHEDULES_SEED") ?? 1);
 
 const CALLERS = 4;
 const HANDLES = 2;
-/** How long faults go on; how long after that handles are told nonsense once more; and how long it takes then, in ms. */
+/** How long faults go on; how long after that handles get nonsense once more; and how long it takes then, in ms. */
 const FAULTY = 60_000;
 const QUIET = 20_000;
 const RECOVERY = 60_000;
@@ -77,7 +77,7 @@ class Schedule {
     }
   }
 
-  /** Has the handles break that were opened last, so many. */
+  /** Has the last `count` handles that were opened break. */
   breakLast(count: number, condition: Condition): void {
     for (const line of this.#lines.slice(-count)) line.condition = condition;
   }

@@ -44,7 +44,7 @@ class Door implements AsyncDisposable {
   openings = 0;
   /** Comes before the answer to a knock. */
   onKnock: () => unknown = () => {};
-  /** What those who open are told. */
+  /** What a client that opens it gets to know. */
   onOpen: () => Response | Promise<Response> = metadata;
   readonly #server = Deno.serve(AT_ONCE, async ({ method }) => {
     if (method === "POST") return await (this.openings++, this.onOpen());
@@ -150,7 +150,7 @@ Deno.test(
   },
 );
 
-Deno.test("reopener() gives up when it is told to, whether it knocks or waits", { timeout }, async () => {
+Deno.test("reopener() gives up when its signal aborts, whether it knocks or waits", { timeout }, async () => {
   await using door = new Door();
   const opened = Promise.withResolvers<void>();
   door.onOpen = () => (opened.resolve(), new Response("No", { status: 403 }));

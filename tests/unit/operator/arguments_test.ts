@@ -4,7 +4,7 @@ import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
-const NAME = "The NAME must have 1 to 100 printable characters, not white space alone";
+const NAME = "The NAME must have 1 to 100 printable characters, not only white space";
 const DURATION = "--grace must be a duration such as 30m, 24h or 7d";
 const ENTERPRISE = "The enterprise plan requires --per-minute N and --per-day N";
 const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", "close"];
@@ -66,7 +66,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "messages take needs a number N": ["messages take"],
   [`N ${COUNT}`]: ["messages take 0", "messages take all"],
   "messages remove needs - and ids on standard input": ["messages remove"],
-  "messages remove takes ids on standard input only: -": ["messages remove msg_1"],
+  "messages remove reads ids from standard input: write -": ["messages remove msg_1"],
 };
 
 const words = new Map([

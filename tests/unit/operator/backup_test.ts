@@ -147,15 +147,23 @@ Deno.test.each([
   ["backup BACKUP", "SQLITE", /^SQLITE was not backed up: it is not a Deno KV\.$/],
   ["backup TEXT", "animals.kv", /^animals\.kv was not backed up: TEXT exists, [^\n]+\.$/],
   ["backup NONE/BACKUP", "animals.kv", /^animals\.kv was not backed up: there is no folder NONE\.$/],
-  ["backup BACKUP", ":memory:", /^KV_PATH=:memory: is private to the server; no command reaches it\.$/],
-  ["backup BACKUP", "http://localhost", /^KV_PATH is the URL of a KV Connect server: [^\n@]+\.$/],
-  ["restore SQLITE", "https://localhost", /^KV_PATH is the URL of a KV Connect server: [^\n@]+\.$/],
+  [
+    "backup BACKUP",
+    ":memory:",
+    /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/,
+  ],
+  ["backup BACKUP", "http://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
+  ["restore SQLITE", "https://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
   ["restore SQLITE", "animals.kv", /^SQLITE was not restored: animals\.kv exists, [^\n]+\.$/],
   ["restore SQLITE", "HALF", /^SQLITE was not restored: HALF-wal exists, [^\n]+\.$/],
   ["restore SQLITE", "TORN", /^SQLITE was not restored: TORN-journal exists, [^\n]+\.$/],
   ["restore SQLITE", "NEW/animals.kv", /^SQLITE was not restored: it is not a Deno KV\.$/],
-  ["restore TEXT", "NEW/animals.kv", /^TEXT was not restored: it is no backup of a store\.$/],
-  ["restore FOREIGN", "NEW/animals.kv", /^FOREIGN was not restored: it is a store itself; [^\n]+\.$/],
+  ["restore TEXT", "NEW/animals.kv", /^TEXT was not restored: it is not a backup of a store\.$/],
+  [
+    "restore FOREIGN",
+    "NEW/animals.kv",
+    /^FOREIGN was not restored: it is a store, not a backup of one: [^\n]+\.$/,
+  ],
   ["restore MISSING", "NEW/animals.kv", /^MISSING was not restored: there is no such file\.$/],
   ["restore SQLITE", "TEXT/animals.kv", /^SQLITE was not restored: [^\n]+\.$/],
 ])(
@@ -271,7 +279,7 @@ Deno.test({
       CommandError,
     );
 
-    assertMatch(message.replace(keeper.folder, ""), /^nothing can be made in \/unmounted: [^:]+$/);
+    assertMatch(message.replace(keeper.folder, ""), /^cannot create anything in \/unmounted: [^:]+$/);
   },
 });
 

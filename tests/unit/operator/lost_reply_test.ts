@@ -52,7 +52,7 @@ async function run(kv: FakeKv, { applies, recovers }: Fault, command: string, na
       return fail();
     },
   };
-  // Whoever opens a KV looks for rows of something else.
+  // Opening a KV looks for rows of something else.
   const handle = Object.assign(kv.connect(network), { async *list() {} });
   const [out, err]: string[][] = [[], []];
   const { openKv } = Deno;
@@ -77,8 +77,8 @@ function isValid(kv: FakeKv, apiKey: string): boolean {
   return kv.value("api_keys", hashApiKey(apiKey)) !== undefined;
 }
 
-const MADE = /^(?:Made|Rotated): acct_/;
-const IN_DOUBT = /^The KV did not answer: it is not known whether this key of acct_\w+ is valid/;
+const MADE = /^(?:Created|Rotated): acct_/;
+const IN_DOUBT = /^The KV did not answer: it is unknown whether this key of acct_\w+ is valid/;
 
 Deno.test.each<[string, string, Fault, number, RegExp]>([
   ["create", "finds out that it was done", { applies: true, recovers: true }, 0, MADE],

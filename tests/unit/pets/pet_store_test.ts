@@ -127,7 +127,7 @@ Deno.test("creates, changes and deletes that wait share commits, and one whose a
   ]);
 });
 
-Deno.test("find() reads once for all who ask at the same time", async () => {
+Deno.test("find() reads once for all calls at the same time", async () => {
   using kv = await Deno.openKv(":memory:");
   let reads = 0;
   const pets = catalogueOn(kv, { read: () => void reads++ });

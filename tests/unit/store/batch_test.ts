@@ -70,7 +70,7 @@ Deno.test.each([
   [true, 3, [3]],
   [true, 20, [9]],
 ])(
-  "batched() that is patient (%j) takes of one call a turn, %i in all, so many into the first round",
+  "batched() that is patient (%j) takes of one call a turn, %i in all, the first round of this size",
   async (patient, calls, sizes) => {
     const doubler = new Doubler(patient ? { gather: noMoreArrive } : {});
     for (let call = 0; call < calls; call++) {

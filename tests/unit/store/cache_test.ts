@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { VersionedCache } from "../../../src/store/cache.ts";
 
-/** A cache whose values come when they are told to. */
+/** A cache whose values come when the test says so. */
 class Fixture {
   readonly watched = { key: ["catalogue"], version: "1" };
   /** What was to be made, and how it is made. */
@@ -34,7 +34,7 @@ class Fixture {
   }
 }
 
-Deno.test("get() makes a value once for all who ask at the same time, and then gives it at once", async () => {
+Deno.test("get() makes a value once for all calls at the same time, and then gives it at once", async () => {
   const fixture = new Fixture();
   const { makings } = fixture;
   const asked = [fixture.get("a"), fixture.get("a")];
@@ -65,7 +65,7 @@ Deno.test("get() makes a value anew for another version of the row, also while i
   assertEquals([fixture.get("a"), makings.length], ["fourth", 4]);
 });
 
-Deno.test("get() keeps no failure: who asks next has the value made again", async () => {
+Deno.test("get() keeps no failure: the next call has the value made again", async () => {
   const fixture = new Fixture();
   const { makings } = fixture;
   const asked = [fixture.get("a"), fixture.get("a")].map((value) =>
@@ -80,7 +80,7 @@ Deno.test("get() keeps no failure: who asks next has the value made again", asyn
   assertEquals([await again, fixture.get("a"), makings.length], ["whole", "whole", 2]);
 });
 
-Deno.test("get() makes a value anew that was forgotten for want of room", async () => {
+Deno.test("get() makes a value anew that was evicted", async () => {
   const fixture = new Fixture(4);
   for (const key of ["a", "b", "c", "d", "e"]) await fixture.fill(key, key);
 

@@ -134,7 +134,7 @@ export class Referee {
     this.#engines = Array.from({ length: ENGINES }, () => new Engine(this.#connect(), this.#below(2) === 0));
   }
 
-  /** Has so many transactions run, a few at a time, and lets all of them end. */
+  /** Runs `count` transactions, a few at a time, and lets all of them end. */
   async run(count: number): Promise<void> {
     while (this.#id < count) {
       for (let some = this.#below(12); some > 0; some--) this.#call();

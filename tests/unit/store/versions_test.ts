@@ -55,7 +55,7 @@ class Fixture implements Disposable {
   }
 }
 
-Deno.test("Versions.check() shows every watched row as it is then, by one read for all who ask at once", async () => {
+Deno.test("Versions.check() shows every watched row as it is then, by one read for all calls at once", async () => {
   using fixture = new Fixture();
   const { versions, row, none } = fixture;
   for (let round = 1; round <= 3; round++) {
