@@ -33,15 +33,16 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  *     decide()    what that transaction makes of the two rows: it gives permits back, takes those for the requests that wait
  *                 and for the lease, and notes refusals. It changes nothing here, for it may run again.
  *     apply()     the transaction was carried out: what it gave back is gone, what it took is there, requests are answered
- *     fail()      it was not, or nobody knows
+ *     fail()      it was not
+ *     lose()      nobody knows: what it gave back is gone, and it gives nothing
  *
  * What leaves and comes, one permit at a time:
  *
- *     row  → lease.left → unconfirmed → lease.used → no longer leased
- *                 ↑           ↓
- *     row  ←  returned  ←  withdrawn
+ *     row  →  lease.left  →  unconfirmed  →  lease.used  →  no longer leased
+ *              ↓     ↑            ↓
+ *     row  ←  lease ended  ←  withdrawn
  *
- * Permits that are being given back hand out nothing. As long as some may come back here or in another process, memory
+ * A lease that has ended hands out nothing. As long as some may come back here or in another process, memory
  * refuses nobody because of a full window: requests wait for them, for PATIENCE at most.
  */
 
@@ -87,6 +88,11 @@ interface Strikes {
   since: number;
 }
 
+/** What a transaction gives back of a lease. */
+interface ReturnedOf extends Returned {
+  readonly lease: Lease;
+}
+
 /** A request that waits for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, KeyUse {}
 
@@ -116,8 +122,8 @@ export interface Run {
   readonly state: AccountState;
   /** The usage after it. */
   readonly usage: Usage;
-  /** How many used permits of the lease no longer count as leased. */
-  readonly used: number;
+  /** What it gives back. */
+  readonly returned: readonly ReturnedOf[];
   /** Refusals that it writes, and how many of them. */
   readonly strikes: Strikes;
   readonly struck: number;
@@ -146,10 +152,8 @@ export class Allowance {
   #lease: Lease | undefined;
   /** Permits that were handed out and may come back. */
   #unconfirmed = 0;
-  /** What the transaction gives back that is on its way, or the next one. */
-  #returning: readonly Returned[] = [];
-  /** What came back since that began. */
-  #returned: readonly Returned[] = [];
+  /** Leases that hand out nothing any more, and have something to give back. */
+  readonly #ended: Set<Lease> = new Set();
   #waiting: Waiting[] = [];
   /** How many of them waited when the transaction began that is on its way. */
   #begun = 0;
@@ -188,7 +192,7 @@ export class Allowance {
 
   /** Whether permits are held that were not used. */
   get isLeased(): boolean {
-    return this.#lease !== undefined || this.#allReturned.length > 0;
+    return this.#lease !== undefined || this.#ended.size > 0;
   }
 
   /** How many permits can be handed out. */
@@ -234,15 +238,15 @@ export class Allowance {
   /** A permit was used that `take()` gave. */
   confirm(lease: Lease): void {
     this.#unconfirmed--;
-    if (lease === this.#lease) lease.used++;
-    else this.#return(lease, 1, 0);
+    lease.used++;
+    if (lease !== this.#lease) this.#ended.add(lease);
   }
 
   /** A permit was not used that `take()` gave. */
   withdraw(lease: Lease): void {
     this.#unconfirmed--;
-    if (lease === this.#lease) lease.left++;
-    else this.#return(lease, 1, 1);
+    lease.left++;
+    if (lease !== this.#lease) this.#ended.add(lease);
   }
 
   /** Refuses a request from memory, where only time or an operator can change that; undefined if it takes a transaction. */
@@ -271,7 +275,7 @@ export class Allowance {
   isDue(now: number, { life }: LeaseTimes): boolean {
     if (this.#waiting.length > 0) return true;
     if (performance.now() < this.#postponedUntil) return false;
-    return this.isLow || this.#strikesAreDue(life) || this.#allReturned.length > 0 ||
+    return this.isLow || this.#strikesAreDue(life) || this.#ended.size > 0 ||
       (this.#lease !== undefined && this.#isOver(this.#lease, now, life));
   }
 
@@ -283,8 +287,6 @@ export class Allowance {
     const lease = this.#lease;
     if (lease && (this.#waiting.length > 0 || this.#isOver(lease, now, life))) this.#endLease(lease);
     this.#begun = this.#waiting.length;
-    this.#returning = this.#allReturned;
-    this.#returned = [];
   }
 
   /** The rows that a transaction decides on: as they are known, or to be read. */
@@ -306,11 +308,7 @@ export class Allowance {
     const isOpen = (key: KeyUse) => account.suspendedAt === null && isOpenedBy(account, key.hash, key.now);
     const waiting = this.#waiting.filter(isOpen);
     const struck = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
-    const lease = this.#lease;
-    const used = lease?.used ?? 0;
-    const returned = lease && used > 0
-      ? [...this.#returning, { ...lease, size: used, left: 0 }]
-      : this.#returning;
+    const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
     const settled = returned.reduce(settle, usage);
@@ -337,7 +335,7 @@ export class Allowance {
       now,
       state,
       usage: after,
-      used,
+      returned,
       strikes: this.#strikes,
       struck: this.#strikes.count,
       granted: waiting.slice(0, taken.granted),
@@ -398,7 +396,7 @@ export class Allowance {
   drop(): void {
     this.#turnAway();
     this.#lease = undefined;
-    this.#returning = this.#returned = [];
+    this.#ended.clear();
     this.#strikes = { count: 0, since: 0 };
     this.#awaitsUntil = 0;
     this.#isKnown = false;
@@ -416,8 +414,10 @@ export class Allowance {
   usageWithoutLease({ usage, usageRow }: AccountState, isChanging: boolean): Usage {
     // While a transaction is on its way, the row may tell of a lease that is not held yet.
     const isNews = usageRow.versionstamp > this.#state.usageRow.versionstamp && !isChanging;
-    const lease = this.#lease;
-    const held = lease ? [...this.#allReturned, { ...lease, size: lease.left }] : this.#allReturned;
+    const held = [...this.#ended, ...this.#lease ? [this.#lease] : []].map((lease) => ({
+      ...lease,
+      size: lease.left,
+    }));
     return held.reduce(settle, isNews ? usage : this.#state.usage);
   }
 
@@ -516,24 +516,23 @@ export class Allowance {
 
   #endLease(lease: Lease): void {
     this.#lease = undefined;
-    if (lease.left + lease.used > 0) this.#return(lease, lease.left + lease.used, lease.left);
+    if (lease.left + lease.used > 0) this.#ended.add(lease);
   }
 
-  #return({ epoch, minute }: Lease, size: number, left: number): void {
-    const isOfSame = (item: Returned) => item.epoch === epoch && item.minute === minute;
-    const same = this.#returned.find(isOfSame) ?? { size: 0, left: 0 };
-    const others = this.#returned.filter((item) => !isOfSame(item));
-    this.#returned = [...others, { epoch, minute, size: same.size + size, left: same.left + left }];
-  }
-
-  get #allReturned(): readonly Returned[] {
-    return this.#returned.length === 0 ? this.#returning : [...this.#returning, ...this.#returned];
+  /** What a transaction gives back: of the lease, that permits were used; of ended ones, all. */
+  #toReturn(): ReturnedOf[] {
+    const ended = [...this.#ended].map((lease) => ({ ...lease, lease, size: lease.used + lease.left }));
+    const lease = this.#lease;
+    return lease && lease.used > 0 ? [...ended, { ...lease, lease, size: lease.used, left: 0 }] : ended;
   }
 
   /** What a run took from here is no longer here. */
-  #useUp({ used, strikes, struck }: Run): void {
-    this.#returning = [];
-    if (this.#lease) this.#lease.used -= used;
+  #useUp({ returned, strikes, struck }: Run): void {
+    for (const { lease, size, left } of returned) {
+      lease.left -= left;
+      lease.used -= size - left;
+      if (lease.left + lease.used === 0) this.#ended.delete(lease);
+    }
     strikes.count -= struck;
   }
 
@@ -547,9 +546,15 @@ export class Allowance {
     return Math.min(rate * ms, MOST * this.#served);
   }
 
+  /** The usage as it will be when ended leases are given back. */
+  #onceReturned(usage: Usage): Usage {
+    if (this.#ended.size === 0) return usage;
+    return [...this.#ended].reduce((before, lease) => settle(before, { ...lease, size: lease.left }), usage);
+  }
+
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
     // What is on its way back is not used; but a refused request did not get any of it.
-    return decide(refusal ? usage : this.#allReturned.reduce(settle, usage), limits, left, refusal, now);
+    return decide(refusal ? usage : this.#onceReturned(usage), limits, left, refusal, now);
   }
 }
 
