@@ -53,7 +53,7 @@ export function shared(response: Response): Response {
   return response;
 }
 
-/** Whether a response is meant for many requests, so that nobody may change or send it. */
+/** Whether a response is shared: it is neither changed nor sent itself. */
 export function isShared(response: Response): boolean {
   return SHARED.has(response);
 }
@@ -63,5 +63,5 @@ export function ownOf(response: Response): Response {
   return isShared(response) ? response.clone() : response;
 }
 
-/** For a response that nobody may keep. */
+/** The headers of a response that nobody may store. */
 export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no-store" };
