@@ -55,8 +55,8 @@ interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched
 }
 
 const MAX_DESTINATIONS = 10_000;
-/** Longer than what clients ask for. */
-const MAX_URL_LENGTH = 200;
+/** Most characters of a method and URL that are kept: more than clients send. */
+const MAX_NAME_LENGTH = 200;
 
 /** Finds out all that can be known of a request beforehand. */
 export function createArrivals(
@@ -82,7 +82,10 @@ export function createArrivals(
       query,
       matched: hasValidHost(request, target) ? match(method, path) : BAD_HOST,
     };
-    if (url.length <= MAX_URL_LENGTH) destinations.set(name, destination);
+    // A bad Host may be of any length.
+    if (name.length <= MAX_NAME_LENGTH && destination.matched !== BAD_HOST) {
+      destinations.set(name, destination);
+    }
     return destination;
   }
 

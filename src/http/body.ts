@@ -46,12 +46,12 @@ export interface JsonBody {
  * `length_required`, `overloaded`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
-  // Over HTTP/2 one may come that no header tells of (RFC 9113 section 8.1).
-  const untold = rules.mayBeEmpty && !hasBody(request) ? await readBytes(request, rules) : undefined;
-  if (untold?.length === 0) return { bytes: untold, object: {} };
+  // Over HTTP/2 a body may come that no header announces (RFC 9113 section 8.1).
+  const unannounced = rules.mayBeEmpty && !hasBody(request) ? await readBytes(request, rules) : undefined;
+  if (unannounced?.length === 0) return { bytes: unannounced, object: {} };
   requireJson(request, rules);
   requireLength(request.headers, rules);
-  const bytes = untold ?? await readBytes(request, rules);
+  const bytes = unannounced ?? await readBytes(request, rules);
   if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
   const object = parse(decode(bytes));
@@ -60,8 +60,8 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /**
- * Whether a request tells of a body (RFC 9112 section 6.3); `request.body` is there in any case. A type alone does over
- * HTTP/2, which has no Host: there a body has to tell no length.
+ * Whether the headers announce a body (RFC 9112 section 6.3); `request.body` is there in any case. Over HTTP/2, which has
+ * no Host, a type alone announces one, because no length is needed there.
  */
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
@@ -76,7 +76,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** Bodies that did not come along with their headers: Deno holds up to 130 kB for each. */
 const AWAITED = new ConcurrencyLimit(1_000, "bodies are being read");
-/** The longest body to read by `bytes()`, which is fast, and takes up to twice the length before any of it has come. */
+/** The longest body to read with `bytes()`, which is fast, but allocates up to twice the length beforehand. */
 const MAX_ALLOCATED = 64 * 1024;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = "application/json";
@@ -155,7 +155,7 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   } finally {
     clearImmediate(arming);
     clearTimeout(timer);
-    // Ends the stream of a body that goes on; what the client makes of that is not waited for.
+    // Ends the stream of a body that goes on, without waiting for its client.
     reader?.cancel().catch(() => {});
   }
 }

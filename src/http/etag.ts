@@ -11,9 +11,8 @@ export function etagOf(text: string): string {
 }
 
 /**
- * The same for a content that one party answers for: FNV-1a, 64 bits (RFC 9923), of the code units. Chance does not
- * give two contents one tag, but who writes them can. Node's hash would cost a tenth of all that it takes to add an
- * animal.
+ * A quick entity tag for contents of one author: FNV-1a, 64 bits (RFC 9923), of the code units. Two contents do not get
+ * one tag by chance, but on purpose they can. Node's hash would cost a tenth of all that it takes to add an animal.
  *
  * @example
  * ```ts
@@ -38,17 +37,17 @@ export function quickEtagOf(text: string): string {
   return `"${hex(d, c)}${hex(b, a)}"`;
 }
 
-/** Whether an If-None-Match wants anything but what has this entity tag (RFC 9110 section 13.1.2). */
+/** Whether an If-None-Match names this entity tag: its client has the content already (RFC 9110 section 13.1.2). */
 export function isNotModified(known: string | undefined, etag: string): boolean {
   return known !== undefined && !ifNoneMatch(squeeze(known), etag);
 }
 
-/** Whether an If-Match wants something else than what has this entity tag (RFC 9110 section 13.1.1). */
+/** Whether an If-Match does not name this entity tag: its client knows another content (RFC 9110 section 13.1.1). */
 export function isMismatch(wanted: string | undefined, etag: string): boolean {
   return wanted !== undefined && !ifMatch(squeeze(wanted), etag);
 }
 
-/** Runs of spaces cost those functions seconds: they split by an expression that tries each space in turn. */
+/** Runs of spaces would cost ifMatch() and ifNoneMatch() seconds: they split at a pattern that tries each space in turn. */
 function squeeze(tags: string): string {
   return tags.replaceAll(/\s+/g, " ");
 }

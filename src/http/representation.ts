@@ -3,6 +3,8 @@ import { constants, crc32, deflateRawSync } from "node:zlib";
 import { etagOf, isNotModified } from "./etag.ts";
 import { createResponse, shared } from "./response.ts";
 
+const ENCODER = new TextEncoder();
+
 /** How a representation is sent. */
 export interface RepresentationOptions {
   readonly type?: string;
@@ -20,7 +22,8 @@ export class Representation {
   readonly #type: string;
   readonly #etag: string;
   readonly #common: Readonly<Record<string, string>>;
-  #response: Response | undefined;
+  /** Its body is bytes, for Deno would encode a text anew each time it is sent. */
+  #full: Response | undefined;
   #notModified: Response | undefined;
 
   constructor(
@@ -38,15 +41,18 @@ export class Representation {
     if (isNotModified(known, this.#etag)) {
       return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
     }
-    const headers = { "content-type": this.#type, ...this.#common };
-    return this.#response ??= shared(createResponse(this.#text, { headers }));
+    return this.#full ??= shared(
+      createResponse(ENCODER.encode(this.#text), {
+        headers: { "content-type": this.#type, ...this.#common },
+      }),
+    );
   }
 }
 
 const ACCEPTS_GZIP = /(?:^|,)[ \t]*gzip[ \t]*(?:,|$|;[ \t]*q=(?!0(?:\.0*)?[ \t]*(?:,|$)))/i;
 
 /** Whether the client takes a compressed response (RFC 9110 section 12.5.3). */
-export function acceptsGzip({ headers }: Request): boolean {
+function acceptsGzip({ headers }: Request): boolean {
   return ACCEPTS_GZIP.test(headers.get("accept-encoding") ?? "");
 }
 

@@ -4,22 +4,21 @@ export interface ResponseOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const ENCODER = new TextEncoder();
 /**
- * Bytes of a body that Deno sends in one system call with the head in any case. A longer one takes another, unless it
- * comes in chunks (RFC 9112 section 7.1): that is only done over HTTP/1.1, for GET has a Content-Length over others.
+ * The longest body that Deno sends in one system call with the head in any case. A longer one takes another, unless it
+ * comes in chunks (RFC 9112 section 7.1). Over HTTP/1.0 and HTTP/2, Deno sends its length instead.
  */
 const SHORT = 100;
 
 /** A response with the headers that all have; those that depend on the request follow. */
 export function createResponse(
-  content: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
+  body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
-  const body = typeof content === "string" ? ENCODER.encode(content) : content;
   // The constructor would make headers ready to send, in vain: more of them follow.
   const response = new Response(body, { status });
-  if (body instanceof Uint8Array && body.length > SHORT) response.headers.set("transfer-encoding", "chunked");
+  const isLong = body !== null && !(body instanceof ReadableStream) && body.length > SHORT;
+  if (isLong) response.headers.set("transfer-encoding", "chunked");
   response.headers.set("x-content-type-options", "nosniff");
   response.headers.set("vary", "Origin");
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
@@ -54,7 +53,7 @@ export function shared(response: Response): Response {
   return response;
 }
 
-/** Whether a response is meant for many requests, so that nobody may change or send it. */
+/** Whether a response is shared: it is neither changed nor sent itself. */
 export function isShared(response: Response): boolean {
   return SHARED.has(response);
 }
@@ -64,5 +63,5 @@ export function ownOf(response: Response): Response {
   return isShared(response) ? response.clone() : response;
 }
 
-/** For a response that nobody may keep. */
+/** The headers of a response that nobody may store. */
 export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no-store" };

@@ -69,7 +69,7 @@ export class Server {
 const LOCALHOST: readonly string[] = ["0.0.0.0", "::", "127.0.0.1"];
 
 /**
- * What URLs begin with of a server that listens there, on this machine.
+ * The origin of a server that listens there, for URLs on this machine.
  *
  * @example
  * ```ts
@@ -95,7 +95,7 @@ export function uncompressed(handler: ServerHandler): ServerHandler {
   };
 }
 
-/** Leaves out the bodies of answers to HEAD, with which Deno ends an HTTP/2 stream in an error, but not their lengths. */
+/** Answers HEAD with the length of the body instead of the body itself, which Deno would send over HTTP/2. */
 export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
   async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
     const response = await handler(request, info);

@@ -64,7 +64,7 @@ Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
   },
 );
 
-Deno.test.each([["R".repeat(100), null], ["R".repeat(101), "chunked"], ["é".repeat(51), "chunked"]])(
+Deno.test.each([["R".repeat(100), null], ["R".repeat(101), "chunked"]])(
   "createResponse() and Representation send %s with the Transfer-Encoding %s",
   (text, coding) => {
     for (const { headers } of [createResponse(text), respondTo(undefined, representationOf(text))]) {
