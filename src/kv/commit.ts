@@ -194,6 +194,10 @@ export class Markers {
     const fence = async (): Promise<CommitResult> => {
       const sent = await this.#send(lane, ++this.#commits, () => {});
       const [marker = null] = sent.ok ? [] : await this.#connection.read((kv) => getRows(kv, [lane.key]));
+      // If KV refused the fence though the marker is as it was, the commit may still apply.
+      if (!sent.ok && marker?.versionstamp === lane.versionstamp) {
+        throw new StoreUnavailable("A fence was refused");
+      }
       this.#fences.delete(findOut);
       if (sent.ok) return this.#freed(lane, sent.versionstamp, { ok: false, rows: [] });
       if (!marker) throw new StoreUnavailable("A marker is missing");

@@ -1,0 +1,38 @@
+import { assert } from "@std/assert";
+import { CommitInDoubt } from "../../../src/kv/commit.ts";
+import { Connection } from "../../../src/kv/connection.ts";
+import { pause } from "../../../src/kv/retried.ts";
+import { encodeJson } from "../../../src/kv/row.ts";
+import { Store } from "../../../src/kv/store.ts";
+import { carryOut, type Disturbance, disturbed, FakeKv } from "../../support/fake_kv.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
+
+Deno.test("CommitInDoubt.findOut() does not say that a commit never applies whose fence was refused without a reason", async () => {
+  using time = new VirtualTime();
+  const fake = new FakeKv();
+  let commit: Disturbance["commit"] = carryOut;
+  const kv = disturbed(fake.connect(), { commit: (sent) => (commit ?? carryOut)(sent) });
+  const store = new Store(new Connection([kv], { deadline: 5_000 }), { maxChecks: 100, clock: () => NOON });
+  await time.until(store.commit((operation) => operation.set(["first"], encodeJson(1))), 1_000);
+  let sent = 0;
+  commit = async (operation) => {
+    if (++sent === 2) return { ok: false }; // The fence: KV refuses it, though what it checks holds.
+    if (sent > 2) return await operation.apply();
+    await pause(7_000);
+    await operation.apply();
+    return await new Promise<never>(() => {});
+  };
+  const error: unknown = await time.until(
+    store.commit((operation) => operation.set(["late"], encodeJson(1))).catch((error) => error),
+    6_000,
+  );
+  assert(error instanceof CommitInDoubt);
+
+  const found = await time.until(error.findOut().then(({ ok }) => ok, () => "unknown"), 6_000);
+  await time.advance(20_000);
+
+  assert(
+    found !== false || fake.value("late") === undefined,
+    "it never applies, says findOut(), and it does",
+  );
+});
