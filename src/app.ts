@@ -136,19 +136,21 @@ export function createApp(options: AppOptions): App {
     caller: Caller,
     budget: Budget,
   ): Promise<Response> {
+    const keep = () => {
+      permit.confirm();
+      countAdmission(admission);
+    };
     try {
       const response = await refusable(() => answerFor(arrival, budget, permit.check));
       await versions.confirm(permit.check, arrival.started);
-      permit.confirm();
-      countAdmission(admission);
+      keep();
       return response;
     } catch (error) {
       if (error instanceof Outdated && !budget.isOver) {
         permit.withdraw();
         return await admitted(await gate.admit(caller), arrival, caller, budget);
       }
-      permit.confirm(); // It is not known what the request has left behind.
-      countAdmission(admission);
+      keep(); // It is not known what the request has left behind.
       throw error;
     }
   }

@@ -141,7 +141,7 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Returned): U
 }
 
 /**
- * Notes that `count` requests were refused because no place was left. A caller who is refused more often within a
+ * Notes that `count` requests were refused because no permit was left. A caller who is refused more often within a
  * minute than the minute allows is banned for a while, and twice as long for each further ban within a day
  * of the last one's end. A ban in force is not prolonged: another process may have brought it about meanwhile.
  */

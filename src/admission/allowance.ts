@@ -63,9 +63,9 @@ export const LONGEST_LIFE = 2_000;
 /** After so long, in ms, others have given back what they held, or never will. */
 export const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
-const SHARED = 10_000;
+const SHARED_FOR = 10_000;
 /** Upper bound on what a lease has for each request served, so that two simultaneous ones are not taken for a high rate. */
-const MOST = 16;
+const MOST_PER_SERVED = 16;
 
 /** Permits that were taken ahead of need. */
 export interface Lease {
@@ -280,8 +280,8 @@ export class Allowance {
   }
 
   /**
-   * Gets ready for a transaction. A lease that is over, or that requests wait in spite of, ends: it hands out nothing any
-   * more, and is given back.
+   * Gets ready for a transaction. A lease ends if it is over, or had no permit for requests that wait: it hands out nothing
+   * any more, and is given back.
    */
   begin(now: number, { life }: LeaseTimes): void {
     const lease = this.#lease;
@@ -307,21 +307,21 @@ export class Allowance {
     const { limits } = account;
     const isOpen = (key: KeyUse) => account.suspendedAt === null && isOpenedBy(account, key.hash, key.now);
     const waiting = this.#waiting.filter(isOpen);
-    const struck = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
+    const strikes = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
     const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
     const settled = returned.reduce(settle, usage);
-    const before = struck > 0 ? strike(settled, limits, struck, now) : settled;
+    const before = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
     const lost = isSameRow(state.accountRow, this.#state.accountRow) ? this.#lostUntil : NOTHING_LOST;
     const awaited = rest.length > 0 ? this.#awaitedIn(taken, lost, now) : undefined;
-    const left = Math.max(0, limits.minute - taken.usage.strikes);
-    const refused = awaited ? [] : refusals(rest, taken.refusal, left);
+    const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
+    const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
     // During a ban requests are no strikes, but the one that brings it about is.
-    const count = taken.refusal === "ban" ? 0 : Math.min(refused.length, left + 1);
+    const count = taken.refusal === "ban" ? 0 : Math.min(refused.length, strikesLeft + 1);
     const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
 
     // That time has passed is no change: all that read the row know it, too.
@@ -406,7 +406,7 @@ export class Allowance {
   /** Takes note of both rows as they were read; a newer usage row is another process's. */
   see(state: AccountState): void {
     const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
-    if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED;
+    if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;
     this.#see(state);
   }
 
@@ -543,7 +543,7 @@ export class Allowance {
 
   /** How many requests come within `ms`. */
   #within(ms: number, rate: number): number {
-    return Math.min(rate * ms, MOST * this.#served);
+    return Math.min(rate * ms, MOST_PER_SERVED * this.#served);
   }
 
   /** The usage as it will be when ended leases are given back. */

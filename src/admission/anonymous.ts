@@ -23,7 +23,7 @@ interface Count {
 export class AnonymousLimiter {
   readonly #counts: BoundedMap<string, Count> = new BoundedMap(MAX_ADDRESSES);
 
-  /** Takes one of the address's places. */
+  /** Counts a request of the address, unless it is spent. */
   take(address: string, now: number): Decision {
     const count = this.#current(address, now);
     const { minute, used } = count;
@@ -32,7 +32,7 @@ export class AnonymousLimiter {
     return decision(minute, used + 1, now);
   }
 
-  /** Whether the address is spent: it has used all of its places. */
+  /** Whether the address is spent: it has used all its requests of the minute. */
   isSpent(address: string, now: number): boolean {
     return this.#current(address, now).used >= LIMIT;
   }

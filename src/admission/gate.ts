@@ -27,7 +27,7 @@ export interface Admission {
   readonly decision: Decision;
   /** Given where the address was charged because the key's account is suspended. */
   readonly isSuspended?: true;
-  /** Given where memory alone decided: a commit or a check of the versions has to confirm it. */
+  /** Given to a write that a lease admitted: a commit or a check of the versions has to confirm it. */
   readonly permit?: Permit;
 }
 
@@ -50,7 +50,7 @@ export class Gate {
   /** Holds while the accounts have the version that was seen last. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
-  /** Look-ups of keys for spent addresses that are on their way, by Authorization value. */
+  /** Look-ups of keys for spent addresses that are on their way, by Authorization value: one read for all that send it. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
   constructor(options: GateOptions) {
@@ -77,16 +77,10 @@ export class Gate {
         : this.#chargeAddress(caller);
     }
     if (!this.#keys.isCurrent(allowance)) return this.admit(caller);
-    if (caller.isRead) {
-      const isUndecided = this.#permits.needsTransaction(allowance);
-      return isUndecided ? this.#chargeInTransaction(authorization, allowance, now) : undefined;
-    }
-    // Those that are admitted under the same version share a check, so that they can share a commit.
-    if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
-    const taken = this.#permits.take(allowance, this.#unchanged);
-    if (taken) return { account: allowance.account, ...taken };
-    if (!this.#permits.needsTransaction(allowance)) return undefined;
-    return this.#chargeInTransaction(authorization, allowance, now);
+    const lent = caller.isRead ? undefined : this.#permits.lend(allowance, this.#check());
+    if (lent) return { account: allowance.account, ...lent };
+    const isUndecided = this.#permits.needsTransaction(allowance);
+    return isUndecided ? this.#chargeInTransaction(authorization, allowance, now) : undefined;
   }
 
   /**
@@ -110,6 +104,12 @@ export class Gate {
   usedBy(state: AccountState): Usage {
     const allowance = this.#keys.allowanceOf(state.account.id);
     return allowance?.usageWithoutLease(state, this.#permits.isRunning(allowance)) ?? state.usage;
+  }
+
+  /** The check that all share that are admitted under the same version, so that they can share a commit. */
+  #check(): VersionCheck {
+    if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
+    return this.#unchanged;
   }
 
   #charge(caller: Caller): Charged | Promise<Charged> {

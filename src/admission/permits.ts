@@ -44,7 +44,8 @@ export class Permits {
   readonly #active: Map<string, Allowance> = new Map();
   /** Allowances with a transaction on its way, and what resolves when none is due any more. */
   readonly #running: Map<Allowance, Promise<void>> = new Map();
-  #requests = 0;
+  /** How often a transaction was asked for. */
+  #asked = 0;
   /**
    * Commits to a KV that is far away are many and small, because a conflict over one account costs all that share the
    * commit a round trip.
@@ -53,7 +54,7 @@ export class Permits {
     label: "leases",
     lanes: (isFar) => isFar ? 12 : 1,
     maxChecks: (isFar) => isFar ? 4 : Infinity,
-    requests: () => this.#requests,
+    requests: () => this.#asked,
   };
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Whether everything is being given back, as before a stop. */
@@ -80,7 +81,7 @@ export class Permits {
   }
 
   /** Hands out a permit of the lease, if there is one, to a request for which the check has to hold. */
-  take(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
+  lend(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
     if (lease === undefined) return undefined;
@@ -112,9 +113,9 @@ export class Permits {
   }
 
   /** How many accounts this process holds leases of, and how many permits are left in them. */
-  count(): { count: number; places: number } {
+  count(): { leases: number; permits: number } {
     const leased = [...this.#active.values()].filter(({ isLeased }) => isLeased);
-    return { count: leased.length, places: leased.reduce((sum, { left }) => sum + left, 0) };
+    return { leases: leased.length, permits: leased.reduce((sum, { left }) => sum + left, 0) };
   }
 
   /** Gives back every lease, and writes whatever else is not in its row. */
@@ -165,7 +166,7 @@ export class Permits {
   }
 
   #start(allowance: Allowance): void {
-    this.#requests++;
+    this.#asked++;
     if (this.#running.has(allowance)) return;
     this.#running.set(allowance, this.#runWhileDue(allowance).finally(() => this.#running.delete(allowance)));
   }

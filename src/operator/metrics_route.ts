@@ -13,8 +13,8 @@ export interface MetricsOptions {
   readonly version: string;
   readonly store: Store;
   readonly inFlight: Pick<InFlight, "size">;
-  /** Counts leases that are held, and places in them that are left. */
-  readonly permits: { count(): { readonly count: number; readonly places: number } };
+  /** Counts leases that are held, and the permits that are left in them. */
+  readonly permits: { count(): { readonly leases: number; readonly permits: number } };
   readonly messages: MessageStore;
 }
 
@@ -34,7 +34,7 @@ export function metricsOperation(
     access: "operator",
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
-    const { count, places } = permits.count();
+    const held = permits.count();
     const queue = await queueGauges(messages, now);
     const bytes = store.fileSize;
     const text = [
@@ -43,8 +43,8 @@ export function metricsOperation(
       gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
       store.metrics.text(),
       gauge("animal_store_requests_in_flight", "Requests being answered.", inFlight.size),
-      gauge("animal_store_leases", "Accounts for which this process holds a lease.", count),
-      gauge("animal_store_leased_places", "Permits left in those leases.", places),
+      gauge("animal_store_leases", "Accounts for which this process holds a lease.", held.leases),
+      gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
       ...queue,
       ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
     ];

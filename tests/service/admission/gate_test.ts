@@ -32,7 +32,7 @@ Deno.test("Gate.usedBy() tells of what was used, though the rows it is given are
   for (let count = 1; count < 5; count++) await request();
 
   assert(before);
-  assertEquals(permits.count().count, 1);
+  assertEquals(permits.count().leases, 1);
   assertEquals(gate.usedBy(before).used, 5);
   await time.until(permits.settle(), 1_000);
 });
