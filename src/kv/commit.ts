@@ -1,7 +1,8 @@
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { AGAIN, againIfLocked, pause, retried } from "./retried.ts";
-import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
+import { decodeJson, encodeJson, type Entry, getRows, versionstampOf } from "./row.ts";
+import { SCHEMA, Schema } from "./schema.ts";
 
 /**
  * Puts checks and changes into an atomic operation, in the step that hands it to KV; throws if it is not to be begun any
@@ -54,10 +55,14 @@ export async function certain(commit: Promise<CommitResult>): Promise<CommitResu
   }
 }
 
-/** What a marker holds: which commit set it, and when (ms since the epoch). */
+/** What a marker holds. */
 interface Marker {
+  /** Which commit set it. */
   readonly commit: number;
+  /** When, ms since the epoch. */
   readonly at: number;
+  /** The newest version of the rows that its process knows; left out by earlier releases, which knew the first. */
+  readonly schema?: number;
 }
 
 /** The row of a marker, as the last commit left it. One commit at a time travels with it. */
@@ -69,6 +74,8 @@ interface Lane {
 
 const COMMITS = "commits";
 const ABANDONED_AFTER = 24 * 3_600_000;
+/** A process that was not asleep knows within this time, in ms, what became of a commit, or that it cannot know. */
+const AWAKE = 60_000;
 /** Where the markers of all processes are. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
   start: [COMMITS],
@@ -85,6 +92,7 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
  * If the fence applies, the first commit never will; if the fence is refused, the marker tells which of them applied.
  */
 export class Markers {
+  readonly schema: Schema;
   readonly #connection: Connection;
   readonly #clock: () => number;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
@@ -95,7 +103,8 @@ export class Markers {
   #commits = 0;
 
   /** The clock tells ms since the epoch. */
-  constructor(connection: Connection, clock: () => number) {
+  constructor(connection: Connection, clock: () => number, schema: Schema = new Schema()) {
+    this.schema = schema;
     this.#connection = connection;
     this.#clock = clock;
   }
@@ -107,7 +116,10 @@ export class Markers {
    * @throws {CommitInDoubt} when that is not known.
    */
   commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
-    return retried(async () => await this.#commitIn(await this.#takeLane(), build, keys));
+    return retried(async () => {
+      const lane = await this.#takeLane();
+      return lane === AGAIN ? AGAIN : await this.#commitIn(lane, build, keys);
+    });
   }
 
   /** Removes this process's markers, which are of use to no other. */
@@ -140,25 +152,28 @@ export class Markers {
   }
 
   /** A lane that is free, freed or new. */
-  async #takeLane(): Promise<Lane> {
+  async #takeLane(): Promise<Lane | typeof AGAIN> {
     const [findOut] = this.#free.length === 0 ? this.#fences : [];
     if (findOut) await findOut();
     const lane = this.#free.pop() ?? { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null };
-    if (lane.versionstamp === null) await this.#open(lane);
-    return lane;
+    return lane.versionstamp === null ? await this.#open(lane) : lane;
   }
 
   /** Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none. */
-  async #open(lane: Lane): Promise<void> {
+  async #open(lane: Lane): Promise<Lane | typeof AGAIN> {
     try {
-      await this.#send(lane, ++this.#commits, () => {});
-      const { versionstamp } = await this.#connection.read((kv) => kv.get(lane.key));
-      if (versionstamp === null) throw new StoreUnavailable("A marker is missing");
-      lane.versionstamp = versionstamp;
+      await this.#send(lane, ++this.#commits, (operation) => operation.check(this.schema.check));
+      const keys = [lane.key, SCHEMA];
+      const [marker = null, schema = null] = await this.#connection.read((kv) => getRows(kv, keys));
+      this.schema.note(schema);
+      lane.versionstamp = versionstampOf(marker);
     } catch (error) {
       this.#free.push(lane); // Its marker may be set all the same.
       throw error;
     }
+    if (lane.versionstamp !== null) return lane;
+    this.#free.push(lane);
+    return AGAIN;
   }
 
   async #commitIn(
@@ -167,6 +182,7 @@ export class Markers {
     keys: readonly Deno.KvKey[],
   ): Promise<CommitResult | typeof AGAIN> {
     const commit = ++this.#commits;
+    const started = this.#clock();
     let isSent = false;
     try {
       const result = await this.#send(lane, commit, (operation) => {
@@ -178,9 +194,13 @@ export class Markers {
       const [marker, ...rows] = await this.#connection.read((kv) => getRows(kv, [lane.key, ...keys]));
       const { versionstamp = "" } = marker ?? {};
       if (isSetBy(commit, marker)) return this.#freed(lane, versionstamp, { ok: true, versionstamp });
-      if (versionstamp !== lane.versionstamp) return AGAIN; // Swept, as if this process were dead: it is given up.
-      this.#connection.metrics.kvConflicts.add(1);
-      return this.#freed(lane, versionstamp, { ok: false, rows });
+      if (versionstamp === lane.versionstamp) {
+        this.#connection.metrics.kvConflicts.add(1);
+        return this.#freed(lane, versionstamp, { ok: false, rows });
+      }
+      // Another process has removed it: long ago, unless this one was asleep after it had sent the commit.
+      if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
+      throw new StoreUnavailable("A marker is missing");
     } catch (error) {
       if (isSent) throw new CommitInDoubt(this.#fence(lane, commit), error);
       this.#free.push(lane);
@@ -219,7 +239,7 @@ export class Markers {
     commit: number,
     build: Build,
   ): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
-    const marker: Marker = { commit, at: this.#clock() };
+    const marker: Marker = { commit, at: this.#clock(), schema: this.schema.known.newest };
     return retried(() =>
       this.#connection.write((kv) => {
         const operation = kv.atomic().check(lane);

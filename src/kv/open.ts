@@ -36,8 +36,8 @@ export async function openStore(path: string | undefined, options: OpenOptions):
   let connection: Connection | undefined;
   try {
     connection = await connect(path, options);
-    const store = new Store(connection, { maxChecks, clock: options.clock });
-    await requireSchema(connection, options.create);
+    const schema = await requireSchema(connection, options.create);
+    const store = new Store(connection, { maxChecks, clock: options.clock, schema });
     await store.probe();
     return store;
   } catch (error) {

@@ -4,6 +4,7 @@ import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { RoundTrip } from "./round_trip.ts";
 import { type Entry, getRows } from "./row.ts";
+import { SCHEMA, type Schema } from "./schema.ts";
 
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
 export const PORTABLE_CHECKS = 10;
@@ -14,6 +15,8 @@ export interface StoreOptions {
   readonly maxChecks: number;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  /** The version of the rows; one that has not been seen, unless it is given. */
+  readonly schema?: Schema;
 }
 
 /** Rows that KV gives at a time. */
@@ -33,14 +36,17 @@ export class Store {
   /** How long reads of rows take, and commits of every kind, with what they wait for. */
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
+  /** The version of the rows: seen when it is opened, and again with each marker. */
+  readonly schema: Schema;
   /** The metrics of the service that uses this store. */
   readonly metrics: Metrics;
   readonly #connection: Connection;
   readonly #markers: Markers;
 
-  constructor(connection: Connection, { maxChecks, clock }: StoreOptions) {
+  constructor(connection: Connection, { maxChecks, clock, schema }: StoreOptions) {
     this.#connection = connection;
-    this.#markers = new Markers(connection, clock);
+    this.#markers = new Markers(connection, clock, schema);
+    this.schema = this.#markers.schema;
     this.metrics = connection.metrics;
     this.maxChecks = maxChecks - 1; // One is the marker's.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
@@ -112,7 +118,7 @@ export class Store {
   /** Writes and reads, and so finds out whether both work. */
   async probe(): Promise<void> {
     await this.commit(() => {});
-    await this.get(["schema"]);
+    await this.get(SCHEMA);
   }
 
   /** Removes some of what killed processes left of their commits; resolves to whether there may be more. */

@@ -2,6 +2,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Build, certain, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { encodeJson } from "../../../src/kv/row.ts";
+import { Schema, UnknownSchema } from "../../../src/kv/schema.ts";
 import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../../support/time.ts";
 
@@ -17,11 +19,14 @@ class Fixture implements Disposable {
   readonly kv: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
   readonly markers: Markers;
+  /** By the clock of the process, ms since the epoch. */
+  clock = 0;
   /** Commits that were held back. */
   readonly held: Apply[] = [];
 
   constructor() {
-    this.markers = new Markers(new Connection([this.kv.connect(this.network)], { deadline: 250 }), () => 0);
+    const connection = new Connection([this.kv.connect(this.network)], { deadline: 250 });
+    this.markers = new Markers(connection, () => this.clock, new Schema({ oldest: 1, newest: 2 }));
   }
 
   /** One that has a lane already. */
@@ -44,6 +49,19 @@ class Fixture implements Disposable {
   /** A commit that is given up. */
   async giveUp(build: Build): Promise<CommitInDoubt> {
     return await assertRejects(() => this.time.until(this.commit(build), 1_000), CommitInDoubt);
+  }
+
+  /** Does to the KV what another process does. */
+  async elsewhere(build: Build): Promise<void> {
+    const operation = this.kv.connect(calmNetwork()).atomic();
+    build(operation);
+    await operation.commit();
+  }
+
+  /** Removes every marker, as another process does. */
+  async removeMarkers(): Promise<void> {
+    const markers = [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits");
+    await this.elsewhere((operation) => markers.forEach(({ key }) => operation.delete(key)));
   }
 
   /** Version of the row; undefined where there is none. */
@@ -273,4 +291,73 @@ Deno.test("Markers.clear() removes the markers of this process, and what was giv
 
   assertEquals(fixture.count, 1);
   assertEquals(fixture.held.map((apply) => apply().ok), [false]);
+});
+
+const setSchema = (version: number): Build => (operation) =>
+  operation.set(["schema"], encodeJson({ version }));
+
+Deno.test("Markers.commit() goes on under every version of the rows that is known, and says in its marker which is the newest", async () => {
+  using fixture = new Fixture();
+  const { kv, markers, time } = fixture;
+  for (const version of [1, 2, 1]) {
+    await fixture.elsewhere(setSchema(version));
+    await fixture.removeMarkers();
+
+    const result = await time.until(fixture.commit(setRow), 1_000);
+
+    assertEquals([result.ok, markers.schema.version, fixture.count], [true, version, 1]);
+    const [marker] = [...kv.rows.values()].filter(({ key: [table] }) => table === "commits");
+    assert(marker?.value instanceof Uint8Array);
+    assertEquals(JSON.parse(new TextDecoder().decode(marker.value)).schema, 2);
+  }
+});
+
+Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", true>>]>([
+  [3, { beforehand: true }],
+  [0, { beforehand: true }],
+  [3, { "after three commits": true }],
+])(
+  "Markers.commit() changes nothing once the rows are of version %d, and tells of that: %j",
+  async (version, when) => {
+    using fixture = new Fixture();
+    const { markers, time } = fixture;
+    const atOnce = () => Promise.all([1, 2, 3].map(() => fixture.commit(() => {})));
+    if (!when.beforehand) await atOnce();
+    fixture.meet("never arrives");
+    if (!when.beforehand) await fixture.giveUp(setRow);
+    fixture.meet();
+    await fixture.elsewhere(setSchema(version));
+    await fixture.removeMarkers();
+
+    for (let count = 0; count < 6; count++) {
+      await assertRejects(() => time.until(fixture.commit(setRow), 10_000), StoreUnavailable);
+    }
+
+    const message = `its rows are of version ${version}, and this service knows version 2`;
+    await assertRejects(() => time.until(fixture.commit(setRow), 10_000), UnknownSchema, message);
+    assertEquals((await markers.schema.passed).message, message);
+    assertEquals(fixture.held.map((apply) => apply().ok), fixture.held.map(() => false));
+    assertEquals([fixture.version, fixture.count], [undefined, 0]);
+  },
+);
+
+Deno.test("Markers.commit() repeats nothing whose marker was removed while its process was asleep", async () => {
+  using fixture = await Fixture.warm();
+  const { network, time } = fixture;
+  network.commit = async (apply) => {
+    apply();
+    network.commit = calmNetwork().commit;
+    fixture.clock += 86_400_000;
+    await fixture.removeMarkers();
+    return apply(); // Its reply was lost, and the client repeats it.
+  };
+  const count = (): unknown => fixture.kv.value("count");
+  const add: Build = (operation) => operation.sum(["count"], 1n);
+
+  const doubt = await assertRejects(() => time.until(fixture.commit(add), 1_000), CommitInDoubt);
+
+  await assertRejects(() => doubt.findOut(), StoreUnavailable);
+  assertEquals(count(), new Deno.KvU64(1n));
+  assertEquals((await fixture.commit(add)).ok, true);
+  assertEquals(count(), new Deno.KvU64(2n));
 });

@@ -190,7 +190,8 @@ Deno.test("Versions.check() reads the rows of a file only when somebody has comm
   assertEquals(typeof file?.version(), "number");
   assertEquals(await openFileState(`${folder}/none.kv`), undefined);
   let reads = 0;
-  const counted = disturbed(kv, { read: () => void reads++ });
+  let onRead = () => {};
+  const counted = disturbed(kv, { read: () => (reads++, onRead()) });
   const store = new Store(new Connection([counted], { file }), { maxChecks: 100, clock: () => 0 });
   const versions = new Versions(store);
   const row = versions.watch(["row"]);
@@ -211,6 +212,12 @@ Deno.test("Versions.check() reads the rows of a file only when somebody has comm
   const late = versions.watch(["elsewhere"]);
   await versions.check();
   assertEquals([late.version > row.version, reads], [true, 5]);
+  await changed(other, "last");
+  let last: VersionRow | undefined;
+  onRead = () => void (last ??= versions.watch(["last"]));
+  await versions.check();
+  await versions.check();
+  assertEquals([(last?.version ?? "") > late.version, reads], [true, 7]);
 
   await store.close();
   assertEquals(file?.version(), undefined);
