@@ -1,7 +1,7 @@
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { AGAIN, againIfLocked, pause, retried } from "./retried.ts";
-import { decodeJson, encodeJson, type Entry, getRows, versionstampOf } from "./row.ts";
+import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
 import { SCHEMA, Schema } from "./schema.ts";
 
 /**
@@ -116,10 +116,7 @@ export class Markers {
    * @throws {CommitInDoubt} when that is not known.
    */
   commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
-    return retried(async () => {
-      const lane = await this.#takeLane();
-      return lane === AGAIN ? AGAIN : await this.#commitIn(lane, build, keys);
-    });
+    return retried(async () => await this.#commitIn(await this.#takeLane(), build, keys));
   }
 
   /** Removes this process's markers, which are of use to no other. */
@@ -152,28 +149,31 @@ export class Markers {
   }
 
   /** A lane that is free, freed or new. */
-  async #takeLane(): Promise<Lane | typeof AGAIN> {
+  async #takeLane(): Promise<Lane> {
     const [findOut] = this.#free.length === 0 ? this.#fences : [];
     if (findOut) await findOut();
     const lane = this.#free.pop() ?? { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null };
-    return lane.versionstamp === null ? await this.#open(lane) : lane;
+    if (lane.versionstamp === null) await this.#open(lane);
+    return lane;
   }
 
-  /** Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none. */
-  async #open(lane: Lane): Promise<Lane | typeof AGAIN> {
+  /**
+   * Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none; and reads it
+   * together with the version of the rows. A migration raises that version first, and removes the markers of processes
+   * that do not know it afterwards: so none of them has a lane from then on, or gets another.
+   */
+  async #open(lane: Lane): Promise<void> {
     try {
-      await this.#send(lane, ++this.#commits, (operation) => operation.check(this.schema.check));
+      await this.#send(lane, ++this.#commits, () => {});
       const keys = [lane.key, SCHEMA];
       const [marker = null, schema = null] = await this.#connection.read((kv) => getRows(kv, keys));
       this.schema.note(schema);
-      lane.versionstamp = versionstampOf(marker);
+      if (marker === null) throw new StoreUnavailable("A marker is missing");
+      lane.versionstamp = marker.versionstamp;
     } catch (error) {
       this.#free.push(lane); // Its marker may be set all the same.
       throw error;
     }
-    if (lane.versionstamp !== null) return lane;
-    this.#free.push(lane);
-    return AGAIN;
   }
 
   async #commitIn(

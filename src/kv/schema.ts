@@ -1,7 +1,7 @@
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { AGAIN, againIfLocked, retried } from "./retried.ts";
-import { CorruptRow, decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
+import { CorruptRow, decodeJson, encodeJson, type Entry } from "./row.ts";
 
 /** Key of the row that tells of which version all the others are. */
 export const SCHEMA: Deno.KvKey = ["schema"];
@@ -27,9 +27,7 @@ export class Schema {
   readonly known: KnownVersions;
   /** Of the rows; the newest that is known where none was seen. */
   version: number;
-  /** That it still is so. */
-  check: Deno.AtomicCheck = { key: SCHEMA, versionstamp: null };
-  /** Resolves when the rows turn out to be of a version that is not known: nothing is written from then on. */
+  /** Resolves when the rows turn out to be of a version that is not known: no more lanes are opened. */
   readonly passed: Promise<UnknownSchema>;
   readonly #pass: (error: UnknownSchema) => void;
 
@@ -49,7 +47,6 @@ export class Schema {
     const version = row === null ? this.version : versionIn(row);
     if (typeof version === "number" && version >= oldest && version <= newest) {
       this.version = version;
-      this.check = { key: SCHEMA, versionstamp: versionstampOf(row) };
       return;
     }
     const error = new UnknownSchema(
