@@ -1,6 +1,6 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { operated, OPERATOR_TOKEN } from "../operator_calls.ts";
-import { type ListedPet, REX, Shop } from "../pets/shop.ts";
+import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
+import { type ListedPet, REX, Shop } from "../support/pets.ts";
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();

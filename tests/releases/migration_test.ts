@@ -7,9 +7,8 @@ import { Store } from "../../src/kv/store.ts";
 import { PET_STATUSES } from "../../src/pets/pet.ts";
 import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
 import { Transactions } from "../../src/store/transactions.ts";
-import { type CommitResult, FakeKv, type Network } from "../kv/fake_kv.ts";
-import { seededRandom } from "../seeded_random.ts";
-import { VirtualTime } from "../virtual_time.ts";
+import { type CommitResult, FakeKv, type Network } from "../support/fake_kv.ts";
+import { seededRandom, VirtualTime } from "../support/time.ts";
 import { AFTER, BEFORE, idsOfCategory, indexed, Migration, QUIET } from "./category_index.ts";
 
 /** How many rounds are played, each killed once after every commit: MIGRATIONS; and the seed of the first: MIGRATIONS_SEED. */

@@ -29,7 +29,7 @@ class Process {
   constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000 } = {}) {
     const handle = disturbed(kv, {
       read: (keys) => {
-        if (keys[0]?.[0] !== "commits") this.reads.push(keys);
+        if (keys.some(([table]) => table !== "commits" && table !== "schema")) this.reads.push(keys);
         return this.disturbance.read?.(keys);
       },
       commit: (commit) => {
