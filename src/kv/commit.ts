@@ -1,6 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { StoreUnavailable } from "./deadline.ts";
-import { AGAIN, againIfLocked, pause, retried } from "./retried.ts";
+import { AGAIN, againIfLocked, pause, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
 import { SCHEMA, Schema } from "./schema.ts";
 

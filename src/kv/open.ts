@@ -1,9 +1,8 @@
 import type { Metrics } from "../metrics/metrics.ts";
-import { Connection } from "./connection.ts";
+import { Connection, openKv, openServer, type Patience } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema.ts";
-import { openKv, openServer, type Patience } from "./server.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
 /** The KV could not be opened; the message says why, for the operator. */

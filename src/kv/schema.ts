@@ -1,6 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { StoreUnavailable } from "./deadline.ts";
-import { AGAIN, againIfLocked, retried } from "./retried.ts";
+import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "./row.ts";
 
 /** Key of the row that tells of which version all the others are. */

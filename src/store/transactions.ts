@@ -1,6 +1,5 @@
 import { certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
-import { KV_DEADLINE, StoreUnavailable } from "../kv/deadline.ts";
-import { pause } from "../kv/retried.ts";
+import { KV_DEADLINE, pause, StoreUnavailable } from "../kv/deadline.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { type Job, nameOf, Round, type Snapshot } from "./round.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { againIfLocked, pause, retried } from "../../src/kv/retried.ts";
+import { againIfLocked, pause, retried } from "../../src/kv/deadline.ts";
 import { encodeJson } from "../../src/kv/row.ts";
 import { call, outcome } from "../support/client.ts";
 import { runServer, type ServerProcess } from "../support/process.ts";

@@ -1,7 +1,6 @@
 import { assertEquals, assertGreater, assertGreaterOrEqual } from "@std/assert";
 import { Connection } from "../../src/kv/connection.ts";
-import { StoreUnavailable } from "../../src/kv/deadline.ts";
-import { pause } from "../../src/kv/retried.ts";
+import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
 import { type KnownVersions, requireSchema, type Schema } from "../../src/kv/schema.ts";
 import { Store } from "../../src/kv/store.ts";
 import { PET_STATUSES } from "../../src/pets/pet.ts";

@@ -1,6 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { AGAIN, pause, retried } from "../../../src/kv/retried.ts";
+import { AGAIN, pause, retried, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("retried() repeats an attempt until it comes to something, whatever that is, or throws", async () => {

@@ -1,9 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
-import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { openFileState } from "../../../src/kv/file.ts";
-import { pause } from "../../../src/kv/retried.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { noteVersion, type VersionRow, Versions } from "../../../src/store/versions.ts";
 import { calmNetwork, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
