@@ -91,6 +91,7 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
  * If the fence applies, the first commit never will; if the fence is refused, the marker tells which of them applied.
  */
 export class Markers {
+  /** The version of the rows, as it was seen when the last lane was opened. */
   readonly schema: Schema;
   readonly #connection: Connection;
   readonly #clock: () => number;
@@ -127,24 +128,10 @@ export class Markers {
     });
   }
 
-  /**
-   * Removes up to `limit` markers in these pages that no commit has set for a day: their processes were killed. Resolves
-   * to whether there may be more.
-   */
-  async sweep(pages: AsyncIterable<readonly Entry[]>, limit: number): Promise<boolean> {
-    const now = this.#clock();
-    const abandoned: Entry[] = [];
-    for await (const page of pages) {
-      const others = page.filter(({ key }) => key[1] !== this.#process);
-      abandoned.push(...others.filter((entry) => now - decodeJson<Marker>(entry).at > ABANDONED_AFTER));
-      if (abandoned.length >= limit) break;
-    }
-    abandoned.splice(limit);
-    if (abandoned.length === 0) return false;
-    await this.commit((operation) => {
-      for (const { key, versionstamp } of abandoned) operation.check({ key, versionstamp }).delete(key);
-    }, []);
-    return abandoned.length === limit;
+  /** Whether no commit of another process has set this marker for a day: that process was killed. */
+  isAbandoned(marker: Entry): boolean {
+    const isOwn = marker.key[1] === this.#process;
+    return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
   }
 
   /** A lane that is free, freed or new. */

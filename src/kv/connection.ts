@@ -211,6 +211,7 @@ export interface Patience {
   readonly onWait: (host: string) => void;
 }
 
+/** Handles on a server. */
 const HANDLES = 12;
 const OPENING_TRIES = 3;
 const WAIT_NOTICE = 1_000;

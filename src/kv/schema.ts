@@ -16,7 +16,7 @@ const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
 const FOREIGN = "it holds rows of something else, or of an unreleased version";
 
-/** The rows are of a version that this build does not know, so it may not write any. */
+/** The rows are of a version that this build does not know, so it writes none; its last commits may have applied. */
 export class UnknownSchema extends StoreUnavailable {
   override readonly name = "UnknownSchema";
 }

@@ -122,8 +122,18 @@ export class Store {
   }
 
   /** Removes some of what killed processes left of their commits; resolves to whether there may be more. */
-  sweep(): Promise<boolean> {
-    return this.#markers.sweep(this.pages(MARKERS.start, MARKERS.end), this.maxChecks);
+  async sweep(): Promise<boolean> {
+    const abandoned: Entry[] = [];
+    for await (const page of this.pages(MARKERS.start, MARKERS.end)) {
+      abandoned.push(...page.filter((marker) => this.#markers.isAbandoned(marker)));
+      if (abandoned.length >= this.maxChecks) break;
+    }
+    abandoned.splice(this.maxChecks);
+    if (abandoned.length === 0) return false;
+    await this.commit((operation) => {
+      for (const marker of abandoned) operation.check(marker).delete(marker.key);
+    });
+    return abandoned.length === this.maxChecks;
   }
 
   /** Closes the KV; drain first. */
