@@ -15,6 +15,10 @@ export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
 
+/** How long a commit in doubt is looked into, and how long between two attempts, in ms. */
+const PATIENCE = 10_000;
+const PAUSE = 500;
+
 /** It is not known whether a commit applied, or still will. */
 export class CommitInDoubt extends StoreUnavailable {
   override readonly name = "CommitInDoubt";
@@ -29,28 +33,18 @@ export class CommitInDoubt extends StoreUnavailable {
     super("It is not known whether the commit applied", { cause });
     this.findOut = findOut;
   }
-}
 
-const PATIENCE = 10_000;
-const PAUSE = 500;
-
-/**
- * What a commit comes to. If it is in doubt, that is looked into for ten seconds.
- *
- * @throws {CommitInDoubt} when it cannot be found out.
- * @throws {StoreUnavailable} when it was not carried out.
- */
-export async function certain(commit: Promise<CommitResult>): Promise<CommitResult> {
-  try {
-    return await commit;
-  } catch (error) {
-    if (!(error instanceof CommitInDoubt)) throw error;
-    for (const end = performance.now() + PATIENCE; performance.now() < end;) {
-      const result = await error.findOut().catch(() => undefined);
+  /**
+   * Finds that out within ten seconds.
+   *
+   * @throws {CommitInDoubt} this one, when it cannot be found out.
+   */
+  async findOutPatiently(): Promise<CommitResult> {
+    for (const end = performance.now() + PATIENCE; performance.now() < end; await pause(PAUSE)) {
+      const result = await this.findOut().catch(() => undefined);
       if (result) return result;
-      await pause(PAUSE);
     }
-    throw error;
+    throw this;
   }
 }
 

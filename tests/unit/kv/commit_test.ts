@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Build, certain, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
+import { type Build, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
@@ -157,7 +157,7 @@ Deno.test.each(
   fixture.meet(...fates);
   const doubt = await fixture.giveUp(setRow);
 
-  const result = await fixture.time.until(certain(Promise.reject(doubt)), 10_000);
+  const result = await fixture.time.until(doubt.findOutPatiently(), 10_000);
 
   const { version } = fixture;
   assertEquals(result, ok ? { ok, versionstamp: version ?? "" } : { ok, rows: [] });
@@ -242,7 +242,9 @@ Deno.test("Markers.commit() applies each commit at most once, and as it says, wh
       const number = told.push(false) - 1;
       const build: Build = (operation) =>
         number % 4 === 0 ? refuse(operation) : operation.set(["done", number], 1);
-      told[number] = await certain(fixture.commit(build, [])).then(({ ok }) => ok, () => false);
+      told[number] = await fixture.commit(build, []).catch((error) =>
+        error instanceof CommitInDoubt ? error.findOutPatiently() : Promise.reject(error)
+      ).then(({ ok }) => ok, () => false);
     }
   }
 
@@ -258,7 +260,7 @@ Deno.test("Markers.commit() applies each commit at most once, and as it says, wh
   assert(fixture.count <= 8, `${fixture.count} markers`);
 });
 
-Deno.test("certain() tries for ten seconds to find out, and passes other failures on", async () => {
+Deno.test("CommitInDoubt.findOutPatiently() tries for ten seconds", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
   fixture.meet("is never answered");
@@ -267,16 +269,15 @@ Deno.test("certain() tries for ten seconds to find out, and passes other failure
 
   const start = time.now;
 
-  const error = await assertRejects(() => time.until(certain(Promise.reject(doubt)), 60_000), CommitInDoubt);
+  const error = await assertRejects(() => time.until(doubt.findOutPatiently(), 60_000), CommitInDoubt);
   assertEquals([error === doubt, time.now - start], [true, 10_000]);
   network.commit = hang;
-  await assertRejects(() => time.until(certain(Promise.reject(doubt)), 11_000), CommitInDoubt);
+  await assertRejects(() => time.until(doubt.findOutPatiently(), 11_000), CommitInDoubt);
   network.commit = fail;
-  const found = certain(Promise.reject(doubt));
+  const found = doubt.findOutPatiently();
   await time.advance(9_400);
   network.commit = calmNetwork().commit;
   assertEquals((await time.until(found, 500)).ok, true);
-  await assertRejects(() => certain(Promise.reject(new RangeError("another"))), RangeError, "another");
 });
 
 Deno.test("Markers.clear() removes the markers of this process, and what was given up never lands", async () => {
