@@ -50,11 +50,17 @@ const REST = 1_000;
 /** A handle that does nothing but fail is replaced after this many deadlines. */
 const MAX_FAILING = 2;
 const MAX_HANGING = 16;
-/** How many replaced generations may hang before no more handles are opened, and how often that is looked at, in ms. */
+/** How many replaced generations may hang before no more handles are opened. */
 const MAX_LOST = 8;
-const LOST_POLL = 500;
-/** How long that keeps handles from being opened, in ms: what hangs in a dead connection may never end. */
-const LOST_PATIENCE = 30_000;
+/** How long what hangs keeps handles from being opened, in ms: it may never end. */
+const HANGING_PATIENCE = 30_000;
+/** Handles on a server. */
+const HANDLES = 12;
+const OPENING_TRIES = 3;
+/** How often a server, or what hangs, is looked at, in ms. */
+const POLL = 500;
+const KNOCK_TIMEOUT = 3_000;
+const WAIT_NOTICE = 1_000;
 
 /**
  * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do. A
@@ -175,8 +181,8 @@ export class Connection {
     const { signal } = this.#closing;
     const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
-      const end = performance.now() + LOST_PATIENCE;
-      while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(LOST_POLL);
+      const end = performance.now() + HANGING_PATIENCE;
+      while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(POLL);
       const kvs = await reopen(signal);
       close(this.#generation);
       this.#replaced = [...lost(), this.#generation];
@@ -210,15 +216,6 @@ export interface Patience {
   readonly ms: number;
   readonly onWait: (host: string) => void;
 }
-
-/** Handles on a server. */
-const HANDLES = 12;
-const OPENING_TRIES = 3;
-const WAIT_NOTICE = 1_000;
-const KNOCK_INTERVAL = 500;
-const KNOCK_TIMEOUT = 3_000;
-/** How long an opening that hangs counts, in ms: some never end. */
-const OPENING_PATIENCE = 30_000;
 
 /**
  * Connects to the KV of a KV Connect server.
@@ -255,7 +252,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
   let hanging = 0;
   const noteLate = (ended: Promise<void>) => {
     hanging++;
-    withDeadline(ended, OPENING_PATIENCE).catch(() => {}).finally(() => hanging--);
+    withDeadline(ended, HANGING_PATIENCE).catch(() => {}).finally(() => hanging--);
   };
   return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
     while (true) {
@@ -265,7 +262,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
       } catch {
         // It answers, but not as a KV: not yet, perhaps.
       }
-      await pause(KNOCK_INTERVAL);
+      await pause(POLL);
     }
   };
 }
@@ -324,7 +321,7 @@ export async function answering(url: string, signal: AbortSignal): Promise<void>
   const done = new AbortController();
   const knocking = AbortSignal.any([signal, done.signal]);
   const tryOnce = () => knock(url, knocking).then(resolve, () => {});
-  const timer = setInterval(tryOnce, KNOCK_INTERVAL);
+  const timer = setInterval(tryOnce, POLL);
   signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
   tryOnce();
   try {
