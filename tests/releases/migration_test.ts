@@ -82,7 +82,7 @@ class Process {
     this.#pets = new PetStore(this.store, this.#transactions, { key: CATALOGUE_VERSION, version: "" });
   }
 
-  /** One that has started, and is killed after so many commits. */
+  /** One that has started, and is killed after its first `commits` commits. */
   static async start(world: World, known: KnownVersions, commits: number = Infinity): Promise<Process> {
     const line = new Line(world);
     const connection = new Connection([world.kv.connect(line)]);
@@ -189,7 +189,7 @@ interface Played {
   readonly faults: number;
 }
 
-/** Plays a migration whose process is killed after so many commits. */
+/** Plays a migration whose process is killed after `kill` commits. */
 async function play(world: World, kill: number): Promise<Played> {
   const { time, kv } = world;
   const before = [await Process.start(world, BEFORE), await Process.start(world, BEFORE)];
