@@ -5,9 +5,8 @@ import { clientAddress } from "./src/http/request.ts";
 import { InFlight } from "./src/http/in_flight.ts";
 import { createLog, errorRecord } from "./src/http/log.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
-import { StoreUnavailable } from "./src/kv/deadline.ts";
+import { pause, StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
-import { pause } from "./src/kv/retried.ts";
 import { Metrics } from "./src/metrics/metrics.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process.ts";
 import { createService } from "./src/service.ts";
@@ -51,7 +50,7 @@ async function answer(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Serves until SIGINT or SIGTERM. Resolves to the exit code. */
+/** Serves until SIGINT or SIGTERM, or until a later version has changed the rows. Resolves to the exit code. */
 async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
@@ -95,11 +94,15 @@ async function serve(): Promise<number> {
     return service.fetch(request, info);
   });
   const origin = originOf(server.address);
-  print(describeStart(config, origin));
+  print(describeStart(config, { origin, schema: store.schema.version }));
   // The store may not answer; that is no reason to end, or to wait.
   printFirstSteps(store, config, origin).catch(() => {});
 
-  await stopped;
+  const unknownSchema = await Promise.race([stopped, store.schema.passed]);
+  if (unknownSchema) {
+    log.error(errorRecord(unknownSchema, clock(), "schema"));
+    setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
+  }
   const lastAnswers = pause(LAST_ANSWERS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
@@ -107,7 +110,7 @@ async function serve(): Promise<number> {
   await Promise.race([server.stop(), lastAnswers]);
   await store.close();
   await log.flushed();
-  return 0;
+  return unknownSchema ? 1 : 0;
 }
 
 /**

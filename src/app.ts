@@ -20,8 +20,7 @@ import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } 
 import { type Budget, type InFlight, OutOfTime, whenReady } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
 import { createResponse, ownOf } from "./http/response.ts";
-import { StoreUnavailable } from "./kv/deadline.ts";
-import { AGAIN } from "./kv/retried.ts";
+import { AGAIN, StoreUnavailable } from "./kv/deadline.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { Transactions } from "./store/transactions.ts";
 import { Outdated, type VersionCheck, type Versions } from "./store/versions.ts";

@@ -9,15 +9,16 @@ import { VERSION } from "./version.ts";
 /** Accounts that are looked at. */
 const SOME = 1_000;
 
-/** What runs, in two lines: where it listens; its version, and what the variables that matter most come to. */
+/** What runs, in two lines: where it listens; its version, that of the rows, and what the variables that matter most come to. */
 export function describeStart(
   { environment, signUpIsOpen, kvPath, host }: Config,
-  origin: string,
+  { origin, schema }: { readonly origin: string; readonly schema: number },
 ): string {
   const others = /^(?:0\.0\.0\.0|::)$/.test(host) ? ` and on all other addresses of this machine` : "";
+  const data = `data of version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
   return `Listening on ${origin}/${others}
-Animal Store ${VERSION}: environment ${environment}, ${signUp}, data in the KV ${nameOfKv(kvPath)}.`;
+Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { errorRecord, type Log } from "./http/log.ts";
-import { pause } from "./kv/retried.ts";
+import { pause } from "./kv/deadline.ts";
 
 /** Removes some of what has expired by `now` (ms since the epoch); resolves to whether there may be more. */
 export type Sweep = (now: number) => Promise<boolean>;

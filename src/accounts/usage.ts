@@ -36,9 +36,11 @@ export interface Usage {
   readonly bans: number;
   /** The minute that the window was moved back from, when its clock proved wrong; 0 when it never was. */
   readonly movedFrom: number;
+  /** What a later version stores beyond these, unchanged; left out if there is nothing. */
+  readonly surplus?: readonly unknown[];
 }
 
-/** Usage of an account that has not called yet. */
+/** Usage of an account that has not called yet. The numbers stand in this order in a row: a new one is added at the end. */
 export const UNUSED: Usage = {
   epoch: 0,
   minute: 0,
@@ -179,7 +181,7 @@ export function roll(usage: Usage, now: number): Usage {
 /** The usage with nothing used, in windows of `now`, and whatever was leased void. */
 export function reset(usage: Usage, now: number): Usage {
   const { minute, bannedUntil, bans } = hasCalled(usage) ? roll(usage, now) : usage;
-  return { ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
+  return { ...usage, ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
 }
 
 /** Whether the account has ever called. */
@@ -271,20 +273,23 @@ const NAMES = Object.keys(UNUSED);
 
 /** The row's value: the numbers alone, in the order of UNUSED, for a commit carries many. */
 export function encodeUsage(usage: Usage): Uint8Array<ArrayBuffer> {
-  return encodeJson(Object.values({ ...UNUSED, ...usage }));
+  const { surplus = [], ...numbers } = { ...UNUSED, ...usage };
+  return encodeJson([...Object.values(numbers), ...surplus]);
 }
 
 /**
- * The usage that a row tells.
+ * The usage that a row tells. What an earlier version did not store is 0; what a later one adds is kept as surplus.
  *
  * @throws {CorruptRow}
  */
 export function decodeUsage(entry: Entry): Usage {
-  const numbers: unknown = decodeJson(entry);
-  if (!Array.isArray(numbers) || numbers.length !== NAMES.length || !numbers.every(isCount)) {
+  const row: unknown = decodeJson(entry);
+  if (!Array.isArray(row) || !row.slice(0, NAMES.length).every(isCount)) {
     throw new CorruptRow("A row of usage holds no usage");
   }
-  return { ...UNUSED, ...Object.fromEntries(NAMES.map((name, index) => [name, numbers[index] ?? 0])) };
+  const numbers = NAMES.map((name, position) => [name, row[position] ?? 0]);
+  const surplus = row.slice(NAMES.length);
+  return { ...UNUSED, ...Object.fromEntries(numbers), ...(surplus.length > 0 && { surplus }) };
 }
 
 function isCount(value: unknown): value is number {

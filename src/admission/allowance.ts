@@ -19,7 +19,7 @@ import {
   windowEnd,
 } from "../accounts/usage.ts";
 import { dayTotalKey, pastDay } from "../accounts/usage_days.ts";
-import { AGAIN } from "../kv/retried.ts";
+import { AGAIN } from "../kv/deadline.ts";
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { KnownRow, Rows, Write } from "../store/transaction.ts";
 

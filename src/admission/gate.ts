@@ -2,7 +2,7 @@ import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
 import type { Decision, Usage } from "../accounts/usage.ts";
 import { whenReady } from "../http/in_flight.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
+import { AGAIN, retried } from "../kv/deadline.ts";
 import { VersionCheck, type VersionRow } from "../store/versions.ts";
 import type { Allowance } from "./allowance.ts";
 import { AnonymousLimiter } from "./anonymous.ts";

@@ -1,5 +1,5 @@
 import type { Decision } from "../accounts/usage.ts";
-import type { AGAIN } from "../kv/retried.ts";
+import type { AGAIN } from "../kv/deadline.ts";
 import type { Store } from "../kv/store.ts";
 import { type Caller, type Queue, Unresolved } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";

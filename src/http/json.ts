@@ -84,12 +84,22 @@ function endOfString(json: Uint8Array, start: number): number {
  * ```
  */
 export function parseJson(text: string): unknown {
-  // A reviver is slow, and most bodies are as simple as that.
+  return parseExact(text, () => NaN);
+}
+
+/** The same of text that was stored: a number with a fraction or an exponent stays what it is. */
+export function parseStoredJson(text: string): unknown {
+  return parseExact(text, Number);
+}
+
+function parseExact(text: string, fraction: (source: string) => number): unknown {
+  // A reviver is slow, and most texts are as simple as that.
   if (text.length < SHORT && !UNSAFE_NUMBER.test(text)) return JSON.parse(text);
-  return JSON.parse(
-    text,
-    (_key, value, { source }) => typeof value === "number" && source !== undefined ? exact(source) : value,
-  );
+  return JSON.parse(text, (_key, value, { source }) => {
+    if (typeof value !== "number" || source === undefined) return value;
+    if (INT64.test(source)) return exactInteger(source);
+    return INTEGER.test(source) ? value : fraction(source);
+  });
 }
 
 /** In characters; no shorter text is nested so deeply that the reviver would refuse it. */
@@ -99,11 +109,6 @@ const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
 const INTEGER = /^-?\d+$/;
 /** As many digits as an int64 may have: a bigint of a million digits takes 200 ms to make. */
 const INT64 = /^-?\d{1,19}$/;
-
-function exact(source: string): number | bigint {
-  if (INT64.test(source)) return exactInteger(source);
-  return INTEGER.test(source) ? Number(source) : NaN;
-}
 
 /** The integer that digits stand for: a number if that is safe, else a bigint. */
 export function exactInteger(source: string): number | bigint {

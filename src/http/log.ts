@@ -26,7 +26,7 @@ export interface ErrorRecord {
   readonly time: string;
   /** Request id, as the client got it; empty if it was no request. */
   readonly id: string;
-  /** The route's pattern, or what else failed: `accept` or `sweep`. */
+  /** The route's pattern, or what else failed: `accept`, `schema` or `sweep`. */
   readonly route: string;
   /** Name of the error, and of its cause. */
   readonly error: string;

@@ -1,7 +1,7 @@
 import type { Connection } from "./connection.ts";
-import { StoreUnavailable } from "./deadline.ts";
-import { AGAIN, againIfLocked, pause, retried } from "./retried.ts";
+import { AGAIN, againIfLocked, pause, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
+import { SCHEMA, Schema } from "./schema.ts";
 
 /**
  * Puts checks and changes into an atomic operation, in the step that hands it to KV; throws if it is not to be begun any
@@ -14,6 +14,10 @@ export type Build = (operation: Deno.AtomicOperation) => void;
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
+
+/** How long a commit in doubt is looked into, and how long between two attempts, in ms. */
+const PATIENCE = 10_000;
+const PAUSE = 500;
 
 /** It is not known whether a commit applied, or still will. */
 export class CommitInDoubt extends StoreUnavailable {
@@ -29,35 +33,29 @@ export class CommitInDoubt extends StoreUnavailable {
     super("It is not known whether the commit applied", { cause });
     this.findOut = findOut;
   }
-}
 
-const PATIENCE = 10_000;
-const PAUSE = 500;
-
-/**
- * What a commit comes to. If it is in doubt, that is looked into for ten seconds.
- *
- * @throws {CommitInDoubt} when it cannot be found out.
- * @throws {StoreUnavailable} when it was not carried out.
- */
-export async function certain(commit: Promise<CommitResult>): Promise<CommitResult> {
-  try {
-    return await commit;
-  } catch (error) {
-    if (!(error instanceof CommitInDoubt)) throw error;
-    for (const end = performance.now() + PATIENCE; performance.now() < end;) {
-      const result = await error.findOut().catch(() => undefined);
+  /**
+   * Finds that out within ten seconds.
+   *
+   * @throws {CommitInDoubt} this one, when it cannot be found out.
+   */
+  async findOutPatiently(): Promise<CommitResult> {
+    for (const end = performance.now() + PATIENCE; performance.now() < end; await pause(PAUSE)) {
+      const result = await this.findOut().catch(() => undefined);
       if (result) return result;
-      await pause(PAUSE);
     }
-    throw error;
+    throw this;
   }
 }
 
-/** What a marker holds: which commit set it, and when (ms since the epoch). */
+/** What a marker holds. */
 interface Marker {
+  /** Which commit set it. */
   readonly commit: number;
+  /** When, ms since the epoch. */
   readonly at: number;
+  /** The newest version of the rows that its process knows; left out by earlier releases, which knew the first. */
+  readonly schema?: number;
 }
 
 /** The row of a marker, as the last commit left it. One commit at a time travels with it. */
@@ -69,6 +67,8 @@ interface Lane {
 
 const COMMITS = "commits";
 const ABANDONED_AFTER = 24 * 3_600_000;
+/** A process that was not asleep knows within this time, in ms, what became of a commit, or that it cannot know. */
+const AWAKE = 60_000;
 /** Where the markers of all processes are. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
   start: [COMMITS],
@@ -85,6 +85,8 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
  * If the fence applies, the first commit never will; if the fence is refused, the marker tells which of them applied.
  */
 export class Markers {
+  /** The version of the rows, as it was seen when the last lane was opened. */
+  readonly schema: Schema;
   readonly #connection: Connection;
   readonly #clock: () => number;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
@@ -95,7 +97,8 @@ export class Markers {
   #commits = 0;
 
   /** The clock tells ms since the epoch. */
-  constructor(connection: Connection, clock: () => number) {
+  constructor(connection: Connection, clock: () => number, schema: Schema = new Schema()) {
+    this.schema = schema;
     this.#connection = connection;
     this.#clock = clock;
   }
@@ -119,24 +122,10 @@ export class Markers {
     });
   }
 
-  /**
-   * Removes up to `limit` markers in these pages that no commit has set for a day: their processes were killed. Resolves
-   * to whether there may be more.
-   */
-  async sweep(pages: AsyncIterable<readonly Entry[]>, limit: number): Promise<boolean> {
-    const now = this.#clock();
-    const abandoned: Entry[] = [];
-    for await (const page of pages) {
-      const others = page.filter(({ key }) => key[1] !== this.#process);
-      abandoned.push(...others.filter((entry) => now - decodeJson<Marker>(entry).at > ABANDONED_AFTER));
-      if (abandoned.length >= limit) break;
-    }
-    abandoned.splice(limit);
-    if (abandoned.length === 0) return false;
-    await this.commit((operation) => {
-      for (const { key, versionstamp } of abandoned) operation.check({ key, versionstamp }).delete(key);
-    }, []);
-    return abandoned.length === limit;
+  /** Whether no commit of another process has set this marker for a day: that process was killed. */
+  isAbandoned(marker: Entry): boolean {
+    const isOwn = marker.key[1] === this.#process;
+    return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
   }
 
   /** A lane that is free, freed or new. */
@@ -148,13 +137,19 @@ export class Markers {
     return lane;
   }
 
-  /** Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none. */
+  /**
+   * Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none; and reads it
+   * together with the version of the rows. A migration raises that version first, and removes the markers of processes
+   * that do not know it afterwards: so none of them has a lane from then on, or gets another.
+   */
   async #open(lane: Lane): Promise<void> {
     try {
       await this.#send(lane, ++this.#commits, () => {});
-      const { versionstamp } = await this.#connection.read((kv) => kv.get(lane.key));
-      if (versionstamp === null) throw new StoreUnavailable("A marker is missing");
-      lane.versionstamp = versionstamp;
+      const keys = [lane.key, SCHEMA];
+      const [marker = null, schema = null] = await this.#connection.read((kv) => getRows(kv, keys));
+      this.schema.note(schema);
+      if (marker === null) throw new StoreUnavailable("A marker is missing");
+      lane.versionstamp = marker.versionstamp;
     } catch (error) {
       this.#free.push(lane); // Its marker may be set all the same.
       throw error;
@@ -167,6 +162,7 @@ export class Markers {
     keys: readonly Deno.KvKey[],
   ): Promise<CommitResult | typeof AGAIN> {
     const commit = ++this.#commits;
+    const started = this.#clock();
     let isSent = false;
     try {
       const result = await this.#send(lane, commit, (operation) => {
@@ -178,9 +174,13 @@ export class Markers {
       const [marker, ...rows] = await this.#connection.read((kv) => getRows(kv, [lane.key, ...keys]));
       const { versionstamp = "" } = marker ?? {};
       if (isSetBy(commit, marker)) return this.#freed(lane, versionstamp, { ok: true, versionstamp });
-      if (versionstamp !== lane.versionstamp) return AGAIN; // Swept, as if this process were dead: it is given up.
-      this.#connection.metrics.kvConflicts.add(1);
-      return this.#freed(lane, versionstamp, { ok: false, rows });
+      if (versionstamp === lane.versionstamp) {
+        this.#connection.metrics.kvConflicts.add(1);
+        return this.#freed(lane, versionstamp, { ok: false, rows });
+      }
+      // Another process has removed it: long ago, unless this one was asleep after it had sent the commit.
+      if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
+      throw new StoreUnavailable("A marker is missing");
     } catch (error) {
       if (isSent) throw new CommitInDoubt(this.#fence(lane, commit), error);
       this.#free.push(lane);
@@ -223,7 +223,7 @@ export class Markers {
     commit: number,
     build: Build,
   ): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
-    const marker: Marker = { commit, at: this.#clock() };
+    const marker: Marker = { commit, at: this.#clock(), schema: this.schema.known.newest };
     return retried(() =>
       this.#connection.write((kv) => {
         const operation = kv.atomic().check(lane);

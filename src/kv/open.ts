@@ -1,9 +1,8 @@
 import type { Metrics } from "../metrics/metrics.ts";
-import { Connection } from "./connection.ts";
+import { Connection, openKv, openServer, type Patience } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema.ts";
-import { openKv, openServer, type Patience } from "./server.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
 /** The KV could not be opened; the message says why, for the operator. */
@@ -36,8 +35,8 @@ export async function openStore(path: string | undefined, options: OpenOptions):
   let connection: Connection | undefined;
   try {
     connection = await connect(path, options);
-    const store = new Store(connection, { maxChecks, clock: options.clock });
-    await requireSchema(connection, options.create);
+    const schema = await requireSchema(connection, options.create);
+    const store = new Store(connection, { maxChecks, clock: options.clock, schema });
     await store.probe();
     return store;
   } catch (error) {

@@ -1,9 +1,10 @@
+import { setImmediate } from "node:timers";
 import type { Metrics } from "../metrics/metrics.ts";
 import { type Build, type CommitResult, MARKERS, Markers } from "./commit.ts";
 import type { Connection } from "./connection.ts";
-import { StoreUnavailable } from "./deadline.ts";
-import { RoundTrip } from "./round_trip.ts";
+import { pause, StoreUnavailable } from "./deadline.ts";
 import { type Entry, getRows } from "./row.ts";
+import { SCHEMA, type Schema } from "./schema.ts";
 
 /** Checks that every KV takes in one commit; only one on this machine takes more. */
 export const PORTABLE_CHECKS = 10;
@@ -14,6 +15,8 @@ export interface StoreOptions {
   readonly maxChecks: number;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  /** The version of the rows; one that has not been seen, unless it is given. */
+  readonly schema?: Schema;
 }
 
 /** Rows that KV gives at a time. */
@@ -33,14 +36,17 @@ export class Store {
   /** How long reads of rows take, and commits of every kind, with what they wait for. */
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
+  /** The version of the rows: seen when it is opened, and again with each marker. */
+  readonly schema: Schema;
   /** The metrics of the service that uses this store. */
   readonly metrics: Metrics;
   readonly #connection: Connection;
   readonly #markers: Markers;
 
-  constructor(connection: Connection, { maxChecks, clock }: StoreOptions) {
+  constructor(connection: Connection, { maxChecks, clock, schema }: StoreOptions) {
     this.#connection = connection;
-    this.#markers = new Markers(connection, clock);
+    this.#markers = new Markers(connection, clock, schema);
+    this.schema = this.#markers.schema;
     this.metrics = connection.metrics;
     this.maxChecks = maxChecks - 1; // One is the marker's.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
@@ -112,12 +118,22 @@ export class Store {
   /** Writes and reads, and so finds out whether both work. */
   async probe(): Promise<void> {
     await this.commit(() => {});
-    await this.get(["schema"]);
+    await this.get(SCHEMA);
   }
 
   /** Removes some of what killed processes left of their commits; resolves to whether there may be more. */
-  sweep(): Promise<boolean> {
-    return this.#markers.sweep(this.pages(MARKERS.start, MARKERS.end), this.maxChecks);
+  async sweep(): Promise<boolean> {
+    const abandoned: Entry[] = [];
+    for await (const page of this.pages(MARKERS.start, MARKERS.end)) {
+      abandoned.push(...page.filter((marker) => this.#markers.isAbandoned(marker)));
+      if (abandoned.length >= this.maxChecks) break;
+    }
+    abandoned.splice(this.maxChecks);
+    if (abandoned.length === 0) return false;
+    await this.commit((operation) => {
+      for (const marker of abandoned) operation.check(marker).delete(marker.key);
+    });
+    return abandoned.length === this.maxChecks;
   }
 
   /** Closes the KV; drain first. */
@@ -129,5 +145,53 @@ export class Store {
     } finally {
       await this.#connection.close();
     }
+  }
+}
+
+/** A KV that takes longer than this counts as far, in ms. */
+const FAR = 5;
+/** How long waiting for company is worth it there, in ms. */
+const GATHERING = 1;
+const MAX_TURNS = 8;
+
+/** How long KV takes to answer. */
+export class RoundTrip {
+  readonly #isLocal: boolean;
+  #ms = 0;
+
+  constructor({ isLocal }: { readonly isLocal: boolean }) {
+    this.#isLocal = isLocal;
+  }
+
+  /** The recent mean, in ms. */
+  get ms(): number {
+    return this.#ms;
+  }
+
+  /** Whether most of that is spent travelling. A KV on this machine may be slow, but is never far. */
+  get isFar(): boolean {
+    return !this.#isLocal && this.#ms > FAR;
+  }
+
+  /** Notes how long an operation takes that has just begun. */
+  async measured<Result>(operation: Promise<Result>): Promise<Result> {
+    const started = performance.now();
+    const result = await operation;
+    this.#ms += (performance.now() - started - this.#ms) / 8;
+    return result;
+  }
+
+  /** Resolves when all that arrive at the same time are there, as `count` tells, or `enough` of them. */
+  gather(count: () => number, enough?: number): Promise<void> {
+    return this.isFar ? pause(GATHERING) : noMoreArrive(count, enough);
+  }
+}
+
+/** Resolves when a turn of the event loop brings no more of them, when there are enough, or after a few turns. */
+export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
+  let before = 0;
+  for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {
+    before = count();
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }

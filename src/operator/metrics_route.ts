@@ -38,7 +38,10 @@ export function metricsOperation(
     const queue = await queueGauges(messages, now);
     const bytes = store.fileSize;
     const text = [
-      gauge("animal_store_build_info", "Version of the service.", 1, [`version="${version}"`]),
+      gauge("animal_store_build_info", "Version of the service, and of the stored rows.", 1, [
+        `version="${version}"`,
+        `schema="${store.schema.version}"`,
+      ]),
       gauge("process_start_time_seconds", "Start time of the process, as a Unix time in seconds.", STARTED),
       gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
       store.metrics.text(),

@@ -1,7 +1,7 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { Connection } from "../kv/connection.ts";
-import { AGAIN, retried } from "../kv/retried.ts";
+import { AGAIN, retried } from "../kv/deadline.ts";
 import { requireSchema } from "../kv/schema.ts";
 import { CommandError } from "./command_line.ts";
 

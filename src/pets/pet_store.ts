@@ -1,4 +1,5 @@
-import { parseJson, stringifyJson } from "../http/json.ts";
+import { isJsonObject, type JsonObject } from "../http/body.ts";
+import { parseStoredJson, stringifyJson } from "../http/json.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched, tell } from "../store/batch.ts";
@@ -6,8 +7,10 @@ import { Ids } from "../store/ids.ts";
 import type { Queue, Transaction, Write } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionRow } from "../store/versions.ts";
-import { type NewPet, PET, type Pet, type PetStatus } from "./pet.ts";
+import { type NewPet, PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
 
+/** The members of an animal; a row may have others, which a later version added. */
+const MEMBERS: ReadonlySet<string> = new Set(["id", ...Object.keys(PET_FIELDS)]);
 const CATALOGUE: Queue = { label: "changes", lanes: () => 3 };
 
 /** The row whose version changes whenever an animal does. */
@@ -34,6 +37,8 @@ export interface PetPage {
 export interface OwnedPet {
   readonly pet: Pet;
   readonly ownerId: string;
+  /** Members that a later version has stored, unchanged; left out if there are none. */
+  readonly rest?: JsonObject;
 }
 
 /** The catalogue. Every method that reads throws StoreUnavailable when KV fails. */
@@ -87,7 +92,7 @@ export class PetStore {
         const after = decide(owned);
         if (owned === null || after === owned.pet) return after;
         if (after?.status !== owned.pet.status) write.delete(statusKey(owned.pet));
-        if (after) this.#put({ pet: after, ownerId: owned.ownerId }, write);
+        if (after) this.#put({ ...owned, pet: after }, write);
         else {
           write.delete(key);
           write.bump(this.#version);
@@ -114,8 +119,8 @@ export class PetStore {
   }
 
   /** Both rows of an animal, by id and by status, hold the JSON it is answered with, and on a second line its owner. */
-  #put({ pet, ownerId }: OwnedPet, write: Write): void {
-    const value = encodeText(`${stringifyJson(pet)}\n${ownerId}`);
+  #put({ pet, ownerId, rest }: OwnedPet, write: Write): void {
+    const value = encodeText(`${stringifyJson({ ...pet, ...rest })}\n${ownerId}`);
     write.set(petKey(pet.id), value);
     write.set(statusKey(pet), value);
     write.bump(this.#version);
@@ -130,21 +135,32 @@ function statusKey({ status, id }: Pet): Deno.KvKey {
   return ["pets_by_status", status, id];
 }
 
+/** The JSON that an animal is answered with: as it is stored, unless it has members that only a later version knows. */
 function jsonIn(entry: Entry): string {
-  const text = decodeText(entry);
-  return text.slice(0, text.indexOf("\n"));
+  const { json, members } = linesIn(entry);
+  return Object.keys(members).every((name) => MEMBERS.has(name))
+    ? json
+    : stringifyJson(ownedPetIn(entry).pet);
 }
 
+/** The animal that was stored. Today's bounds do not matter. */
 function ownedPetIn(entry: Entry): OwnedPet {
-  const [json = "", ownerId = ""] = decodeText(entry).split("\n");
-  return { pet: petIn(json), ownerId };
+  const { members, ownerId } = linesIn(entry);
+  const { known = [], rest } = Object.groupBy(
+    Object.entries(members),
+    ([name]) => MEMBERS.has(name) ? "known" : "rest",
+  );
+  const pet: unknown = Object.fromEntries(known);
+  if (!PET.accepts(pet)) throw new CorruptRow("A row of pets holds no animal");
+  return { pet, ownerId, ...(rest && { rest: Object.fromEntries(rest) }) };
 }
 
-/** The animal that was stored, with members that only a later version knows. Today's bounds do not matter. */
-function petIn(json: string): Pet {
+/** Both lines of a row. */
+function linesIn(entry: Entry): { json: string; members: JsonObject; ownerId: string } {
+  const [json = "", ownerId = ""] = decodeText(entry).split("\n");
   try {
-    const pet = parseJson(json);
-    if (PET.accepts(pet)) return pet;
+    const members = parseStoredJson(json);
+    if (isJsonObject(members)) return { json, members, ownerId };
   } catch {
     // It is no JSON.
   }

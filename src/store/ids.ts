@@ -98,10 +98,10 @@ export class Ids implements IdSource {
       queue: QUEUE,
       reads: [this.#key],
       decide: (rows, write) => {
-        const before = nextIn(rows.get(this.#key));
-        const after = change(before);
-        if (after !== before) write.set(this.#key, encodeJson({ next: after }));
-        return after;
+        const before = decodeIds(rows.get(this.#key));
+        const next = change(before.next);
+        if (next !== before.next) write.set(this.#key, encodeJson({ ...before, next }));
+        return next;
       },
     };
   }
@@ -116,9 +116,9 @@ export class Ids implements IdSource {
   }
 }
 
-function nextIn(entry: Entry | null): number {
-  if (entry === null) return 1;
-  const { next } = decodeJson<{ next?: unknown }>(entry);
-  if (typeof next === "number") return next;
+function decodeIds(entry: Entry | null): { readonly next: number } {
+  if (entry === null) return { next: 1 };
+  const row = decodeJson<{ readonly next: number }>(entry);
+  if (typeof row.next === "number") return row;
   throw new CorruptRow("A row of ids holds no next id");
 }

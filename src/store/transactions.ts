@@ -1,6 +1,5 @@
-import { certain, CommitInDoubt, type CommitResult } from "../kv/commit.ts";
-import { KV_DEADLINE, StoreUnavailable } from "../kv/deadline.ts";
-import { pause } from "../kv/retried.ts";
+import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
+import { KV_DEADLINE, pause, StoreUnavailable } from "../kv/deadline.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { type Job, nameOf, Round, type Snapshot } from "./round.ts";
@@ -321,7 +320,7 @@ class Line {
     let found: CommitResult;
     try {
       const isPatient = jobs.some(({ caller }) => caller === undefined);
-      found = await (isPatient ? certain(Promise.reject(error)) : error.findOut());
+      found = await (isPatient ? error.findOutPatiently() : error.findOut());
     } catch {
       for (const { job, outcome } of round.joined) this.#fail([job], new Unresolved(outcome.result, error));
       return [];

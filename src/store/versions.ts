@@ -122,9 +122,11 @@ export class Versions {
     const started = performance.now();
     const { dataVersion } = this.#store;
     if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
-      const entries = await this.#store.getMany(this.#rows.map(({ key }) => key));
-      this.#rows.forEach((row, index) => noteVersion(row, entries[index]?.versionstamp ?? ""));
-      this.#dataVersion = dataVersion;
+      const rows = [...this.#rows];
+      const entries = await this.#store.getMany(rows.map(({ key }) => key));
+      rows.forEach((row, index) => noteVersion(row, entries[index]?.versionstamp ?? ""));
+      // A row that is watched since has not been read.
+      if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }
     this.#checkedAt = Math.max(this.#checkedAt, started);
   }

@@ -1,5 +1,5 @@
 import type { ErrorRecord } from "../../src/http/log.ts";
-import { pause } from "../../src/kv/retried.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import type { Service } from "../../src/service.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";

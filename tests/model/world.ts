@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { dayTotalKey } from "../../src/accounts/usage_days.ts";
 import type { Limits } from "../../src/accounts/account.ts";
 import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
-import { pause } from "../../src/kv/retried.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
 import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";

@@ -22,7 +22,7 @@ Deno.test("server waits for a KV Connect server, and says so in one line, when t
   assertEquals(errorLines, [
     `Waiting for the KV ${host} to answer.`,
     `Listening on http://localhost:${server.port}/`,
-    `Animal Store ${VERSION}: environment staging, sign-up open, data in the KV ${host}.`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data of version 1 in the KV ${host}.`,
   ]);
 });
 

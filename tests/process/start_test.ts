@@ -64,16 +64,16 @@ Deno.test("server says what it is beside where it listens", async () => {
 
   assertEquals(usual.lines, [
     `Listening on http://localhost:${usual.port}/`,
-    `Animal Store ${VERSION}: environment staging, sign-up open, data in the KV ${store.kvPath}.`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data of version 1 in the KV ${store.kvPath}.`,
   ]);
   const start = `Animal Store ${VERSION}: environment production, sign-up`;
   assertEquals(other.lines, [
     `Listening on http://localhost:${other.port}/ and on all other addresses of this machine`,
-    `${start} closed, data in the KV :memory:.`,
+    `${start} closed, data of version 1 in the KV :memory:.`,
   ]);
   assertEquals(open.lines, [
     `Listening on http://localhost:${open.port}/ and on all other addresses of this machine`,
-    `${start} open, data in the KV :memory:.`,
+    `${start} open, data of version 1 in the KV :memory:.`,
   ]);
 });
 

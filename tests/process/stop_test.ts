@@ -1,7 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { pause } from "../../src/kv/retried.ts";
+import { againIfLocked, pause, retried } from "../../src/kv/deadline.ts";
+import { encodeJson } from "../../src/kv/row.ts";
 import { call, outcome } from "../support/client.ts";
-import type { ServerProcess } from "../support/process.ts";
+import { runServer, type ServerProcess } from "../support/process.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { inOneDay, ServedStore } from "../support/temporary_store.ts";
 
@@ -108,6 +109,35 @@ Deno.test("server and command leave no marks of their commits when they end", as
 
   using kv = await Deno.openKv(store.kvPath);
   assertEquals(await Array.fromAsync(kv.list({ prefix: ["commits"] })), []);
+});
+
+Deno.test("server answers 503, exits 1 and says why once a later version has changed the rows", async () => {
+  await using served = await ServedStore.start();
+  const { server, store, key } = served;
+  using connection = await RawConnection.open(server.port);
+  const body = await beginToAdd(connection, key);
+  using kv = await Deno.openKv(store.kvPath);
+  const changed = await retried(async () => {
+    const operation = kv.atomic().set(["schema"], encodeJson({ version: 2 }));
+    for await (const { key } of kv.list({ prefix: ["commits"] })) operation.delete(key);
+    return await operation.commit().catch(againIfLocked);
+  });
+  assertEquals(changed.ok, true);
+
+  await connection.send(body);
+
+  assertEquals((await connection.receive())?.status, 503);
+  const { code, errorLines } = await server.ended();
+  assertEquals(code, 1);
+  const records = errorLines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+  const { error, reason } = records.find(({ route }) => route === "schema");
+  assertEquals([error, reason], [
+    "UnknownSchema",
+    "its rows are of version 2, and this service knows version 1",
+  ]);
+  const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
+  assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);
+  assertEquals(await Array.fromAsync(kv.list({ prefix: ["pets"] })), []);
 });
 
 /** Sends the head of a request that adds an animal; resolves to the body once that is waited for. */

@@ -1,6 +1,6 @@
 // A KV in plain memory, and any KV whose reads and commits hang, fail, come late or twice.
 import { Connection } from "../../src/kv/connection.ts";
-import { pause } from "../../src/kv/retried.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import { Store } from "../../src/kv/store.ts";
 
 /** What a commit comes to. */

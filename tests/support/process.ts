@@ -1,6 +1,6 @@
 // Processes: the service, its commands, a KV Connect server, any program in Deno.
 import config from "../../deno.json" with { type: "json" };
-import { pause } from "../../src/kv/retried.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 
 /** Environment variables of a process, beside those every process needs. */

@@ -2,7 +2,7 @@
 import { assert } from "@std/assert";
 import type { Usage } from "../../src/accounts/usage.ts";
 import { openStore } from "../../src/kv/open.ts";
-import { pause } from "../../src/kv/retried.ts";
+import { pause } from "../../src/kv/deadline.ts";
 import { call } from "./client.ts";
 import { AccountsElsewhere } from "./desk.ts";
 import {

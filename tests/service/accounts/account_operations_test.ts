@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce } from "../../support/client.ts";
 import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";

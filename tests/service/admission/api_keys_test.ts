@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
 import { ApiKeys } from "../../../src/admission/api_keys.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, tally } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { pardon, reset, type Usage } from "../../../src/accounts/usage.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
 import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";

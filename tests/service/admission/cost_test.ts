@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertLessOrEqual } from "@std/assert
 import { setImmediate } from "node:timers/promises";
 import { apiKeyKey } from "../../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../../src/accounts/api_key.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, tally, upTo } from "../../support/client.ts";
 import { type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
 import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";

@@ -11,7 +11,7 @@ const numbers = Object.values(UNUSED);
 for (
   const [what, table, value] of [
     ["garbage for usage", "usage", new Uint8Array([0xff, 0])],
-    ["too little usage", "usage", encodeJson(numbers.slice(1))],
+    ["no list of usage", "usage", encodeJson(UNUSED)],
     ["negative usage", "usage", encodeJson([-1, ...numbers.slice(1)])],
     ["garbage for an account", "accounts", encodeText("{")],
     ["garbage for whose a key is", "api_keys", encodeText("acct_1")],

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Allowance } from "../../../src/admission/allowance.ts";
 import { Permits } from "../../../src/admission/permits.ts";
-import { AGAIN } from "../../../src/kv/retried.ts";
+import { AGAIN } from "../../../src/kv/deadline.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Harness } from "../../support/harness.ts";
 

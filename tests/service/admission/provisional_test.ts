@@ -1,6 +1,6 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
 import { type Account, type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";
 import { carryOut, type Commit, fail, FakeKv } from "../../support/fake_kv.ts";

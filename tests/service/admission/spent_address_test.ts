@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
 import { type Harness, NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";

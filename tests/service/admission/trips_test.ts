@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce } from "../../support/client.ts";
 import { carryOut, FakeKv } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, outcome } from "../../support/client.ts";
 import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";

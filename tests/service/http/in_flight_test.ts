@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../../src/http/in_flight.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { assertError } from "../../support/assertions.ts";
 import { type CommitResult, FakeKv } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";

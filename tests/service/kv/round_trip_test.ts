@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { PORTABLE_CHECKS } from "../../../src/kv/store.ts";
 import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";

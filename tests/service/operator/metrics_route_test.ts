@@ -213,7 +213,7 @@ Deno.test("GET /metrics tells how many messages wait, and for how long the oldes
 
   const samples = await samplesOf(service);
 
-  assertEquals(samples.get(`build_info{version="${manifest.version}"}`), 1);
+  assertEquals(samples.get(`build_info{version="${manifest.version}",schema="1"}`), 1);
   assertEquals(gaugesIn(samples), [
     ["requests_in_flight", 1],
     ["leases", 0],

@@ -11,7 +11,7 @@ import {
   usageKey,
 } from "../../../src/accounts/usage.ts";
 import { Allowance, type LeaseTimes, PATIENCE, type Run } from "../../../src/admission/allowance.ts";
-import { AGAIN } from "../../../src/kv/retried.ts";
+import { AGAIN } from "../../../src/kv/deadline.ts";
 import { encodeJson, type Entry } from "../../../src/kv/row.ts";
 import type { Rows, Write } from "../../../src/store/transaction.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";

@@ -1,5 +1,11 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { exceededBound, type JsonBounds, parseJson } from "../../../src/http/json.ts";
+import {
+  exceededBound,
+  type JsonBounds,
+  parseJson,
+  parseStoredJson,
+  stringifyJson,
+} from "../../../src/http/json.ts";
 import { seededRandom } from "../../support/time.ts";
 
 Deno.test.each([
@@ -21,6 +27,12 @@ Deno.test.each([
 ])("parseJson() reads %s, also in a long text", (text, expected) => {
   assertEquals(parseJson(text), expected);
   assertEquals(parseJson(text + " ".repeat(5_000)), expected);
+});
+
+Deno.test("parseStoredJson() loses nothing of what stringifyJson() wrote", () => {
+  const json = '[1.5,-0.25,1e+30,12345678901234567,9223372036854775807,"1.5"]';
+
+  assertEquals(stringifyJson(parseStoredJson(json)), json);
 });
 
 Deno.test("parseJson() refuses what is no JSON, also in a long text", () => {

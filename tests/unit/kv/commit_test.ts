@@ -1,7 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Build, certain, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
+import { type Build, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { encodeJson } from "../../../src/kv/row.ts";
+import { Schema, UnknownSchema } from "../../../src/kv/schema.ts";
 import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../../support/time.ts";
 
@@ -17,11 +19,14 @@ class Fixture implements Disposable {
   readonly kv: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
   readonly markers: Markers;
+  /** By the clock of the process, ms since the epoch. */
+  clock = 0;
   /** Commits that were held back. */
   readonly held: Apply[] = [];
 
   constructor() {
-    this.markers = new Markers(new Connection([this.kv.connect(this.network)], { deadline: 250 }), () => 0);
+    const connection = new Connection([this.kv.connect(this.network)], { deadline: 250 });
+    this.markers = new Markers(connection, () => this.clock, new Schema({ oldest: 1, newest: 2 }));
   }
 
   /** One that has a lane already. */
@@ -44,6 +49,19 @@ class Fixture implements Disposable {
   /** A commit that is given up. */
   async giveUp(build: Build): Promise<CommitInDoubt> {
     return await assertRejects(() => this.time.until(this.commit(build), 1_000), CommitInDoubt);
+  }
+
+  /** Does to the KV what another process does. */
+  async elsewhere(build: Build): Promise<void> {
+    const operation = this.kv.connect(calmNetwork()).atomic();
+    build(operation);
+    await operation.commit();
+  }
+
+  /** Removes every marker, as another process does. */
+  async removeMarkers(): Promise<void> {
+    const markers = [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits");
+    await this.elsewhere((operation) => markers.forEach(({ key }) => operation.delete(key)));
   }
 
   /** Version of the row; undefined where there is none. */
@@ -139,7 +157,7 @@ Deno.test.each(
   fixture.meet(...fates);
   const doubt = await fixture.giveUp(setRow);
 
-  const result = await fixture.time.until(certain(Promise.reject(doubt)), 10_000);
+  const result = await fixture.time.until(doubt.findOutPatiently(), 10_000);
 
   const { version } = fixture;
   assertEquals(result, ok ? { ok, versionstamp: version ?? "" } : { ok, rows: [] });
@@ -224,7 +242,9 @@ Deno.test("Markers.commit() applies each commit at most once, and as it says, wh
       const number = told.push(false) - 1;
       const build: Build = (operation) =>
         number % 4 === 0 ? refuse(operation) : operation.set(["done", number], 1);
-      told[number] = await certain(fixture.commit(build, [])).then(({ ok }) => ok, () => false);
+      told[number] = await fixture.commit(build, []).catch((error) =>
+        error instanceof CommitInDoubt ? error.findOutPatiently() : Promise.reject(error)
+      ).then(({ ok }) => ok, () => false);
     }
   }
 
@@ -240,7 +260,7 @@ Deno.test("Markers.commit() applies each commit at most once, and as it says, wh
   assert(fixture.count <= 8, `${fixture.count} markers`);
 });
 
-Deno.test("certain() tries for ten seconds to find out, and passes other failures on", async () => {
+Deno.test("CommitInDoubt.findOutPatiently() tries for ten seconds", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
   fixture.meet("is never answered");
@@ -249,16 +269,15 @@ Deno.test("certain() tries for ten seconds to find out, and passes other failure
 
   const start = time.now;
 
-  const error = await assertRejects(() => time.until(certain(Promise.reject(doubt)), 60_000), CommitInDoubt);
+  const error = await assertRejects(() => time.until(doubt.findOutPatiently(), 60_000), CommitInDoubt);
   assertEquals([error === doubt, time.now - start], [true, 10_000]);
   network.commit = hang;
-  await assertRejects(() => time.until(certain(Promise.reject(doubt)), 11_000), CommitInDoubt);
+  await assertRejects(() => time.until(doubt.findOutPatiently(), 11_000), CommitInDoubt);
   network.commit = fail;
-  const found = certain(Promise.reject(doubt));
+  const found = doubt.findOutPatiently();
   await time.advance(9_400);
   network.commit = calmNetwork().commit;
   assertEquals((await time.until(found, 500)).ok, true);
-  await assertRejects(() => certain(Promise.reject(new RangeError("another"))), RangeError, "another");
 });
 
 Deno.test("Markers.clear() removes the markers of this process, and what was given up never lands", async () => {
@@ -273,4 +292,73 @@ Deno.test("Markers.clear() removes the markers of this process, and what was giv
 
   assertEquals(fixture.count, 1);
   assertEquals(fixture.held.map((apply) => apply().ok), [false]);
+});
+
+const setSchema = (version: number): Build => (operation) =>
+  operation.set(["schema"], encodeJson({ version }));
+
+Deno.test("Markers.commit() goes on under every version of the rows that is known, and says in its marker which is the newest", async () => {
+  using fixture = new Fixture();
+  const { kv, markers, time } = fixture;
+  for (const version of [1, 2, 1]) {
+    await fixture.elsewhere(setSchema(version));
+    await fixture.removeMarkers();
+
+    const result = await time.until(fixture.commit(setRow), 1_000);
+
+    assertEquals([result.ok, markers.schema.version, fixture.count], [true, version, 1]);
+    const [marker] = [...kv.rows.values()].filter(({ key: [table] }) => table === "commits");
+    assert(marker?.value instanceof Uint8Array);
+    assertEquals(JSON.parse(new TextDecoder().decode(marker.value)).schema, 2);
+  }
+});
+
+Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", true>>]>([
+  [3, { beforehand: true }],
+  [0, { beforehand: true }],
+  [3, { "after three commits": true }],
+])(
+  "Markers.commit() changes nothing once the rows are of version %d, and tells of that: %j",
+  async (version, when) => {
+    using fixture = new Fixture();
+    const { markers, time } = fixture;
+    const atOnce = () => Promise.all([1, 2, 3].map(() => fixture.commit(() => {})));
+    if (!when.beforehand) await atOnce();
+    fixture.meet("never arrives");
+    if (!when.beforehand) await fixture.giveUp(setRow);
+    fixture.meet();
+    await fixture.elsewhere(setSchema(version));
+    await fixture.removeMarkers();
+
+    for (let count = 0; count < 6; count++) {
+      await assertRejects(() => time.until(fixture.commit(setRow), 10_000), StoreUnavailable);
+    }
+
+    const message = `its rows are of version ${version}, and this service knows version 2`;
+    await assertRejects(() => time.until(fixture.commit(setRow), 10_000), UnknownSchema, message);
+    assertEquals((await markers.schema.passed).message, message);
+    assertEquals(fixture.held.map((apply) => apply().ok), fixture.held.map(() => false));
+    assertEquals(fixture.version, undefined);
+  },
+);
+
+Deno.test("Markers.commit() repeats nothing whose marker was removed while its process was asleep", async () => {
+  using fixture = await Fixture.warm();
+  const { network, time } = fixture;
+  network.commit = async (apply) => {
+    apply();
+    network.commit = calmNetwork().commit;
+    fixture.clock += 86_400_000;
+    await fixture.removeMarkers();
+    return apply(); // Its reply was lost, and the client repeats it.
+  };
+  const count = (): unknown => fixture.kv.value("count");
+  const add: Build = (operation) => operation.sum(["count"], 1n);
+
+  const doubt = await assertRejects(() => time.until(fixture.commit(add), 1_000), CommitInDoubt);
+
+  await assertRejects(() => doubt.findOut(), StoreUnavailable);
+  assertEquals(count(), new Deno.KvU64(1n));
+  assertEquals((await fixture.commit(add)).ok, true);
+  assertEquals(count(), new Deno.KvU64(2n));
 });

@@ -1,8 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { CommitInDoubt, type CommitResult as Told } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
-import { StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { type CommitResult, FakeKv, type Network } from "../../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../../support/time.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { OpenError, type OpenOptions, openStore } from "../../../src/kv/open.ts";
-import { answering, reopener } from "../../../src/kv/server.ts";
+import { answering, reopener } from "../../../src/kv/connection.ts";
 import { ConnectServer } from "../../support/process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };

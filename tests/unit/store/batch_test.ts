@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { noMoreArrive } from "../../../src/kv/round_trip.ts";
+import { noMoreArrive } from "../../../src/kv/store.ts";
 import { batched, type BatcherOptions } from "../../../src/store/batch.ts";
 
 /** Doubles numbers in rounds, of which each waits until it is let go. */

@@ -1,7 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
-import { StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { decodeCount, decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import {

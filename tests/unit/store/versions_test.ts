@@ -1,9 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
-import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { openFileState } from "../../../src/kv/file.ts";
-import { pause } from "../../../src/kv/retried.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { noteVersion, type VersionRow, Versions } from "../../../src/store/versions.ts";
 import { calmNetwork, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
@@ -190,7 +189,8 @@ Deno.test("Versions.check() reads the rows of a file only when somebody has comm
   assertEquals(typeof file?.version(), "number");
   assertEquals(await openFileState(`${folder}/none.kv`), undefined);
   let reads = 0;
-  const counted = disturbed(kv, { read: () => void reads++ });
+  let onRead = () => {};
+  const counted = disturbed(kv, { read: () => (reads++, onRead()) });
   const store = new Store(new Connection([counted], { file }), { maxChecks: 100, clock: () => 0 });
   const versions = new Versions(store);
   const row = versions.watch(["row"]);
@@ -211,6 +211,12 @@ Deno.test("Versions.check() reads the rows of a file only when somebody has comm
   const late = versions.watch(["elsewhere"]);
   await versions.check();
   assertEquals([late.version > row.version, reads], [true, 5]);
+  await changed(other, "last");
+  let last: VersionRow | undefined;
+  onRead = () => void (last ??= versions.watch(["last"]));
+  await versions.check();
+  await versions.check();
+  assertEquals([(last?.version ?? "") > late.version, reads], [true, 7]);
 
   await store.close();
   assertEquals(file?.version(), undefined);
