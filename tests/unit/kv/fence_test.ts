@@ -1,7 +1,7 @@
 import { assert } from "@std/assert";
 import { CommitInDoubt } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
-import { pause } from "../../../src/kv/retried.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { carryOut, type Disturbance, disturbed, FakeKv } from "../../support/fake_kv.ts";
