@@ -231,6 +231,41 @@ Deno.test("run() commits nothing where nothing is written, and reads what is ass
   assertEquals(assumes.heldSince(started), true);
 });
 
+/** What is looked at, with what the caller knows beforehand of the version row that it assumes. */
+const LOOKING: readonly (readonly [what: string, transaction: Transaction<number>])[] = [
+  ["a row", { queue: QUEUE, reads: [["a"]], decide: (rows) => numberIn(rows.get(["a"])) }],
+  ["no row", { queue: QUEUE, decide: () => 0 }],
+];
+
+for (const [what, looking] of LOOKING) {
+  Deno.test(`run() refuses with Outdated who looks at ${what} and assumes what is no longer so`, async () => {
+    const kv = new FakeKv();
+    const assumes = new VersionCheck({ key: ["version"], version: "" });
+    await kv.connect().atomic().set(["version"], 1).commit();
+
+    await assertRejects(() => Process.on(kv).run(looking, { assumes }), Outdated);
+
+    assertEquals([assumes.holds, assumes.heldSince(0)], [false, false]);
+  });
+}
+
+for (const [what, transaction] of [["read", counting("a")], ["commit", setting("a")]] as const) {
+  Deno.test(`run() takes what is assumed to hold since its ${what} began, not since that ended`, async () => {
+    using time = new VirtualTime();
+    const network = { read: () => pause(50), commit: apply50 };
+    const process = new Process(new FakeKv().connect(network));
+    const assumes = new VersionCheck({ key: ["version"], version: "" });
+    await time.until<unknown>(process.run(setting("first")), 1_000); // Opens a slot.
+    const { decide } = transaction;
+    const began = time.now;
+    const run = process.run({ ...transaction, decide: what === "read" ? () => 0 : decide }, { assumes });
+
+    await time.until<unknown>(run, 1_000);
+
+    assertEquals([assumes.heldSince(began), assumes.heldSince(began + 10)], [true, false]);
+  });
+}
+
 Deno.test("run() takes rows that its caller brings along, reads them only after a refusal, and shows what they became", async () => {
   const kv = new FakeKv();
   const [process, other] = [Process.on(kv), Process.on(kv)];
@@ -341,6 +376,23 @@ Deno.test("run() hands nothing to KV whose caller is out of time by then, howeve
     ],
   );
   assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
+});
+
+Deno.test("run() leaves who is out of time behind when a commit is handed to KV, and goes on with the others", async () => {
+  using time = new VirtualTime();
+  const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
+  const mayBegin = () => {
+    if (time.now > 60) throw new RangeError("out of time");
+  };
+
+  // Both are put into one commit, which waits until its slot is open.
+  const results = await time.until(
+    Promise.allSettled([process.run(setting("a"), { mayBegin }), process.run(setting("b"))]),
+    5_000,
+  );
+
+  assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
+  assert(results[0]?.status === "rejected" && results[0].reason instanceof RangeError);
 });
 
 Deno.test("run() shuts no process out that wants the same row, far from KV", async () => {
