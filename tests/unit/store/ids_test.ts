@@ -92,6 +92,17 @@ Deno.test("Ids gives each id once, to each process ascending, also where one giv
   for (const some of [first, second]) assertEquals(some, some.toSorted((a, b) => a - b));
 });
 
+Deno.test("Ids gives each id once where two processes take ranges in turn before their last are used up", async () => {
+  const kv = new FakeKv();
+  const processes = [new Process(kv), new Process(kv)];
+  const drawn: number[] = [];
+  for (let count = 0; count < 100; count++) {
+    for (const process of processes) drawn.push(await process.draw());
+  }
+
+  assertEquals(new Set(drawn).size, 200);
+});
+
 Deno.test("Ids gives an id again that was drawn and never sent, and none that a commit may have taken", async () => {
   const process = new Process(new FakeKv());
   await process.draw();

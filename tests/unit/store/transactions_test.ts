@@ -11,7 +11,7 @@ import {
   Unresolved,
 } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
+import { noteVersion, Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
@@ -249,6 +249,35 @@ for (const [what, looking] of LOOKING) {
   });
 }
 
+Deno.test("run() refuses without a trip who assumes an older version than is known, beside one who assumes that", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const row: VersionRow = { key: ["version"], version: "" };
+  const old = new VersionCheck(row);
+  await kv.connect().atomic().set(["version"], 1).commit();
+  const { versionstamp = "" } = kv.rows.get('["version"]') ?? {};
+  noteVersion(row, versionstamp);
+
+  const results = await Promise.allSettled([
+    process.run(setting("a"), { assumes: old }),
+    process.run(setting("b"), { assumes: new VersionCheck(row) }),
+  ]);
+
+  assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
+  assertEquals([process.commits, process.reads], [[[["b"]]], []]);
+});
+
+Deno.test("run() takes note of the version that refuses a commit before it tells that", async () => {
+  const kv = new FakeKv();
+  const row: VersionRow = { key: ["version"], version: "" };
+  await kv.connect().atomic().set(["version"], 1).commit();
+
+  const run = Process.on(kv).run(setting("a"), { assumes: new VersionCheck(row) });
+  const noted = await assertRejects(() => run, Outdated).then(() => row.version);
+
+  assertEquals(noted, kv.rows.get('["version"]')?.versionstamp);
+});
+
 for (const [what, transaction] of [["read", counting("a")], ["commit", setting("a")]] as const) {
   Deno.test(`run() takes what is assumed to hold since its ${what} began, not since that ended`, async () => {
     using time = new VirtualTime();
@@ -302,6 +331,46 @@ Deno.test("run() leaves a sum of a row that holds no number undone, with all tha
   const [sum, good, bad] = await kv.getMany([["sum"], ["good"], ["of", "bad"]]);
   assertEquals([sum, good].map((row) => row.versionstamp === null ? 0 : decodeCount(row)), [1, 4]);
   assertEquals(bad.versionstamp, null);
+});
+
+Deno.test("run() stores nothing beside a sum whose row turned into text after it was seen", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const process = new Process(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await kv.set(["sum"], encodeJson("text"));
+      return await apply();
+    },
+  };
+
+  await assertRejects(() =>
+    process.run({
+      queue: QUEUE,
+      peeks: [["sum"]],
+      decide(_, write) {
+        write.set(["a"], encodeJson(1));
+        write.add(["sum"], 1);
+      },
+    }), StoreUnavailable);
+
+  assertEquals((await kv.get(["a"])).versionstamp, null);
+});
+
+Deno.test("run() adds to a count after another has deleted it, in the order in which they came", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const key = ["count"];
+  const adding: Transaction<void> = {
+    queue: QUEUE,
+    reads: [key],
+    decide: (_, write) => write.add(key, 1),
+  };
+  const deleting: Transaction<void> = { ...adding, decide: (_, write) => write.delete(key) };
+  await process.run(adding);
+
+  await Promise.all([deleting, adding, adding].map((transaction) => process.run(transaction)));
+
+  assertEquals(decodeCount(kv.rows.get('["count"]') ?? null), 2);
 });
 
 Deno.test("run() fails alone what KV does not carry out", async () => {
