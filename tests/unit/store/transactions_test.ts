@@ -490,6 +490,49 @@ Deno.test("run() shuts no process out that wants the same row, far from KV", asy
   for (const count of counts) assertLess(total / 4, count, `${counts}`);
 });
 
+Deno.test("run() gives rows to those who want them in the order in which they came, also to who wants several", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  let refusals = 0;
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await pause(100);
+      const result = await apply();
+      if (!result.ok) refusals++;
+      return result;
+    },
+  };
+  const finished: string[] = [];
+  const runs: Promise<unknown>[] = [];
+  const start = (name: string, transaction: Transaction<unknown>) =>
+    void runs.push(process.run(transaction).then(() => finished.push(name)));
+  const startSome = async (name: string) => {
+    for (const _ of upTo(6)) {
+      for (const row of ["a", "b"]) {
+        start(name, counting(row));
+        await time.advance(50);
+      }
+    }
+  };
+  const both: Transaction<void> = {
+    queue: QUEUE,
+    reads: [["a"], ["b"]],
+    decide(_, write) {
+      for (const key of [["a"], ["b"]]) write.set(key, encodeJson(0));
+    },
+  };
+
+  await startSome("earlier");
+  start("both", both);
+  await startSome("later");
+  await time.until(Promise.all(runs), 10_000);
+
+  assertEquals(finished, [...upTo(12).map(() => "earlier"), "both", ...upTo(12).map(() => "later")]);
+  // None of them refused another.
+  assertEquals(refusals, 0);
+});
+
 async function apply50<Result>(apply: () => Result): Promise<Result> {
   await pause(50);
   const result = apply();
