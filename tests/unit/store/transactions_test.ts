@@ -333,6 +333,47 @@ Deno.test("run() leaves a sum of a row that holds no number undone, with all tha
   assertEquals(bad.versionstamp, null);
 });
 
+Deno.test("run() shows nobody what a transaction wrote before it threw", async () => {
+  const process = Process.on(new FakeKv());
+  const throwing: Transaction<void> = {
+    queue: QUEUE,
+    reads: [["a"]],
+    decide(_, write) {
+      write.set(["a"], encodeJson(7));
+      throw new RangeError("no");
+    },
+  };
+
+  const [thrown, counted] = await Promise.allSettled(
+    [throwing, counting("a")].map((transaction) => process.run<unknown>(transaction)),
+  );
+
+  assert(thrown?.status === "rejected" && thrown.reason instanceof RangeError);
+  assert(counted?.status === "fulfilled");
+  assertEquals(counted.value.result, 1);
+});
+
+Deno.test("run() has who was refused decide before those that came later", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      process.disturbance = {};
+      await kv.connect().atomic().set(["a"], encodeJson(10)).commit();
+      await pause(100);
+      return apply();
+    },
+  };
+
+  const first = process.run(counting("a"));
+  await time.advance(50);
+  const second = process.run(counting("a"));
+  const done = await time.until(Promise.all([first, second]), 1_000);
+
+  assertEquals(done.map(({ result }) => result), [11, 12]);
+});
+
 Deno.test("run() stores nothing beside a sum whose row turned into text after it was seen", async () => {
   using kv = await Deno.openKv(":memory:");
   const process = new Process(kv);
@@ -371,6 +412,8 @@ Deno.test("run() adds to a count after another has deleted it, in the order in w
   await Promise.all([deleting, adding, adding].map((transaction) => process.run(transaction)));
 
   assertEquals(decodeCount(kv.rows.get('["count"]') ?? null), 2);
+  // A sum comes first in a commit, so those that add are in the next one, and have read the row again.
+  assertEquals(process.reads, [[key], [key], [key]]);
 });
 
 Deno.test("run() fails alone what KV does not carry out", async () => {
