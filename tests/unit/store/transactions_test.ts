@@ -374,6 +374,25 @@ Deno.test("run() has who was refused decide before those that came later", async
   assertEquals(done.map(({ result }) => result), [11, 12]);
 });
 
+Deno.test("run() gives up in the end what others refuse again and again, and has done nothing of it", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await kv.connect().atomic().set(["a"], encodeJson(70)).commit();
+      await pause(100);
+      return apply();
+    },
+  };
+
+  const run = assertRejects(() => process.run(counting("a")), StoreUnavailable);
+  const error = await time.until(run, 20_000);
+
+  assert(!(error instanceof Unresolved));
+  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 70);
+});
+
 Deno.test("run() stores nothing beside a sum whose row turned into text after it was seen", async () => {
   using kv = await Deno.openKv(":memory:");
   const process = new Process(kv);
