@@ -287,6 +287,29 @@ Deno.test("createApp() refuses a key that ended while another request's commit w
   assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
 });
 
+Deno.test("createApp() refuses a key that ended while the lease was on its way that its request waits for", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, id, key } = fixture;
+  await time.advance(3_000); // The lease is given back.
+  await time.until(Promise.all(upTo(5).map(() => call(service, key))), 1_000);
+  service.disturbance = {
+    commit: async ({ apply }) => {
+      const result = await apply();
+      await pause(20);
+      return result;
+    },
+  };
+  const before = call(service, key, POST, { json: REX });
+  await time.advance(5);
+  await other.accounts.rotate(id, 0, NOON);
+  await time.advance(5);
+
+  const after = call(service, key, POST, { json: REX });
+  const replies = await time.until(Promise.all([before, after]), 1_000);
+
+  assertEquals(replies.map(({ status }) => status), [201, 401]);
+});
+
 Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id } = fixture;
