@@ -310,7 +310,7 @@ Deno.test("createApp() refuses a key that ended while the lease was on its way t
   assertEquals(replies.map(({ status }) => status), [201, 401]);
 });
 
-Deno.test("createApp() admits who waits for a lease on its way, also once a change of another account was seen", async () => {
+Deno.test("createApp() admits requests that wait for a lease on its way, also after a change of another account", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, key } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");

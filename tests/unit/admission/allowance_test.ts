@@ -376,7 +376,7 @@ Deno.test("Allowance.apply() takes nothing off that came while its transaction w
   assert(first && second);
   rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
   allowance.see(rows.state);
-  allowance.endLease(NOON, TIMES);
+  allowance.begin(NOON, TIMES);
   allowance.withdraw(first);
   const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
   assert(written);
@@ -499,7 +499,7 @@ Deno.test("Allowance.isActive is so for as long as something is not in the rows,
   transact(allowance, rows, calm);
   assertEquals(allowance.isActive, false);
 
-  allowance.request("key");
+  requests(allowance, 1);
   assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
 });
 

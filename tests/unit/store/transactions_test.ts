@@ -238,7 +238,7 @@ const LOOKING: readonly (readonly [what: string, transaction: Transaction<number
 ];
 
 for (const [what, looking] of LOOKING) {
-  Deno.test(`run() refuses with Outdated who looks at ${what} and assumes what is no longer so`, async () => {
+  Deno.test(`run() refuses with Outdated a look at ${what} that assumes what is no longer so`, async () => {
     const kv = new FakeKv();
     const assumes = new VersionCheck({ key: ["version"], version: "" });
     await kv.connect().atomic().set(["version"], 1).commit();
@@ -249,7 +249,7 @@ for (const [what, looking] of LOOKING) {
   });
 }
 
-Deno.test("run() refuses without a trip who assumes an older version than is known, beside one who assumes that", async () => {
+Deno.test("run() refuses without a trip what assumes an older version than is known, beside what assumes that one", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -353,7 +353,7 @@ Deno.test("run() shows nobody what a transaction wrote before it threw", async (
   assertEquals(counted.value.result, 1);
 });
 
-Deno.test("run() has who was refused decide before those that came later", async () => {
+Deno.test("run() has a refused transaction decide before those that came later", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   const process = Process.on(kv);
@@ -509,7 +509,7 @@ Deno.test("run() hands nothing to KV whose caller is out of time by then, howeve
   assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
 });
 
-Deno.test("run() leaves who is out of time behind when a commit is handed to KV, and goes on with the others", async () => {
+Deno.test("run() leaves out what is out of time when a commit is handed to KV, and goes on with the rest", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
   const mayBegin = () => {
@@ -552,7 +552,7 @@ Deno.test("run() shuts no process out that wants the same row, far from KV", asy
   for (const count of counts) assertLess(total / 4, count, `${counts}`);
 });
 
-Deno.test("run() gives rows to those who want them in the order in which they came, also to who wants several", async () => {
+Deno.test("run() gives rows to transactions in the order in which they came, also to one of several rows", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   let refusals = 0;
