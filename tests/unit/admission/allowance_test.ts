@@ -576,3 +576,43 @@ Deno.test("Allowance.usageWithoutLease() counts a permit that was used", () => {
 
   assertEquals([used, stillLeased], [1, 1]);
 });
+
+Deno.test("Allowance.decide() gives what comes back to the minute that it was taken in", () => {
+  const { rows, allowance } = leased(1);
+  const permit = take(allowance);
+  rows.changeUsage({ minute: LATER, used: 3, usedToday: 4, leased: 3, leasedToday: 4 });
+  const { run } = decide(allowance, rows, { ...TIMES, span: 0 });
+  apply(allowance, rows, { ...run, ahead: 3, usage: rows.usage });
+  allowance.withdraw(permit);
+  rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
+  allowance.see(rows.state);
+
+  const { used, usedToday, leased: ofMinute, leasedToday } = transact(allowance, rows, { ...TIMES, span: 0 });
+
+  assertEquals([used, usedToday, ofMinute, leasedToday], [0, 0, 0, 0]);
+});
+
+for (
+  const [what, usage, account, refusal] of [
+    ["nothing else has changed", {}, {}, "minute"],
+    ["the day is full now", { usedToday: 3 }, {}, undefined],
+    ["the account has changed", {}, { name: "Ben" }, undefined],
+  ] as const
+) {
+  Deno.test(`Allowance.refuse() counts permits of a minute as lost, when ${what}: ${refusal}`, async () => {
+    using time = new VirtualTime();
+    const full = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
+    const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 3 } }, full);
+    const replies = requests(allowance, 1);
+    transact(allowance, rows);
+    await time.advance(PATIENCE);
+    transact(allowance, rows);
+    assertEquals(await outcomes(replies), ["minute"]);
+
+    rows.changeUsage(usage);
+    if ("name" in account) rows.changeAccount(account);
+    allowance.see(rows.state);
+
+    assertEquals(allowance.refuse(NOON)?.refusal, refusal);
+  });
+}
