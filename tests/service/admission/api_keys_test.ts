@@ -1,5 +1,6 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
+import { Allowance } from "../../../src/admission/allowance.ts";
 import { ApiKeys } from "../../../src/admission/api_keys.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, tally } from "../../support/client.ts";
@@ -26,6 +27,21 @@ Deno.test("ApiKeys.find() reads an account again if a change was seen while it w
   assert(found);
   assert(again instanceof Promise);
   assertEquals(await again, found);
+});
+
+Deno.test("ApiKeys.find() makes no second allowance for an account that holds permits, though it was forgotten", async () => {
+  using time = new VirtualTime();
+  await using service = new NotedService(time);
+  const { account, apiKey } = await service.createAccount();
+  const state = await service.accounts.find(account.id);
+  assert(state);
+  const active = new Allowance(state);
+  const accounts = { key: ACCOUNTS_VERSION, version: "" };
+  const { store } = service;
+  const activeOf = (id: string) => id === account.id ? active : undefined;
+  const keys = new ApiKeys({ store, accounts, environment: "staging" }, activeOf);
+
+  assertStrictEquals(await keys.find(`Bearer ${apiKey}`, NOON), active);
 });
 
 Deno.test("createApp() admits by a new key at once, however old its view of accounts may be", async () => {

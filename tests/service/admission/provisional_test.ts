@@ -287,6 +287,74 @@ Deno.test("createApp() refuses a key that ended while another request's commit w
   assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
 });
 
+Deno.test("createApp() refuses a key that ended while the lease was on its way that its request waits for", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, id, key } = fixture;
+  await time.advance(3_000); // The lease is given back.
+  await time.until(Promise.all(upTo(5).map(() => call(service, key))), 1_000);
+  service.disturbance = {
+    commit: async ({ apply }) => {
+      const result = await apply();
+      await pause(20);
+      return result;
+    },
+  };
+  const before = call(service, key, POST, { json: REX });
+  await time.advance(5);
+  await other.accounts.rotate(id, 0, NOON);
+  await time.advance(5);
+
+  const after = call(service, key, POST, { json: REX });
+  const replies = await time.until(Promise.all([before, after]), 1_000);
+
+  assertEquals(replies.map(({ status }) => status), [201, 401]);
+});
+
+Deno.test("createApp() admits requests that wait for a lease on its way, also after a change of another account", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, key } = fixture;
+  const { account: { id: stranger } } = await other.createAccount("free");
+  await time.advance(3_000); // The lease is given back.
+  await time.until(Promise.all(upTo(5).map(() => call(service, key))), 1_000);
+  service.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };
+
+  const replies = [call(service, key)];
+  await time.advance(5);
+  await other.desk.rename(stranger, "new");
+  for (let count = 0; count < 2; count++) {
+    replies.push(call(service, key));
+    await time.advance(5);
+  }
+
+  assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { 200: 3 });
+});
+
+Deno.test("createApp() changes nothing for an account that it has seen suspended, though it holds a lease", async () => {
+  await using fixture = await Fixture.open();
+  const before = fixture.stored();
+  await fixture.other.desk.do("suspend", fixture.id);
+  assertEquals((await fixture.send("GET /v1/pets")).code, "account_suspended");
+
+  assertEquals((await fixture.send(POST, { json: REX })).code, "account_suspended");
+
+  assertEquals(fixture.stored(), before);
+});
+
+Deno.test("createApp() gives a place back that comes back after everything was settled", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, id } = fixture;
+  const { reply, sendBody } = fixture.startAdding();
+  await time.until(service.app.settle(), 1_000);
+  assertEquals((await other.desk.usage(id)).used, 11);
+  await other.desk.rotate(id);
+
+  sendBody();
+  assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
+  await time.until(service.app.settle(), 1_000);
+
+  assertEquals((await other.desk.usage(id)).used, 10);
+});
+
 Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id } = fixture;

@@ -1,8 +1,12 @@
 import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
+import { call } from "../../support/client.ts";
+import { FakeKv } from "../../support/fake_kv.ts";
+import { NotedService } from "../../support/harness.ts";
 import { petsIn, REX, Shop } from "../../support/pets.ts";
 import { assertConsistent, storeName } from "../../support/stored_rows.ts";
+import { VirtualTime } from "../../support/time.ts";
 
 Deno.test.each([
   [{ status: "sold" }, "application/json"],
@@ -300,4 +304,29 @@ Deno.test("service loses none of many changes at once to members of one animal, 
     status,
   }]);
   await assertConsistent(shop.kv);
+});
+
+Deno.test("service loses no change that another process makes between its read and its commit", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const { apiKey: key } = await service.createAccount();
+  await call(service, key, "POST /v1/pets", { json: REX });
+  let isBeaten = false;
+  service.disturbance = {
+    commit: async ({ keys, apply }) => {
+      if (!isBeaten && keys.some(([table]) => table === "pets")) {
+        isBeaten = true;
+        await call(other, key, "PATCH /v1/pets/1", { json: { status: "sold" } });
+      }
+      return await apply();
+    },
+  };
+
+  const reply = await time.until(call(service, key, "PATCH /v1/pets/1", { json: { name: "Tom" } }), 1_000);
+
+  assertEquals([reply.status, isBeaten], [200, true]);
+  const pet = await petsIn(await time.until(other.fetch("GET /v1/pets/1", { key }), 1_000));
+  assertEquals<unknown>(pet, [{ id: 1, ...REX, name: "Tom", status: "sold" }]);
 });

@@ -368,3 +368,251 @@ Deno.test("Allowance.apply() lets requests wait for what others hold, three seco
   assertEquals([allowance.isAwaiting, ...await outcomes(replies)], [false, "minute"]);
   assertEquals(allowance.refuse(NOON)?.refusal, "minute");
 });
+
+Deno.test("Allowance.apply() takes nothing off that came while its transaction was on its way", () => {
+  const { rows, allowance } = leased(10);
+  const permits = [take(allowance), take(allowance)];
+  const [first, second] = permits;
+  assert(first && second);
+  rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
+  allowance.see(rows.state);
+  allowance.begin(NOON, TIMES);
+  allowance.withdraw(first);
+  const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
+  assert(written);
+  rows.changeUsage(written);
+
+  allowance.withdraw(second);
+  apply(allowance, rows, run);
+
+  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
+  assertEquals([used, stillLeased, allowance.isActive], [0, 0, false]);
+});
+
+Deno.test("Allowance.apply() leaves permits for later that were used while its transaction was on its way", () => {
+  const { rows, allowance } = leased(10);
+  for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
+  const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
+  assert(written);
+  rows.changeUsage(written);
+
+  for (let count = 0; count < 2; count++) allowance.confirm(take(allowance));
+  apply(allowance, rows, run);
+
+  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
+  assertEquals([used, stillLeased, allowance.left], [10, 4, 4]);
+});
+
+Deno.test("Allowance.apply() counts each strike once, also those that came while its transaction was on its way", () => {
+  const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
+  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON));
+  refuse(3);
+  const { run, written } = decide(allowance, rows);
+  assert(written);
+  rows.changeUsage(written);
+
+  refuse(2);
+  apply(allowance, rows, run);
+
+  assertEquals([transact(allowance, rows).strikes, transact(allowance, rows).strikes], [5, 5]);
+});
+
+Deno.test("Allowance.apply() goes by the row that its commit left, which a neighbour may have changed", () => {
+  const { rows, allowance } = allowanceOf({}, {});
+  requests(allowance, 2);
+  const { run, written } = decide(allowance, rows);
+  assert(written);
+
+  rows.changeUsage({ ...written, used: written.used + 5 });
+  apply(allowance, rows, run);
+
+  assertEquals(allowance.usageWithoutLease(rows.state, false).used, 2 + 5);
+});
+
+Deno.test("Allowance.apply() leases what was taken on top, and nothing of what requests were granted", () => {
+  using _time = new VirtualTime();
+  const { rows, allowance } = allowanceOf({}, {});
+  requests(allowance, 1);
+  transact(allowance, rows);
+  requests(allowance, 3);
+
+  const { leased: inRow } = transact(allowance, rows, { ...TIMES, span: 2_000 });
+
+  assertGreater(inRow, 0);
+  assertEquals(allowance.left, inRow);
+});
+
+Deno.test("Allowance.apply() adds to no lease of other limits, and gives that back", () => {
+  const { rows, allowance } = leased(3);
+  const limits = { minute: 900, day: 9_000 };
+  rows.changeAccount({ limits });
+  const { run } = decide(allowance, rows);
+  rows.changeUsage({ used: 3 + 5, usedToday: 3 + 5, leased: 3 + 5, leasedToday: 3 + 5 });
+
+  apply(allowance, rows, { ...run, ahead: 5, usage: rows.usage });
+
+  assertEquals([allowance.left, allowance.leaseAt(NOON)?.limits], [5, limits]);
+  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
+  assertEquals([used, stillLeased], [5, 5]);
+});
+
+const LATER = NOON + 60_000;
+
+for (
+  const [what, change, now] of [
+    ["has other limits", { limits: { minute: 900, day: 9_000 } }, NOON],
+    ["was reset", { epoch: 1 }, NOON],
+    ["is in another minute", { minute: LATER }, LATER],
+    ["was not seen in this minute", {}, LATER],
+  ] as const
+) {
+  Deno.test(`Allowance.leaseAt() hands out no permit when the account ${what}`, () => {
+    const { rows, allowance } = leased(3);
+    assert(allowance.leaseAt(NOON));
+
+    if ("limits" in change) rows.changeAccount(change);
+    else rows.changeUsage(change);
+    allowance.see(rows.state);
+
+    assertEquals(allowance.leaseAt(now), undefined);
+  });
+}
+
+Deno.test("Allowance.isActive is so for as long as something is not in the rows, or may still come back", () => {
+  const calm = { ...TIMES, span: 0 };
+  const { rows, allowance } = leased(2);
+  const permit = take(allowance);
+  rows.changeAccount({ limits: { minute: 2, day: 99 } });
+  allowance.see(rows.state);
+  transact(allowance, rows, calm);
+  assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
+
+  allowance.confirm(permit);
+  assertEquals([allowance.isLeased, allowance.isActive], [true, true]);
+  transact(allowance, rows, calm);
+  assertEquals(allowance.isActive, false);
+
+  rows.changeUsage({ used: 2 });
+  allowance.see(rows.state);
+  allowance.refuse(NOON);
+  assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
+  transact(allowance, rows, calm);
+  assertEquals(allowance.isActive, false);
+
+  requests(allowance, 1);
+  assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
+});
+
+Deno.test("Allowance.reads() reads rows again that others write or that a failure left in doubt, and brings them else", async () => {
+  using time = new VirtualTime();
+  const times = { ...TIMES, unchanged: 5 };
+  const { rows, allowance } = allowanceOf({}, {});
+  const brings = () => allowance.reads(times).every((read) => "entry" in read);
+  await time.advance(10);
+  assertEquals(brings(), true);
+
+  rows.changeUsage({ used: 1 });
+  allowance.see(rows.state);
+  assertEquals(brings(), true);
+  await time.advance(10);
+  assertEquals(brings(), false);
+  await time.advance(10_000);
+  assertEquals(brings(), true);
+
+  allowance.fail(new Error());
+  assertEquals(brings(), false);
+});
+
+Deno.test("Allowance.decide() writes nothing where a row of the account is gone", () => {
+  for (const gone of ["usage", "accounts"]) {
+    const { rows, allowance } = leased(3);
+    requests(allowance, 1);
+    const left: Rows = { get: (key) => key[0] === gone ? null : rows.get(key) };
+    const never = () => {
+      throw new Error("This is not to be written");
+    };
+    const write: Write = { set: never, delete: never, add: never, bump: never, id: never };
+
+    assertEquals(allowance.decide(left, write, NOON, TIMES), undefined, gone);
+  }
+});
+
+Deno.test("Allowance.decide() notes no more strikes than it takes to ban", () => {
+  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
+  requests(allowance, 10);
+
+  const { strikes, refusedToday } = transact(allowance, rows);
+
+  assertEquals([strikes, refusedToday], [3, 3]);
+});
+
+Deno.test("Allowance.refuse() leaves it to a transaction to refuse what may be granted, or bans", async () => {
+  using time = new VirtualTime();
+  const limits = { minute: 2, day: 99 };
+  const full = allowanceOf({ limits }, { used: 2, usedToday: 2 }).allowance;
+  assertEquals([1, 2, 3].map(() => full.refuse(NOON)?.refusal), ["minute", "minute", undefined]);
+  const leasedElsewhere = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
+  assertEquals(allowanceOf({ limits }, leasedElsewhere).allowance.refuse(NOON), undefined);
+
+  const { rows, allowance } = leased(2, { limits });
+  const permits = [take(allowance), take(allowance)];
+  const replies = requests(allowance, 1);
+  transact(allowance, rows);
+  await time.advance(PATIENCE);
+  transact(allowance, rows);
+  assertEquals(await outcomes(replies), ["minute"]);
+
+  // Others hold nothing any more, but here a permit may come back, and does.
+  assertEquals(allowance.refuse(NOON), undefined);
+  for (const permit of permits) allowance.withdraw(permit);
+  assertEquals(allowance.refuse(NOON), undefined);
+});
+
+Deno.test("Allowance.usageWithoutLease() counts a permit that was used", () => {
+  const { rows, allowance } = leased(3);
+  allowance.confirm(take(allowance));
+
+  const { used, leased: stillLeased } = allowance.usageWithoutLease(rows.state, false);
+
+  assertEquals([used, stillLeased], [1, 1]);
+});
+
+Deno.test("Allowance.decide() gives what comes back to the minute that it was taken in", () => {
+  const { rows, allowance } = leased(1);
+  const permit = take(allowance);
+  rows.changeUsage({ minute: LATER, used: 3, usedToday: 4, leased: 3, leasedToday: 4 });
+  const { run } = decide(allowance, rows, { ...TIMES, span: 0 });
+  apply(allowance, rows, { ...run, ahead: 3, usage: rows.usage });
+  allowance.withdraw(permit);
+  rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
+  allowance.see(rows.state);
+
+  const { used, usedToday, leased: ofMinute, leasedToday } = transact(allowance, rows, { ...TIMES, span: 0 });
+
+  assertEquals([used, usedToday, ofMinute, leasedToday], [0, 0, 0, 0]);
+});
+
+for (
+  const [what, usage, account, refusal] of [
+    ["nothing else has changed", {}, {}, "minute"],
+    ["the day is full now", { usedToday: 3 }, {}, undefined],
+    ["the account has changed", {}, { name: "Ben" }, undefined],
+  ] as const
+) {
+  Deno.test(`Allowance.refuse() counts permits of a minute as lost, when ${what}: ${refusal}`, async () => {
+    using time = new VirtualTime();
+    const full = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
+    const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 3 } }, full);
+    const replies = requests(allowance, 1);
+    transact(allowance, rows);
+    await time.advance(PATIENCE);
+    transact(allowance, rows);
+    assertEquals(await outcomes(replies), ["minute"]);
+
+    rows.changeUsage(usage);
+    if ("name" in account) rows.changeAccount(account);
+    allowance.see(rows.state);
+
+    assertEquals(allowance.refuse(NOON)?.refusal, refusal);
+  });
+}

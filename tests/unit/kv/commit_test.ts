@@ -362,3 +362,26 @@ Deno.test("Markers.commit() repeats nothing whose marker was removed while its p
   assertEquals((await fixture.commit(add)).ok, true);
   assertEquals(count(), new Deno.KvU64(2n));
 });
+
+Deno.test("Markers.commit() leaves nothing behind that does anything again when it is repeated after its marker is gone", async () => {
+  using fixture = new Fixture();
+  await Promise.all([1, 2].map(() => fixture.commit(setRow)));
+  await fixture.commit(setRow);
+  const { version } = fixture;
+
+  await fixture.markers.clear();
+  for (const repeat of [...fixture.kv.repetitions]) repeat();
+
+  assertEquals(fixture.version, version);
+});
+
+Deno.test("Markers.commit() commits in another lane when its marker was swept", async () => {
+  using fixture = await Fixture.warm();
+  const { rows } = fixture.kv;
+  for (const [name, { key: [table] }] of rows) if (table === "commits") rows.delete(name);
+
+  assertEquals((await fixture.time.until(fixture.commit(setRow), 1_000)).ok, true);
+  assertEquals((await fixture.commit(refuse)).ok, false);
+
+  assertEquals([fixture.version !== undefined, fixture.count], [true, 1]);
+});

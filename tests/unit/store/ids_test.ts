@@ -33,9 +33,13 @@ class Process {
   }
 
   /** Runs a transaction that draws an id. */
-  async draw(decide: Transaction<number>["decide"] = (_, write) => write.id()): Promise<number> {
+  async draw(
+    decide: Transaction<number>["decide"] = (_, write) => write.id(),
+    reads: Deno.KvKey[] = [],
+  ): Promise<number> {
     const transaction: Transaction<number> = {
       queue: QUEUE,
+      reads,
       ids: this.ids,
       decide(rows, write, now) {
         const id = decide(rows, write, now);
@@ -88,6 +92,17 @@ Deno.test("Ids gives each id once, to each process ascending, also where one giv
   for (const some of [first, second]) assertEquals(some, some.toSorted((a, b) => a - b));
 });
 
+Deno.test("Ids gives each id once where two processes take ranges in turn before their last are used up", async () => {
+  const kv = new FakeKv();
+  const processes = [new Process(kv), new Process(kv)];
+  const drawn: number[] = [];
+  for (let count = 0; count < 100; count++) {
+    for (const process of processes) drawn.push(await process.draw());
+  }
+
+  assertEquals(new Set(drawn).size, 200);
+});
+
 Deno.test("Ids gives an id again that was drawn and never sent, and none that a commit may have taken", async () => {
   const process = new Process(new FakeKv());
   await process.draw();
@@ -129,13 +144,27 @@ Deno.test("Ids leaves no doubt that what waited for them in vain was not carried
   assert(!(error instanceof Unresolved), `${error}`);
 });
 
-Deno.test("Ids draws one id for all runs of a transaction", async () => {
-  const process = new Process(new FakeKv());
-  let runs = 0;
+Deno.test("Ids draws one id for all runs of a transaction, however often it asks", async () => {
+  const kv = new FakeKv();
+  const process = new Process(kv);
+  await process.draw();
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      process.disturbance = {};
+      await kv.connect().atomic().set(["row"], new Uint8Array()).commit();
+      return await apply();
+    },
+  };
+  const drawn: number[] = [];
 
-  const id = await process.draw((_, write) => (runs++, write.id() + 0 * write.id()));
+  await process.draw((rows, write) => {
+    rows.get(["row"]);
+    drawn.push(write.id(), write.id());
+    return write.id();
+  }, [["row"]]);
 
-  assertEquals([id, runs > 0], [1, true]);
+  assertEquals(drawn, [2, 2, 2, 2]);
+  assertEquals(await process.draw(), 3);
 });
 
 Deno.test("settle() leaves the row alone where another process has drawn since", async () => {

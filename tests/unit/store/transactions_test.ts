@@ -11,7 +11,7 @@ import {
   Unresolved,
 } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
+import { noteVersion, Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
@@ -231,6 +231,70 @@ Deno.test("run() commits nothing where nothing is written, and reads what is ass
   assertEquals(assumes.heldSince(started), true);
 });
 
+/** What is looked at, with what the caller knows beforehand of the version row that it assumes. */
+const LOOKING: readonly (readonly [what: string, transaction: Transaction<number>])[] = [
+  ["a row", { queue: QUEUE, reads: [["a"]], decide: (rows) => numberIn(rows.get(["a"])) }],
+  ["no row", { queue: QUEUE, decide: () => 0 }],
+];
+
+for (const [what, looking] of LOOKING) {
+  Deno.test(`run() refuses with Outdated a look at ${what} that assumes what is no longer so`, async () => {
+    const kv = new FakeKv();
+    const assumes = new VersionCheck({ key: ["version"], version: "" });
+    await kv.connect().atomic().set(["version"], 1).commit();
+
+    await assertRejects(() => Process.on(kv).run(looking, { assumes }), Outdated);
+
+    assertEquals([assumes.holds, assumes.heldSince(0)], [false, false]);
+  });
+}
+
+Deno.test("run() refuses without a trip what assumes an older version than is known, beside what assumes that one", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const row: VersionRow = { key: ["version"], version: "" };
+  const old = new VersionCheck(row);
+  await kv.connect().atomic().set(["version"], 1).commit();
+  const { versionstamp = "" } = kv.rows.get('["version"]') ?? {};
+  noteVersion(row, versionstamp);
+
+  const results = await Promise.allSettled([
+    process.run(setting("a"), { assumes: old }),
+    process.run(setting("b"), { assumes: new VersionCheck(row) }),
+  ]);
+
+  assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
+  assertEquals([process.commits, process.reads], [[[["b"]]], []]);
+});
+
+Deno.test("run() takes note of the version that refuses a commit before it tells that", async () => {
+  const kv = new FakeKv();
+  const row: VersionRow = { key: ["version"], version: "" };
+  await kv.connect().atomic().set(["version"], 1).commit();
+
+  const run = Process.on(kv).run(setting("a"), { assumes: new VersionCheck(row) });
+  const noted = await assertRejects(() => run, Outdated).then(() => row.version);
+
+  assertEquals(noted, kv.rows.get('["version"]')?.versionstamp);
+});
+
+for (const [what, transaction] of [["read", counting("a")], ["commit", setting("a")]] as const) {
+  Deno.test(`run() takes what is assumed to hold since its ${what} began, not since that ended`, async () => {
+    using time = new VirtualTime();
+    const network = { read: () => pause(50), commit: apply50 };
+    const process = new Process(new FakeKv().connect(network));
+    const assumes = new VersionCheck({ key: ["version"], version: "" });
+    await time.until<unknown>(process.run(setting("first")), 1_000); // Opens a slot.
+    const { decide } = transaction;
+    const began = time.now;
+    const run = process.run({ ...transaction, decide: what === "read" ? () => 0 : decide }, { assumes });
+
+    await time.until<unknown>(run, 1_000);
+
+    assertEquals([assumes.heldSince(began), assumes.heldSince(began + 10)], [true, false]);
+  });
+}
+
 Deno.test("run() takes rows that its caller brings along, reads them only after a refusal, and shows what they became", async () => {
   const kv = new FakeKv();
   const [process, other] = [Process.on(kv), Process.on(kv)];
@@ -267,6 +331,108 @@ Deno.test("run() leaves a sum of a row that holds no number undone, with all tha
   const [sum, good, bad] = await kv.getMany([["sum"], ["good"], ["of", "bad"]]);
   assertEquals([sum, good].map((row) => row.versionstamp === null ? 0 : decodeCount(row)), [1, 4]);
   assertEquals(bad.versionstamp, null);
+});
+
+Deno.test("run() shows nobody what a transaction wrote before it threw", async () => {
+  const process = Process.on(new FakeKv());
+  const throwing: Transaction<void> = {
+    queue: QUEUE,
+    reads: [["a"]],
+    decide(_, write) {
+      write.set(["a"], encodeJson(7));
+      throw new RangeError("no");
+    },
+  };
+
+  const [thrown, counted] = await Promise.allSettled(
+    [throwing, counting("a")].map((transaction) => process.run<unknown>(transaction)),
+  );
+
+  assert(thrown?.status === "rejected" && thrown.reason instanceof RangeError);
+  assert(counted?.status === "fulfilled");
+  assertEquals(counted.value.result, 1);
+});
+
+Deno.test("run() has a refused transaction decide before those that came later", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      process.disturbance = {};
+      await kv.connect().atomic().set(["a"], encodeJson(10)).commit();
+      await pause(100);
+      return apply();
+    },
+  };
+
+  const first = process.run(counting("a"));
+  await time.advance(50);
+  const second = process.run(counting("a"));
+  const done = await time.until(Promise.all([first, second]), 1_000);
+
+  assertEquals(done.map(({ result }) => result), [11, 12]);
+});
+
+Deno.test("run() gives up in the end what others refuse again and again, and has done nothing of it", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await kv.connect().atomic().set(["a"], encodeJson(70)).commit();
+      await pause(100);
+      return apply();
+    },
+  };
+
+  const run = assertRejects(() => process.run(counting("a")), StoreUnavailable);
+  const error = await time.until(run, 20_000);
+
+  assert(!(error instanceof Unresolved));
+  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 70);
+});
+
+Deno.test("run() stores nothing beside a sum whose row turned into text after it was seen", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const process = new Process(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await kv.set(["sum"], encodeJson("text"));
+      return await apply();
+    },
+  };
+
+  await assertRejects(() =>
+    process.run({
+      queue: QUEUE,
+      peeks: [["sum"]],
+      decide(_, write) {
+        write.set(["a"], encodeJson(1));
+        write.add(["sum"], 1);
+      },
+    }), StoreUnavailable);
+
+  assertEquals((await kv.get(["a"])).versionstamp, null);
+});
+
+Deno.test("run() adds to a count after another has deleted it, in the order in which they came", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  const key = ["count"];
+  const adding: Transaction<void> = {
+    queue: QUEUE,
+    reads: [key],
+    decide: (_, write) => write.add(key, 1),
+  };
+  const deleting: Transaction<void> = { ...adding, decide: (_, write) => write.delete(key) };
+  await process.run(adding);
+
+  await Promise.all([deleting, adding, adding].map((transaction) => process.run(transaction)));
+
+  assertEquals(decodeCount(kv.rows.get('["count"]') ?? null), 2);
+  // A sum comes first in a commit, so those that add are in the next one, and have read the row again.
+  assertEquals(process.reads, [[key], [key], [key]]);
 });
 
 Deno.test("run() fails alone what KV does not carry out", async () => {
@@ -343,6 +509,23 @@ Deno.test("run() hands nothing to KV whose caller is out of time by then, howeve
   assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
 });
 
+Deno.test("run() leaves out what is out of time when a commit is handed to KV, and goes on with the rest", async () => {
+  using time = new VirtualTime();
+  const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
+  const mayBegin = () => {
+    if (time.now > 60) throw new RangeError("out of time");
+  };
+
+  // Both are put into one commit, which waits until its slot is open.
+  const results = await time.until(
+    Promise.allSettled([process.run(setting("a"), { mayBegin }), process.run(setting("b"))]),
+    5_000,
+  );
+
+  assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
+  assert(results[0]?.status === "rejected" && results[0].reason instanceof RangeError);
+});
+
 Deno.test("run() shuts no process out that wants the same row, far from KV", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
@@ -367,6 +550,49 @@ Deno.test("run() shuts no process out that wants the same row, far from KV", asy
   assertEquals(numberIn(kv.rows.get('["a"]') ?? null), total);
   assertGreater(total, 60);
   for (const count of counts) assertLess(total / 4, count, `${counts}`);
+});
+
+Deno.test("run() gives rows to transactions in the order in which they came, also to one of several rows", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  let refusals = 0;
+  const process = Process.on(kv);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await pause(100);
+      const result = await apply();
+      if (!result.ok) refusals++;
+      return result;
+    },
+  };
+  const finished: string[] = [];
+  const runs: Promise<unknown>[] = [];
+  const start = (name: string, transaction: Transaction<unknown>) =>
+    void runs.push(process.run(transaction).then(() => finished.push(name)));
+  const startSome = async (name: string) => {
+    for (const _ of upTo(6)) {
+      for (const row of ["a", "b"]) {
+        start(name, counting(row));
+        await time.advance(50);
+      }
+    }
+  };
+  const both: Transaction<void> = {
+    queue: QUEUE,
+    reads: [["a"], ["b"]],
+    decide(_, write) {
+      for (const key of [["a"], ["b"]]) write.set(key, encodeJson(0));
+    },
+  };
+
+  await startSome("earlier");
+  start("both", both);
+  await startSome("later");
+  await time.until(Promise.all(runs), 10_000);
+
+  assertEquals(finished, [...upTo(12).map(() => "earlier"), "both", ...upTo(12).map(() => "later")]);
+  // None of them refused another.
+  assertEquals(refusals, 0);
 });
 
 async function apply50<Result>(apply: () => Result): Promise<Result> {

@@ -4,7 +4,13 @@ import { Connection } from "../../../src/kv/connection.ts";
 import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { openFileState } from "../../../src/kv/file.ts";
 import { Store } from "../../../src/kv/store.ts";
-import { noteVersion, type VersionRow, Versions } from "../../../src/store/versions.ts";
+import {
+  noteVersion,
+  Outdated,
+  VersionCheck,
+  type VersionRow,
+  Versions,
+} from "../../../src/store/versions.ts";
 import { calmNetwork, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
@@ -178,6 +184,20 @@ Deno.test("Versions.check() fails only once no look is young enough, when reads 
   assertEquals(fixture.reads, 4);
   await time.advance(200);
   await assertRejects(() => fixture.look(10), StoreUnavailable);
+});
+
+Deno.test("Versions.confirm() is content with what held at that time or later, and else has the rows read", async () => {
+  using fixture = new Fixture();
+  const { versions, row, time } = fixture;
+  const check = new VersionCheck(row);
+  check.noteHeld(10);
+  await fixture.change();
+
+  await versions.confirm(check, 10);
+  assertEquals(fixture.reads, 0);
+
+  await time.until(assertRejects(() => versions.confirm(check, 11), Outdated), 1_000);
+  assertEquals(fixture.reads, 1);
 });
 
 Deno.test("Versions.check() reads the rows of a file only when somebody has committed something", async () => {
