@@ -38,7 +38,7 @@ const SAID: readonly (readonly [place: string, text: string, phrases: readonly s
     `429 after ${LIMIT} in a minute from one address`,
     `looks up ${READS} other keys a second`,
     `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in all`,
-    `may be ${LONGEST_LIFE / 1_000} s old`,
+    `For up to ${LONGEST_LIFE / 1_000} s, `,
     `may wait up to ${PATIENCE / 1_000} s`,
     `within ${duration(STOP_TIMEOUT)}`,
   ]],
