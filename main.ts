@@ -13,13 +13,13 @@ import { createService } from "./src/service.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
-/** How long the service has to stop, in ms. */
+/** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;
-/** How long after the signal a client may take for its last answer, in ms. */
+/** How long clients have to read their last response after the signal, in ms. */
 const LAST_ANSWERS = 3_500;
-/** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
+/** One Ctrl-C may arrive twice within this time (ms): the terminal and `deno task` both send SIGINT. */
 const ECHO = 500;
-/** The exit code of what Ctrl-C ends. */
+/** The exit code of a process that Ctrl-C ends. */
 const INTERRUPTED = 130;
 const PATIENCE = {
   ms: 30_000,
@@ -39,7 +39,7 @@ if (import.meta.main) {
   }
 }
 
-/** Prints what the arguments ask for. Resolves to the exit code. */
+/** Prints the help or the version. Resolves to the exit code. */
 async function answer(args: readonly string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) await printOutput(START_HELP);
   else if (args.includes("--version")) await printOutput(VERSION);
@@ -50,7 +50,7 @@ async function answer(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Serves until SIGINT or SIGTERM, or until a later version has changed the rows. Resolves to the exit code. */
+/** Serves until SIGINT or SIGTERM, or until a newer release migrates the rows. Resolves to the exit code. */
 async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
@@ -60,16 +60,16 @@ async function serve(): Promise<number> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    // A shorter text would be found in words that are no secret.
+    // A shorter token could occur in text that is not secret.
     secrets: [API_KEY_LIKE, ...operatorTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
     clock,
     metrics,
   });
 
-  // If no database is attached, Deno would give each instance a KV of its own, in memory.
+  // If no database is attached, each instance would silently get its own KV in memory.
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
-  // Deno Deploy starts another instance.
+  // Deno Deploy starts another instance if this one fails.
   const patience = onDeploy ? {} : { patience: PATIENCE };
   const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
@@ -95,7 +95,7 @@ async function serve(): Promise<number> {
   });
   const origin = originOf(server.address);
   print(describeStart(config, { origin, schema: store.schema.version }));
-  // The store may not answer; that is no reason to end, or to wait.
+  // Serving does not depend on this.
   printFirstSteps(store, config, origin).catch(() => {});
 
   const unknownSchema = await Promise.race([stopped, store.schema.passed]);
@@ -106,7 +106,7 @@ async function serve(): Promise<number> {
   const lastAnswers = pause(LAST_ANSWERS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
-  // Every request has its answer: a client that does not read it, or end its body, keeps nothing from being finished.
+  // All work is done. Only clients that are slow to read or to send can hold the server open.
   await Promise.race([server.stop(), lastAnswers]);
   await store.close();
   await log.flushed();
@@ -114,8 +114,8 @@ async function serve(): Promise<number> {
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM, from when on the process exits before long in any case: with 1 if the stop
- * takes too long, with 130 at a further Ctrl-C.
+ * Resolves at the first SIGINT or SIGTERM. From then on the process exits with 1 if the stop takes too long, and
+ * with 130 at another Ctrl-C.
  */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -130,13 +130,13 @@ function stopSignal(): Promise<void> {
   return promise;
 }
 
-/** Once the KV is open, no other file is ever needed. */
+/** Revokes access to files. None is opened after the KV. */
 async function giveUpFiles(): Promise<void> {
   await Deno.permissions.revoke({ name: "read" });
   await Deno.permissions.revoke({ name: "write" });
 }
 
-/** @throws {ConfigError} why it cannot listen. */
+/** @throws {ConfigError} if it cannot listen. */
 function listen(options: ServerOptions, handler: ServerHandler): Server {
   try {
     return new Server(options, handler);

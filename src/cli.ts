@@ -13,12 +13,12 @@ import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./proc
 import { Transactions } from "./store/transactions.ts";
 import { Versions } from "./store/versions.ts";
 
-/** What commands on the store's file work with. */
+/** The store's file, for commands that work on it. */
 interface StoreFile extends CopyOptions {
   readonly kvPath: string;
 }
 
-/** What operators do with the store's file, which takes no service and no network. */
+/** Commands on the store's file. They need neither the service nor the network. */
 export const FILE_TASKS: readonly Task<StoreFile>[] = [
   {
     name: "backup",
@@ -49,9 +49,8 @@ project's folder, not to the folder that you are in.`,
 ];
 
 /**
- * Carries out an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`, with the environment
- * variables that `env` reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit
- * code: 0 success, 1 failure, 2 invalid arguments.
+ * Runs an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`. If SERVICE_URL is set, the service
+ * there runs it, otherwise it runs on the KV. Resolves to the exit code: 0 success, 1 failure, 2 invalid arguments.
  */
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
@@ -96,7 +95,7 @@ async function runOnStores(
   return 0;
 }
 
-/** Works until SIGINT or SIGTERM. The permissions of these commands allow two variables alone. */
+/** Runs until the work is done, or SIGINT or SIGTERM. The permissions of these commands allow only two variables. */
 async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
   if (env("SERVICE_URL")) {
     throw new ConfigError(
