@@ -18,12 +18,12 @@ import type { OwnedPet, PetStore } from "./pet_store.ts";
 
 const MAX_PETS = 5_000;
 
-/** What the operations of animals stand on. */
+/** Options of {@linkcode petOperations}. */
 export interface PetOperationsOptions {
   readonly pets: PetStore;
-  /** The row whose version changes with every animal. */
+  /** The row whose version changes when an animal does. */
   readonly catalogue: VersionRow;
-  /** What URLs begin with; undefined where they are relative. */
+  /** Prefix of URLs; undefined for relative ones. */
   readonly publicUrl: string | undefined;
 }
 
@@ -39,7 +39,7 @@ const PRECONDITIONS = {
   ),
 };
 
-/** What clients do with animals, and the document that announces the end of `getPet`. */
+/** Operations on animals, and the document about the removal of `getPet`. */
 export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptions): Operation[] {
   const pages = new PetPages(pets, catalogue);
   const representations = new VersionedCache<number, Representation | null>(catalogue, MAX_PETS);
