@@ -11,10 +11,10 @@ import { carryOut, type CommandIo, describeCommand, type Stores, type Task } fro
 import { MESSAGES } from "./messages.ts";
 import { PETS } from "./pets.ts";
 
-/** What operators do with the stores: where those are, or through the service. */
+/** Commands on the stores, which run here or in the service. */
 export const STORE_TASKS: readonly Task[] = [ACCOUNTS, PETS, MESSAGES];
 
-/** What operators' requests are carried out with. */
+/** Options of {@linkcode operatorOperation}. */
 export interface OperatorOptions {
   readonly stores: Stores;
   /** The time, in ms since the epoch. */
@@ -23,17 +23,17 @@ export interface OperatorOptions {
   readonly inFlight: Pick<InFlight, "isStopping">;
 }
 
-/** Where operators' commands are sent to. */
+/** Path of operators' commands. */
 export const OPERATOR_PATH = "/operator";
-/** What a command and its input may come to: 1 MiB of few values. */
+/** Bounds of a command and its input. */
 const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024, bounds: { values: 2_000, levels: 16 } };
 const MAX_ARGUMENTS = 1_000;
-/** Requests that are read and carried out at a time. */
+/** Maximum number of commands at a time. */
 const REQUESTS_AT_ONCE = 8;
 const HEADERS = { "content-type": "application/jsonl", ...NO_STORE };
 const ENCODER = new TextEncoder();
 
-/** A line of the answer, as JSON: of output, for people, or the exit code, which comes last. */
+/** A line of the response, as JSON: standard output, standard error or, at the end, the exit code. */
 type OperatorLine = { readonly out: string } | { readonly err: string } | { readonly exit: number };
 
 /** A command line with the text of its standard input. */
@@ -42,16 +42,16 @@ export interface Order {
   readonly input: string;
 }
 
-/** The client that sent the command has gone, which ends it. */
+/** The client has disconnected, which ends its command. */
 class HungUp extends Error {
   override readonly name = "HungUp";
 }
 
-/** Carries out commands for operators who cannot reach the store. */
+/** The operation that runs commands for operators who cannot reach the store. */
 export function operatorOperation({ stores, clock, log, inFlight }: OperatorOptions): Operation {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
 
-  /** Answers once the command has begun; the request goes on until the command has ended. */
+  /** Responds once the command has begun. The response ends with the command. */
   function operate(call: Call): Promise<Response> {
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
     requests.run(async () => {
@@ -63,7 +63,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
     return response;
   }
 
-  /** Carries out a command and writes the lines of its answer; a failure breaks the answer off. */
+  /** Runs a command and writes the lines of the response. A failure aborts the response. */
   async function obey(
     { args, input }: Order,
     writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>,

@@ -6,9 +6,9 @@ import { Representation } from "../http/representation.ts";
 import { PET_STATUSES } from "./pet.ts";
 import type { PetQuery, PetStore } from "./pet_store.ts";
 
-/** Where the catalogue is. */
+/** Path of the catalogue. */
 export const PETS_PATH = "/v1/pets";
-/** Most animals of a page. */
+/** Maximum number of animals in a page. */
 export const MAX_LIMIT = 100;
 
 /** Number of different queries without a cursor: with each status or none, and with each limit. */
