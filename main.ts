@@ -16,19 +16,19 @@ import { VERSION } from "./src/version.ts";
 /** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;
 /** How long clients have to read their last response after the signal, in ms. */
-const LAST_ANSWERS = 3_500;
+const LAST_RESPONSES_MS = 3_500;
 /** One Ctrl-C may arrive twice within this time (ms): the terminal and `deno task` both send SIGINT. */
 const ECHO = 500;
 /** The exit code of a process that Ctrl-C ends. */
 const INTERRUPTED = 130;
-const PATIENCE = {
+const SERVER_PATIENCE = {
   ms: 30_000,
   onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
 };
 
 if (import.meta.main) {
   try {
-    Deno.exit(Deno.args.length > 0 ? await answer(Deno.args) : await serve());
+    Deno.exit(Deno.args.length > 0 ? await printInformation(Deno.args) : await serve());
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) Deno.exit(BROKEN_PIPE);
     const isForOperator = error instanceof ConfigError || error instanceof OpenError ||
@@ -40,7 +40,7 @@ if (import.meta.main) {
 }
 
 /** Prints the help or the version. Resolves to the exit code. */
-async function answer(args: readonly string[]): Promise<number> {
+async function printInformation(args: readonly string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) await printOutput(START_HELP);
   else if (args.includes("--version")) await printOutput(VERSION);
   else {
@@ -70,11 +70,11 @@ async function serve(): Promise<number> {
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
   // Deno Deploy starts another instance if this one fails.
-  const patience = onDeploy ? {} : { patience: PATIENCE };
+  const patience = onDeploy ? {} : { patience: SERVER_PATIENCE };
   const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
-  if (!onDeploy) await giveUpFiles();
+  if (!onDeploy) await revokeFileAccess();
 
   const inFlight = new InFlight();
   const service = createService({
@@ -98,16 +98,16 @@ async function serve(): Promise<number> {
   // Serving does not depend on this.
   printFirstSteps(store, config, origin).catch(() => {});
 
-  const unknownSchema = await Promise.race([stopped, store.schema.passed]);
+  const unknownSchema = await Promise.race([stopped, store.schema.superseded]);
   if (unknownSchema) {
     log.error(errorRecord(unknownSchema, clock(), "schema"));
     setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
   }
-  const lastAnswers = pause(LAST_ANSWERS);
+  const lastResponses = pause(LAST_RESPONSES_MS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
   // All work is done. Only clients that are slow to read or to send can hold the server open.
-  await Promise.race([server.stop(), lastAnswers]);
+  await Promise.race([server.stop(), lastResponses]);
   await store.close();
   await log.flushed();
   return unknownSchema ? 1 : 0;
@@ -131,7 +131,7 @@ function stopSignal(): Promise<void> {
 }
 
 /** Revokes access to files. None is opened after the KV. */
-async function giveUpFiles(): Promise<void> {
+async function revokeFileAccess(): Promise<void> {
   await Deno.permissions.revoke({ name: "read" });
   await Deno.permissions.revoke({ name: "write" });
 }

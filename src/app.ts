@@ -114,7 +114,7 @@ export function createApp(options: AppOptions): App {
   ): Response | Promise<Response> {
     if (charged === AGAIN) return admitAgain(arrival, caller, budget);
     arrival.admission = charged;
-    if (charged.permit) return answerAssuming(charged.permit, charged, arrival, caller, budget);
+    if (charged.permit) return answerProvisionally(charged.permit, charged, arrival, caller, budget);
     countAdmission(charged);
     return answerFor(arrival, budget);
   }
@@ -127,7 +127,7 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Answers a request with a permit from memory. Admits it again if an account has changed meanwhile. */
-  async function answerAssuming(
+  async function answerProvisionally(
     permit: Permit,
     admission: Admission,
     arrival: Arrival,
@@ -139,7 +139,7 @@ export function createApp(options: AppOptions): App {
       countAdmission(admission);
     };
     try {
-      const response = await refusable(() => answerFor(arrival, budget, permit.check));
+      const response = await withRefusals(() => answerFor(arrival, budget, permit.check));
       await versions.confirm(permit.check, arrival.started);
       keep();
       return response;
@@ -261,7 +261,7 @@ export function createApp(options: AppOptions): App {
 }
 
 /** Turns an ApiError of a handler into a response. */
-async function refusable(handle: () => Response | Promise<Response>): Promise<Response> {
+async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await handle();
   } catch (error) {

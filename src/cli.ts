@@ -4,9 +4,15 @@ import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, type Variables }
 import { isUrl, MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { backUp, restore } from "./operator/backup.ts";
-import { carryOut, CommandError, type CommandIo, type Task, type Work } from "./operator/command_line.ts";
+import {
+  CommandError,
+  type CommandIo,
+  runCommandLine,
+  type Task,
+  type Work,
+} from "./operator/command_line.ts";
 import { STORE_TASKS } from "./operator/operator_route.ts";
-import { carryOutRemotely } from "./operator/remote.ts";
+import { runRemotely } from "./operator/remote.ts";
 import type { CopyOptions } from "./operator/store_copy.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
@@ -55,14 +61,14 @@ project's folder, not to the folder that you are in.`,
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
     if (FILE_TASKS.some(({ name }) => name === args[0])) {
-      return await carryOut(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env, io));
+      return await runCommandLine(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env, io));
     }
-    return await carryOut(STORE_TASKS, args, io, async (prepared) => {
+    return await runCommandLine(STORE_TASKS, args, io, async (prepared) => {
       const config = readConfig(env);
       const { serviceUrl, operatorTokens: [token] } = config;
       if (serviceUrl === undefined) return await runOnStores(prepared.work, config, io);
       if (token === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
-      return await carryOutRemotely(prepared, { url: serviceUrl, token }, io);
+      return await runRemotely(prepared, { url: serviceUrl, token }, io);
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;

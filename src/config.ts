@@ -10,7 +10,7 @@ export interface Setting<Value> {
   /** Name of the variable. */
   readonly name: string;
   /** The default; empty if there is none. */
-  readonly standard: (get: Variables) => string;
+  readonly defaultText: (get: Variables) => string;
   /** Description, in Markdown. */
   readonly meaning: string;
   /** @throws {ConfigError} naming the variable and what it may be. */
@@ -49,7 +49,7 @@ export const SETTINGS = {
   ),
   kvPath: setting(
     "KV_PATH",
-    standardKvPath,
+    defaultKvPath,
     "where data is stored: a file in an existing folder, `:memory:`, or the URL of a KV Connect server",
     readKvPath,
   ),
@@ -134,19 +134,19 @@ export function readConfig(get: Variables): object {
 
 function setting<Value>(
   name: string,
-  usual: string | Setting<Value>["standard"],
+  defaultValue: string | Setting<Value>["defaultText"],
   meaning: string,
   reader: Reader<Value>,
 ): Setting<Value> {
-  const standard = typeof usual === "string" ? () => usual : usual;
+  const defaultText = typeof defaultValue === "string" ? () => defaultValue : defaultValue;
   function read(get: Variables): Value {
     try {
-      return reader(get(name) || standard(get), name);
+      return reader(get(name) || defaultText(get), name);
     } catch (error) {
       throw error instanceof Invalid ? new ConfigError(`${error.message}.`) : error;
     }
   }
-  return { name, standard, meaning, read };
+  return { name, defaultText, meaning, read };
 }
 
 /** A setting without a default. */
@@ -155,8 +155,8 @@ function optional<Value>(name: string, meaning: string, reader: Reader<Value>): 
 }
 
 /** A line of the help. */
-function describe({ name, standard, meaning }: Setting<unknown>): string {
-  const text = standard(() => undefined);
+function describe({ name, defaultText, meaning }: Setting<unknown>): string {
+  const text = defaultText(() => undefined);
   return `  ${name.padEnd(22)} ${meaning.replaceAll("`", "")}${text && `. Default: ${text}`}`;
 }
 
@@ -168,7 +168,7 @@ function isOnDeploy(get: Variables): boolean {
  * The default of KV_PATH. On Deno Deploy it is the URL of the default KV, if known, because dead connections can be
  * replaced only with a URL.
  */
-function standardKvPath(get: Variables): string {
+function defaultKvPath(get: Variables): string {
   if (!isOnDeploy(get)) return DEFAULT_KV_PATH;
   const path = get("DENO_KV_DEFAULT_PATH");
   // Deno would add the prefix a second time.

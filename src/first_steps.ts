@@ -7,7 +7,7 @@ import { print } from "./process.ts";
 import { VERSION } from "./version.ts";
 
 /** Number of accounts that are read. */
-const SOME = 1_000;
+const MAX_READ = 1_000;
 
 /** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
 export function describeStart(
@@ -32,12 +32,12 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
     print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
-  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, SOME);
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
   if (accounts.length === 0) {
     if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
   } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
     print(
-      `Warning: none of the first ${SOME} accounts is of the environment ${environment}, so their API keys are ` +
+      `Warning: none of the first ${MAX_READ} accounts is of the environment ${environment}, so their API keys are ` +
         "not valid here. Is ENVIRONMENT right?",
     );
   }

@@ -66,7 +66,7 @@ export const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
 const SHARED_FOR = 10_000;
 /** Maximum permits leased per request served, so that two simultaneous requests are not mistaken for a high rate. */
-const MOST_PER_SERVED = 16;
+const MAX_PER_SERVED = 16;
 
 /** Permits that a process holds in advance. */
 export interface Lease {
@@ -130,7 +130,7 @@ export interface Run {
   readonly granted: readonly Waiting[];
   readonly refused: readonly { readonly request: Waiting; readonly refusal: Refusal }[];
   /** Requests whose key is not valid for the account any more. */
-  readonly turnedAway: readonly Waiting[];
+  readonly unauthorized: readonly Waiting[];
   /** Number of permits added to the lease. */
   readonly ahead: number;
   /** Requests per ms. */
@@ -313,7 +313,7 @@ export class Allowance {
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
     const lost = isSameRow(state.accountRow, this.#state.accountRow) ? this.#lostUntil : NOTHING_LOST;
-    const awaited = rest.length > 0 ? this.#awaitedIn(taken, lost, now) : undefined;
+    const awaited = rest.length > 0 ? this.#windowToAwait(taken, lost, now) : undefined;
     const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
     const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
     // Refusals during a ban are not strikes, but the one that starts it is.
@@ -337,7 +337,7 @@ export class Allowance {
       granted: waiting.slice(0, taken.granted),
       // Without a commit, the rows may be older than the latest requests.
       refused: isChange ? refused : refused.filter(({ request }) => this.#hasBegunWith(request)),
-      turnedAway: this.#waiting.filter((request) => !isOpen(request)),
+      unauthorized: this.#waiting.filter((request) => !isOpen(request)),
       ahead: taken.ahead,
       rate,
       awaited,
@@ -346,13 +346,13 @@ export class Allowance {
 
   /** Takes over the result of a run that was committed, with the rows after it. */
   apply(run: Run, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
-    const { now, state, usage, granted, refused, turnedAway, ahead, rate } = run;
+    const { now, state, usage, granted, refused, unauthorized, ahead, rate } = run;
     const { limits } = state.account;
-    this.#useUp(run);
-    this.see(state);
+    this.#removeWritten(run);
+    this.noteRows(state);
     const [accountRow, usageRow] = rows;
     const own = this.#stateIn(accountRow?.entry, usageRow?.entry);
-    if (own) this.#see(own);
+    if (own) this.#keepNewer(own);
     this.#isKnown = true;
     if (ahead > 0) this.#addToLease(usage, limits, ahead);
     const until = this.#within(renewal, rate);
@@ -366,17 +366,17 @@ export class Allowance {
     for (const { request, refusal } of refused) {
       request.resolve(this.#decision(usage, limits, 0, refusal, now));
     }
-    for (const { resolve } of turnedAway) resolve(AGAIN);
-    const answered = new Set([...granted, ...refused.map(({ request }) => request), ...turnedAway]);
+    for (const { resolve } of unauthorized) resolve(AGAIN);
+    const answered = new Set([...granted, ...refused.map(({ request }) => request), ...unauthorized]);
     this.#waiting = this.#waiting.filter((request) => !answered.has(request));
     // Requests that arrived meanwhile may get a permit of the lease.
-    if (this.leaseAt(now)) this.#turnAway();
-    this.#noteAwaited(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
+    if (this.leaseAt(now)) this.#requeue();
+    this.#updateWait(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
   }
 
   /** Handles a run that may have been committed. Its permits are lost, and its requests get the error. */
   lose(run: Run, error: unknown): void {
-    this.#useUp(run);
+    this.#removeWritten(run);
     this.fail(error);
   }
 
@@ -390,7 +390,7 @@ export class Allowance {
 
   /** Drops everything, because the account is gone or permits can no longer be given back. */
   drop(): void {
-    this.#turnAway();
+    this.#requeue();
     this.#lease = undefined;
     this.#ended.clear();
     this.#strikes = { count: 0, since: 0 };
@@ -400,10 +400,10 @@ export class Allowance {
   }
 
   /** Takes over rows that were read. A newer usage row was written by another process. */
-  see(state: AccountState): void {
+  noteRows(state: AccountState): void {
     const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
     if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;
-    this.#see(state);
+    this.#keepNewer(state);
   }
 
   /** The usage in these rows or newer known ones, without permits that this process holds. */
@@ -418,7 +418,7 @@ export class Allowance {
   }
 
   /** Keeps the newer rows. If the account or the minute has changed, strikes are dropped. */
-  #see(state: AccountState): void {
+  #keepNewer(state: AccountState): void {
     const known = this.#state;
     const isNewer = state.accountRow.versionstamp > known.accountRow.versionstamp;
     const isUsageNewer = state.usageRow.versionstamp > known.usageRow.versionstamp;
@@ -455,14 +455,14 @@ export class Allowance {
   }
 
   /** The window whose permits requests wait for; undefined if none can be given back, or the wait was too long. */
-  #awaitedIn({ usage, refusal }: Taken, lost: Lost, now: number): FullWindow | undefined {
+  #windowToAwait({ usage, refusal }: Taken, lost: Lost, now: number): FullWindow | undefined {
     if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, lost)) return undefined;
     const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;
     return isNew || performance.now() < this.#awaitsUntil ? refusal : undefined;
   }
 
   /** Starts, continues or ends the wait for permits of a window. */
-  #noteAwaited(awaited: Awaited | undefined): void {
+  #updateWait(awaited: Awaited | undefined): void {
     const time = performance.now();
     if (awaited === undefined) {
       const { window, end } = this.#awaited;
@@ -523,7 +523,7 @@ export class Allowance {
   }
 
   /** Removes the permits and strikes that a run has written. */
-  #useUp({ returned, strikes, struck }: Run): void {
+  #removeWritten({ returned, strikes, struck }: Run): void {
     for (const { lease, size, left } of returned) {
       lease.left -= left;
       lease.used -= size - left;
@@ -533,13 +533,13 @@ export class Allowance {
   }
 
   /** Sends the waiting requests back to look up their keys again. */
-  #turnAway(): void {
+  #requeue(): void {
     for (const { resolve } of this.#waiting.splice(0)) resolve(AGAIN);
   }
 
   /** The number of requests to expect within `ms`. */
   #within(ms: number, rate: number): number {
-    return Math.min(rate * ms, MOST_PER_SERVED * this.#served);
+    return Math.min(rate * ms, MAX_PER_SERVED * this.#served);
   }
 
   /** The usage after the ended leases have been given back. */

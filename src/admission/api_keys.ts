@@ -159,7 +159,7 @@ export class ApiKeys {
         const state = decodeState(rows[2 * index], rows[2 * index + 1]);
         if (state === null) return null;
         const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(state);
-        allowance.see(state);
+        allowance.noteRows(state);
         allowance.accountsVersion = version;
         this.#allowances.set(id, allowance);
         return allowance;

@@ -63,7 +63,7 @@ export type ParsedMembers<Of extends Members> =
   & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
 
 /** The documentation of a schema. */
-type Words = Pick<JsonSchema, "description" | "examples" | "format">;
+type Annotations = Pick<JsonSchema, "description" | "examples" | "format">;
 
 /** A value does not match its schema. Each fault has a phrase, such as `name must be a string`. */
 export class Invalid extends Error {
@@ -77,7 +77,7 @@ export class Invalid extends Error {
 }
 
 /** Options of {@linkcode text}. With `max` a text has 1 to `max` Unicode code points. */
-export interface TextRules extends Words {
+export interface TextRules extends Annotations {
   readonly max?: number;
   readonly pattern?: RegExp;
   /** Follows `must` in the message if the text does not match the pattern. */
@@ -96,10 +96,10 @@ export interface TextRules extends Words {
  * assertThrows(() => name.parse("", "name"), Invalid, "name must have 1 to 3 characters");
  * ```
  */
-export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<string> {
+export function text({ max, pattern, rule, ...annotations }: TextRules = {}): Schema<string> {
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
   return scalar({
-    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words },
+    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...annotations },
     accepts: (value) => typeof value === "string",
     expected: "be a string",
     brokenRule(value) {
@@ -113,11 +113,11 @@ export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<s
 }
 
 /** An integer from `min` to `max`, which are safe integers. A text may not have more digits than `max`. */
-export function integer(min: number, max: number, words: Words = {}): Schema<number> {
+export function integer(min: number, max: number, annotations: Annotations = {}): Schema<number> {
   const expected = `be an integer from ${min} to ${max}`;
   const digits = new RegExp(`^\\d{1,${`${max}`.length}}$`);
   return scalar({
-    json: { type: "integer", minimum: min, maximum: max, ...words },
+    json: { type: "integer", minimum: min, maximum: max, ...annotations },
     accepts: isInteger,
     expected,
     brokenRule: (value) => value < min || value > max ? expected : undefined,
@@ -128,7 +128,7 @@ export function integer(min: number, max: number, words: Words = {}): Schema<num
 const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
 /** An exact int64: a bigint if a number would lose digits. */
-export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
+export function int64(json: Annotations & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
   const { minimum = INT64_MIN } = json;
   const expected = `be an integer from ${minimum} to ${INT64_MAX}`;
   return scalar({
@@ -144,20 +144,20 @@ export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<nu
 /** One of several strings. */
 export function oneOf<const Value extends string>(
   values: readonly Value[],
-  words: Words = {},
+  annotations: Annotations = {},
 ): Schema<Value> {
   return scalar({
-    json: { type: "string", enum: values, ...words },
+    json: { type: "string", enum: values, ...annotations },
     accepts: (value): value is Value => values.some((known) => known === value),
     expected: `be one of ${values.join(", ")}`,
   });
 }
 
 /** A time (RFC 3339), as text. */
-export function timestamp(words: Words = {}): Schema<string> {
+export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";
   return scalar({
-    json: { type: "string", format: "date-time", ...words },
+    json: { type: "string", format: "date-time", ...annotations },
     accepts: (value) => typeof value === "string",
     expected,
     brokenRule(value) {
@@ -168,9 +168,13 @@ export function timestamp(words: Words = {}): Schema<string> {
 }
 
 /** An array of at most `max` items. `fromTexts` ignores empty texts. */
-export function list<Item>(item: Schema<Item>, max: number, words: Words = {}): Schema<readonly Item[]> {
+export function list<Item>(
+  item: Schema<Item>,
+  max: number,
+  annotations: Annotations = {},
+): Schema<readonly Item[]> {
   return {
-    json: { type: "array", items: item.json, maxItems: max, ...words },
+    json: { type: "array", items: item.json, maxItems: max, ...annotations },
     definitions: item.definitions,
     parse(value, subject) {
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
@@ -196,7 +200,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
 }
 
 /**
- * An optional member, with a default if `otherwise` is given.
+ * An optional member, with a default if `defaultValue` is given.
  *
  * @example
  * ```ts
@@ -207,11 +211,13 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
  * ```
  */
 export function optional<Value>(schema: Schema<Value>): Optional<Value>;
-export function optional<Value>(schema: Schema<Value>, otherwise: NoInfer<Value>): Schema<Value>;
-export function optional(schema: Schema, otherwise?: unknown): Schema {
+export function optional<Value>(schema: Schema<Value>, defaultValue: NoInfer<Value>): Schema<Value>;
+export function optional(schema: Schema, defaultValue?: unknown): Schema {
   const parse: Schema["parse"] = (value, subject) =>
-    value === undefined ? otherwise : schema.parse(value, subject);
-  if (otherwise !== undefined) return { ...schema, parse, json: { ...schema.json, default: otherwise } };
+    value === undefined ? defaultValue : schema.parse(value, subject);
+  if (defaultValue !== undefined) {
+    return { ...schema, parse, json: { ...schema.json, default: defaultValue } };
+  }
   const accepts = (value: unknown): value is unknown => value === undefined || schema.accepts(value);
   return Object.assign({ ...schema, parse, accepts }, { isOptional: true });
 }
@@ -250,17 +256,17 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
 
 /** Describes a member. A default goes into its description, because client generators require members with `default`. */
 function memberJson(schema: Schema): JsonSchema {
-  const { default: otherwise, ...json } = schema.json;
-  if (otherwise === undefined) return json;
+  const { default: defaultValue, ...json } = schema.json;
+  if (defaultValue === undefined) return json;
   const { description } = resolved(schema);
-  const usual = `${otherwise} by default`;
+  const usual = `${defaultValue} by default`;
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 
 /** The object of a response. It has no additional members, and its members have no defaults. */
-export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
-export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
-  return object(mapValues(members, withoutDefault), { additionalProperties: false, ...words });
+export function answer<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
+export function answer(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
+  return object(mapValues(members, withoutDefault), { additionalProperties: false, ...annotations });
 }
 
 /** Gives a schema a name, so that descriptions refer to it. */

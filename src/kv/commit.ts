@@ -170,13 +170,13 @@ export class Markers {
         build(operation);
         isSent = true;
       });
-      if (result.ok) return this.#freed(lane, result.versionstamp, result);
+      if (result.ok) return this.#release(lane, result.versionstamp, result);
       const [marker, ...rows] = await this.#connection.read((kv) => getRows(kv, [lane.key, ...keys]));
       const { versionstamp = "" } = marker ?? {};
-      if (isSetBy(commit, marker)) return this.#freed(lane, versionstamp, { ok: true, versionstamp });
+      if (isSetBy(commit, marker)) return this.#release(lane, versionstamp, { ok: true, versionstamp });
       if (versionstamp === lane.versionstamp) {
         this.#connection.metrics.kvConflicts.add(1);
-        return this.#freed(lane, versionstamp, { ok: false, rows });
+        return this.#release(lane, versionstamp, { ok: false, rows });
       }
       // Another process has removed the marker. Unless this process was suspended, that was before the commit.
       if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
@@ -199,14 +199,14 @@ export class Markers {
         throw new StoreUnavailable("A fence was refused");
       }
       this.#fences.delete(findOut);
-      if (sent.ok) return this.#freed(lane, sent.versionstamp, { ok: false, rows: [] });
+      if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
       if (!marker) throw new StoreUnavailable("A marker is missing");
       const { versionstamp } = marker;
       // Any other number is of an earlier fence that timed out.
       const result: CommitResult = isSetBy(commit, marker)
         ? { ok: true, versionstamp }
         : { ok: false, rows: [] };
-      return this.#freed(lane, versionstamp, result);
+      return this.#release(lane, versionstamp, result);
     };
     const findOut = () =>
       found ??= fence().catch((error) => {
@@ -233,7 +233,7 @@ export class Markers {
     );
   }
 
-  #freed(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
+  #release(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
     lane.versionstamp = versionstamp;
     this.#free.push(lane);
     return result;

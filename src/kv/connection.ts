@@ -59,7 +59,7 @@ const HANDLES = 12;
 const OPENING_TRIES = 3;
 /** Interval of checks on a server or on hanging operations, in ms. */
 const POLL = 500;
-const KNOCK_TIMEOUT = 3_000;
+const PROBE_TIMEOUT = 3_000;
 const WAIT_NOTICE = 1_000;
 
 /**
@@ -174,10 +174,10 @@ export class Connection {
 
   /** Starts to replace a server's handles, if that is not done yet. */
   #replace(generation: Generation): void {
-    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#takeOver(this.#reopen);
+    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
   }
 
-  async #takeOver(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
+  async #replaceAll(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
     const { signal } = this.#closing;
     const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
@@ -230,7 +230,7 @@ export async function openServer(
   if (patience) {
     const timer = setTimeout(() => patience.onWait(new URL(url).host), WAIT_NOTICE);
     try {
-      await answering(url, AbortSignal.timeout(patience.ms));
+      await waitForServer(url, AbortSignal.timeout(patience.ms));
     } catch {
       throw new StoreUnavailable(`it did not answer for ${patience.ms / 1000} s`);
     } finally {
@@ -254,7 +254,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
   };
   return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
     while (true) {
-      await answering(url, signal);
+      await waitForServer(url, signal);
       try {
         if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
       } catch {
@@ -313,11 +313,11 @@ async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Den
  * Resolves once the server answers with any status. Sends a request every half second, because packets get lost. Rejects
  * with the signal's reason.
  */
-export async function answering(url: string, signal: AbortSignal): Promise<void> {
+export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const done = new AbortController();
-  const knocking = AbortSignal.any([signal, done.signal]);
-  const tryOnce = () => knock(url, knocking).then(resolve, () => {});
+  const probing = AbortSignal.any([signal, done.signal]);
+  const tryOnce = () => sendProbe(url, probing).then(resolve, () => {});
   const timer = setInterval(tryOnce, POLL);
   signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
   tryOnce();
@@ -331,9 +331,9 @@ export async function answering(url: string, signal: AbortSignal): Promise<void>
 }
 
 /** Sends one request over a new HTTP/2 connection, as KV Connect does. */
-async function knock(url: string, signal: AbortSignal): Promise<void> {
+async function sendProbe(url: string, signal: AbortSignal): Promise<void> {
   using client = Deno.createHttpClient({ http1: false, http2: true });
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(KNOCK_TIMEOUT)]);
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
   const response = await fetch(url, { client, signal: patience });
   await response.body?.cancel();
 }

@@ -27,13 +27,13 @@ export class Schema {
   /** Version of the rows; the newest known one before it is read. */
   version: number;
   /** Resolves when the rows have an unknown version. From then on no lane is opened. */
-  readonly passed: Promise<UnknownSchema>;
-  readonly #pass: (error: UnknownSchema) => void;
+  readonly superseded: Promise<UnknownSchema>;
+  readonly #supersede: (error: UnknownSchema) => void;
 
   constructor(known: KnownVersions = KNOWN) {
     this.known = known;
     this.version = known.newest;
-    ({ promise: this.passed, resolve: this.#pass } = Promise.withResolvers<UnknownSchema>());
+    ({ promise: this.superseded, resolve: this.#supersede } = Promise.withResolvers<UnknownSchema>());
   }
 
   /**
@@ -53,7 +53,7 @@ export class Schema {
         ? FOREIGN
         : `its rows are of version ${version}, and this service knows version ${newest}`,
     );
-    this.#pass(error);
+    this.#supersede(error);
     throw error;
   }
 }

@@ -14,7 +14,7 @@ const WITH_LOG = 2;
  * @throws {CommandError} if that fails. Then nothing is left of the backup.
  */
 export async function backUp(kvPath: string, file: string, options: CopyOptions): Promise<void> {
-  await explained(`${kvPath} was not backed up`, async () => {
+  await withReason(`${kvPath} was not backed up`, async () => {
     await requireNone(file, "a backup never overwrites a file");
     await requireFile(kvPath);
     const source = resolve(kvPath);
@@ -29,7 +29,7 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
  * @throws {CommandError} if that fails. Then nothing is left of the store.
  */
 export async function restore(file: string, kvPath: string, options: CopyOptions): Promise<void> {
-  await explained(`${file} was not restored`, async () => {
+  await withReason(`${file} was not restored`, async () => {
     // SQLite would apply logs of an old file to the new one.
     for (const end of ["", "-wal", "-shm", "-journal"]) {
       await requireNone(kvPath + end, "a restore never overwrites a store: move it away first");
@@ -49,7 +49,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
   options.err(`Restored ${kvPath} from ${file}.`);
 }
 
-async function explained(what: string, work: () => Promise<void>): Promise<void> {
+async function withReason(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -106,7 +106,7 @@ export async function writeAtomically(path: string, write: (path: string) => Pro
     await write(file);
     if (Deno.build.os !== "windows") await Deno.chmod(file, 0o600);
     await sync(file, { read: true, write: true });
-    await giveName(file, path);
+    await linkTo(file, path);
   } finally {
     await Deno.remove(unfinished, { recursive: true });
   }
@@ -133,7 +133,7 @@ async function sync(path: string, options: Deno.OpenOptions): Promise<void> {
 }
 
 /** Gives the file its path. A link, unlike a rename, never replaces a file that was created meanwhile. */
-async function giveName(file: string, path: string): Promise<void> {
+async function linkTo(file: string, path: string): Promise<void> {
   try {
     await Deno.link(file, path);
   } catch {

@@ -109,7 +109,7 @@ const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
  *
  * @throws errors of `run` other than StoreUnavailable, CorruptRow and CommandError.
  */
-export async function carryOut<Base>(
+export async function runCommandLine<Base>(
   tasks: readonly Task<Base>[],
   line: readonly string[],
   io: CommandIo,
@@ -123,7 +123,7 @@ export async function carryOut<Base>(
     }
     const { command, name, words } = commandIn(task, rest);
     const args = { line, name, words, options };
-    requireFit(args, Object.keys(command.forms));
+    requireMatch(args, Object.keys(command.forms));
     return await run({ command, args, work: command.prepare(args, io) });
   } catch (error) {
     if (!(error instanceof UsageError)) return await explain(error, io);
@@ -237,7 +237,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Requires as many words as the first form has, and only options of the forms. */
-function requireFit({ name, words, options }: Arguments, forms: readonly string[]): void {
+function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
   const known = optionsIn(forms);
   const unknown = options.keys().find((option) => !known.has(option));
   if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);

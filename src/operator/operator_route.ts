@@ -7,7 +7,7 @@ import type { InFlight } from "../http/in_flight.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import { ACCOUNTS } from "./accounts.ts";
-import { carryOut, type CommandIo, describeCommand, type Stores, type Task } from "./command_line.ts";
+import { type CommandIo, describeCommand, runCommandLine, type Stores, type Task } from "./command_line.ts";
 import { MESSAGES } from "./messages.ts";
 import { PETS } from "./pets.ts";
 
@@ -37,14 +37,14 @@ const ENCODER = new TextEncoder();
 type OperatorLine = { readonly out: string } | { readonly err: string } | { readonly exit: number };
 
 /** A command line with the text of its standard input. */
-export interface Order {
+export interface CommandRequest {
   readonly args: readonly string[];
   readonly input: string;
 }
 
 /** The client has disconnected, which ends its command. */
-class HungUp extends Error {
-  override readonly name = "HungUp";
+class ClientGone extends Error {
+  override readonly name = "ClientGone";
 }
 
 /** The operation that runs commands for operators who cannot reach the store. */
@@ -55,23 +55,23 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
   function operate(call: Call): Promise<Response> {
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
     requests.run(async () => {
-      const order = parseOrder((await call.readBody(RULES)).object);
+      const request = parseCommandRequest((await call.readBody(RULES)).object);
       const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
       resolve(createResponse(readable, { headers: HEADERS }));
-      await obey(order, writable.getWriter(), call.now);
+      await runCommand(request, writable.getWriter(), call.now);
     }).catch(reject);
     return response;
   }
 
   /** Runs a command and writes the lines of the response. A failure aborts the response. */
-  async function obey(
-    { args, input }: Order,
+  async function runCommand(
+    { args, input }: CommandRequest,
     writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>,
     now: number,
   ): Promise<void> {
     const write = (line: OperatorLine) =>
       writer.write(ENCODER.encode(`${JSON.stringify(line)}\n`)).catch((cause) => {
-        throw new HungUp("Nobody reads the answer", { cause });
+        throw new ClientGone("Nobody reads the answer", { cause });
       });
     const io: CommandIo = {
       clock,
@@ -84,12 +84,12 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
     const tell = (exit: number) =>
       log.command({ time: new Date(now).toISOString(), command: describeCommand(STORE_TASKS, args), exit });
     try {
-      const exit = await carryOut(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
+      const exit = await runCommandLine(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
       tell(exit);
       write({ exit }).then(() => writer.close()).catch(() => {});
     } catch (error) {
       tell(1);
-      if (!(error instanceof HungUp)) log.error(errorRecord(error, now, OPERATOR_PATH));
+      if (!(error instanceof ClientGone)) log.error(errorRecord(error, now, OPERATOR_PATH));
       writer.abort().catch(() => {});
     }
   }
@@ -105,7 +105,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
 }
 
 /** @throws {ApiError} `invalid_request`, naming the member and what was expected. */
-function parseOrder({ args, input = "" }: JsonObject): Order {
+function parseCommandRequest({ args, input = "" }: JsonObject): CommandRequest {
   if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
   if (args.length > MAX_ARGUMENTS) {
     throw new ApiError("invalid_request", `args must have at most ${MAX_ARGUMENTS} strings.`);

@@ -1,6 +1,6 @@
 import { isJsonObject } from "../http/body.ts";
 import { CommandError, type CommandIo, type Prepared, type Send } from "./command_line.ts";
-import { OPERATOR_PATH, type Order } from "./operator_route.ts";
+import { type CommandRequest, OPERATOR_PATH } from "./operator_route.ts";
 
 /** A service that runs commands over HTTP. */
 export interface RemoteService {
@@ -21,12 +21,12 @@ const SILENCE = 60_000;
  *
  * @throws {CommandError} if the service cannot be reached or refuses, or if its response is incomplete.
  */
-export async function carryOutRemotely(
+export async function runRemotely(
   { command, args }: Prepared,
   service: RemoteService,
   io: CommandIo,
 ): Promise<number> {
-  const send: Send = (args, input, io) => sendOrder({ args, input }, service, io);
+  const send: Send = (args, input, io) => sendCommand({ args, input }, service, io);
   if (command.remotely) return await command.remotely(args, send, io);
   if (!command.input || args.words[0] !== "-") return await send(args.line, "", io);
   const parts = partsOf(command.input(await io.input()));
@@ -55,13 +55,17 @@ function partsOf(lines: readonly string[]): readonly string[] {
   return [...parts, part.join("\n")];
 }
 
-async function sendOrder(order: Order, { url, token }: RemoteService, io: CommandIo): Promise<number> {
+async function sendCommand(
+  request: CommandRequest,
+  { url, token }: RemoteService,
+  io: CommandIo,
+): Promise<number> {
   const silence = new AbortController();
   const giveUp = () =>
     silence.abort(new CommandError(`${url} does not respond, so it is unknown what was done`));
   let timer = setTimeout(giveUp, SILENCE);
   try {
-    const response = await post(order, url, token, silence.signal);
+    const response = await post(request, url, token, silence.signal);
     for await (const line of linesOf(response)) {
       clearTimeout(timer);
       if (typeof line.exit === "number") return line.exit;
@@ -76,14 +80,19 @@ async function sendOrder(order: Order, { url, token }: RemoteService, io: Comman
 }
 
 /** Sends a command. Resolves to the response once the service has begun to run it. */
-async function post(order: Order, url: string, token: string, signal: AbortSignal): Promise<Response> {
+async function post(
+  request: CommandRequest,
+  url: string,
+  token: string,
+  signal: AbortSignal,
+): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(url + OPERATOR_PATH, {
       method: "POST",
       redirect: "manual",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify(order),
+      body: JSON.stringify(request),
       signal,
     });
   } catch (error) {
