@@ -13,22 +13,22 @@ import { createService } from "./src/service.ts";
 import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
 
-/** How long the service has to stop, in ms. */
+/** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;
-/** How long after the signal a client may take for its last answer, in ms. */
-const LAST_ANSWERS = 3_500;
-/** How long after a Ctrl-C the same may come once more, in ms: from the terminal, and from deno task. */
+/** How long clients have to read their last response after the signal, in ms. */
+const LAST_RESPONSES_MS = 3_500;
+/** One Ctrl-C may arrive twice within this time (ms): the terminal and `deno task` both send SIGINT. */
 const ECHO = 500;
-/** The exit code of what Ctrl-C ends. */
+/** The exit code of a process that Ctrl-C ends. */
 const INTERRUPTED = 130;
-const PATIENCE = {
+const SERVER_PATIENCE = {
   ms: 30_000,
   onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
 };
 
 if (import.meta.main) {
   try {
-    Deno.exit(Deno.args.length > 0 ? await answer(Deno.args) : await serve());
+    Deno.exit(Deno.args.length > 0 ? await printInformation(Deno.args) : await serve());
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) Deno.exit(BROKEN_PIPE);
     const isForOperator = error instanceof ConfigError || error instanceof OpenError ||
@@ -39,8 +39,8 @@ if (import.meta.main) {
   }
 }
 
-/** Prints what the arguments ask for. Resolves to the exit code. */
-async function answer(args: readonly string[]): Promise<number> {
+/** Prints the help or the version. Resolves to the exit code. */
+async function printInformation(args: readonly string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) await printOutput(START_HELP);
   else if (args.includes("--version")) await printOutput(VERSION);
   else {
@@ -50,7 +50,7 @@ async function answer(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Serves until SIGINT or SIGTERM, or until a later version has changed the rows. Resolves to the exit code. */
+/** Serves until SIGINT or SIGTERM, or until a newer release migrates the rows. Resolves to the exit code. */
 async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
@@ -60,21 +60,21 @@ async function serve(): Promise<number> {
   const log = createLog({
     access: config.accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
-    // A shorter text would be found in words that are no secret.
+    // A shorter token could occur in text that is not secret.
     secrets: [API_KEY_LIKE, ...operatorTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
     clock,
     metrics,
   });
 
-  // If no database is attached, Deno would give each instance a KV of its own, in memory.
+  // If no database is attached, each instance would silently get its own KV in memory.
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
-  // Deno Deploy starts another instance.
-  const patience = onDeploy ? {} : { patience: PATIENCE };
+  // Deno Deploy starts another instance if this one fails.
+  const patience = onDeploy ? {} : { patience: SERVER_PATIENCE };
   const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
-  if (!onDeploy) await giveUpFiles();
+  if (!onDeploy) await revokeFileAccess();
 
   const inFlight = new InFlight();
   const service = createService({
@@ -95,27 +95,27 @@ async function serve(): Promise<number> {
   });
   const origin = originOf(server.address);
   print(describeStart(config, { origin, schema: store.schema.version }));
-  // The store may not answer; that is no reason to end, or to wait.
+  // Serving does not depend on this.
   printFirstSteps(store, config, origin).catch(() => {});
 
-  const unknownSchema = await Promise.race([stopped, store.schema.passed]);
+  const unknownSchema = await Promise.race([stopped, store.schema.superseded]);
   if (unknownSchema) {
     log.error(errorRecord(unknownSchema, clock(), "schema"));
     setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
   }
-  const lastAnswers = pause(LAST_ANSWERS);
+  const lastResponses = pause(LAST_RESPONSES_MS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
-  // Every request has its answer: a client that does not read it, or end its body, keeps nothing from being finished.
-  await Promise.race([server.stop(), lastAnswers]);
+  // All work is done. Only clients that are slow to read or to send can hold the server open.
+  await Promise.race([server.stop(), lastResponses]);
   await store.close();
   await log.flushed();
   return unknownSchema ? 1 : 0;
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM, from when on the process exits before long in any case: with 1 if the stop
- * takes too long, with 130 at a further Ctrl-C.
+ * Resolves at the first SIGINT or SIGTERM. From then on the process exits with 1 if the stop takes too long, and
+ * with 130 at another Ctrl-C.
  */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -130,13 +130,13 @@ function stopSignal(): Promise<void> {
   return promise;
 }
 
-/** Once the KV is open, no other file is ever needed. */
-async function giveUpFiles(): Promise<void> {
+/** Revokes access to files. None is opened after the KV. */
+async function revokeFileAccess(): Promise<void> {
   await Deno.permissions.revoke({ name: "read" });
   await Deno.permissions.revoke({ name: "write" });
 }
 
-/** @throws {ConfigError} why it cannot listen. */
+/** @throws {ConfigError} if it cannot listen. */
 function listen(options: ServerOptions, handler: ServerHandler): Server {
   try {
     return new Server(options, handler);

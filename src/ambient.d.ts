@@ -1,7 +1,7 @@
-/** Types the runtime's own libraries lack, and those the npm build of `@std` ships without. */
+/** Types that are missing from Deno's own libraries and from the npm build of `@std`. */
 
 interface JSON {
-  /** Parses with access to each number's source text (ECMAScript, JSON.parse source text access). */
+  /** Parses JSON and gives the reviver the source text of each number (ECMAScript, JSON.parse source text access). */
   parse(
     text: string,
     reviver: (key: string, value: unknown, context: { source?: string }) => unknown,

@@ -25,42 +25,41 @@ import type { Metrics } from "./metrics/metrics.ts";
 import type { Transactions } from "./store/transactions.ts";
 import { Outdated, type VersionCheck, type Versions } from "./store/versions.ts";
 
-/** What is done with requests. */
+/** Options of {@linkcode createApp}. */
 export interface AppOptions extends ArrivalsOptions {
-  /** Admits requests. */
   readonly gate: Gate;
   readonly versions: Versions;
-  /** Carries out what handlers write. */
   readonly transactions: Transactions;
-  /** Whether an Authorization value is the operator's. */
+  /** Whether an Authorization header has the operator token. */
   readonly isOperator: (authorization: string | null) => boolean;
-  /** Whose keys are valid here. */
+  /** Only API keys of this environment are valid. */
   readonly environment: Environment;
-  /** Whether HTTP/1.1 bodies may come in chunks. */
+  /** Whether HTTP/1.1 bodies may use chunked transfer coding. */
   readonly chunkedBodies: boolean;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly inFlight: InFlight;
 }
 
-/** Answers a request; never throws or rejects. */
+/** Answers a request. Never throws or rejects. */
 export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
-/** How a request is charged that no operation answers. */
+/** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
-/** Methods that metrics tell apart. */
+/** Methods with a metrics label of their own. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /**
- * The whole service as a function of a request. A request goes through the functions below from top to bottom:
+ * Returns the whole service as a function of a request. A request passes these functions in order:
  *
- *     fetch          what is known of it; how it is charged; a check of the versions beside that
- *     admitted       charged: who called, and what the limits say
- *     answerFor      the refusal, the answer of its operation, or why there is none
- *     finish         limit headers, CORS, metrics, access log
+ *     fetch          matches the route, and charges the request while the versions are checked
+ *     admitted       has the account and its limits
+ *     answerFor      returns the refusal, the operation's response, or an error
+ *     finish         adds limit headers and CORS; writes metrics and the access log
  *
- * A read is answered after the versions were checked, so what is remembered is true since it arrived. A change by a permit
- * from memory goes without: its commits check the version of the accounts. If that has changed, it begins anew.
+ * A read is answered once the check of versions has confirmed that memory is current. A write that has a permit from
+ * memory does not wait for that check, because its commits check the version of the accounts. If it has changed, the
+ * request is admitted again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
@@ -81,7 +80,7 @@ export function createApp(options: AppOptions): App {
       const early = caller && gate.admitAtOnce(caller);
       const isUnsure = caller && (early === undefined || (caller.isRead && early instanceof Promise));
       const ready = isUnsure ? versions.check() : undefined;
-      if (early instanceof Promise) early.catch(() => {}); // Nobody asks for it if the check fails.
+      if (early instanceof Promise) early.catch(() => {}); // Not awaited if the check fails.
       const work = (budget: Budget) => {
         if (caller === undefined) return answerFor(arrival, budget);
         return whenReady(
@@ -89,14 +88,14 @@ export function createApp(options: AppOptions): App {
           (charged) => admitted(charged, arrival, caller, budget),
         );
       };
-      const late = (error: unknown) => void asApiError(error, arrival); // For its line in the log.
+      const late = (error: unknown) => void asApiError(error, arrival); // Logs it.
       return inFlight.answer({ started: arrival.started, ready, work, finish: done, fail, late });
     } catch (error) {
       return fail(error);
     }
   };
 
-  /** How a request is charged; undefined if nobody is. */
+  /** What the request is charged to, or undefined if it is free. */
   function callerOf(arrival: Arrival): Caller | undefined {
     const { request, matched, now, address } = arrival;
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
@@ -115,20 +114,20 @@ export function createApp(options: AppOptions): App {
   ): Response | Promise<Response> {
     if (charged === AGAIN) return admitAgain(arrival, caller, budget);
     arrival.admission = charged;
-    if (charged.permit) return answerAssuming(charged.permit, charged, arrival, caller, budget);
+    if (charged.permit) return answerProvisionally(charged.permit, charged, arrival, caller, budget);
     countAdmission(charged);
     return answerFor(arrival, budget);
   }
 
-  /** Answers a request whose account has changed since it arrived. */
+  /** Admits a request again because its account has changed since it arrived. */
   async function admitAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
     await versions.check();
     budget.check();
     return await admitted(await gate.admit(caller), arrival, caller, budget);
   }
 
-  /** Answers a request by a permit from memory; anew if an account has changed meanwhile. */
-  async function answerAssuming(
+  /** Answers a request with a permit from memory. Admits it again if an account has changed meanwhile. */
+  async function answerProvisionally(
     permit: Permit,
     admission: Admission,
     arrival: Arrival,
@@ -140,7 +139,7 @@ export function createApp(options: AppOptions): App {
       countAdmission(admission);
     };
     try {
-      const response = await refusable(() => answerFor(arrival, budget, permit.check));
+      const response = await withRefusals(() => answerFor(arrival, budget, permit.check));
       await versions.confirm(permit.check, arrival.started);
       keep();
       return response;
@@ -149,7 +148,7 @@ export function createApp(options: AppOptions): App {
         permit.withdraw();
         return await admitted(await gate.admit(caller), arrival, caller, budget);
       }
-      keep(); // It is not known what the request has left behind.
+      keep(); // The request may have written something.
       throw error;
     }
   }
@@ -160,7 +159,7 @@ export function createApp(options: AppOptions): App {
     else metrics.refused.add(1, plan, refusal);
   }
 
-  /** Answers a request that has been charged, or refuses it. What its handler writes may assume a check. */
+  /** Answers or refuses a charged request. Its handler's first commit includes `check`, if given. */
   function answerFor(arrival: Arrival, budget: Budget, check?: VersionCheck): Response | Promise<Response> {
     const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
@@ -204,7 +203,7 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  /** What a handler may ask for. */
+  /** The functions that a handler can call. */
   function callOf(
     arrival: Arrival,
     budget: Budget,
@@ -214,7 +213,7 @@ export function createApp(options: AppOptions): App {
     return {
       async transact(transaction) {
         const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check() });
-        // Called again because of a later one, the handler would do this one twice.
+        // If a later check failed, the handler would run again and repeat this commit.
         if (done.committed) assumes = undefined;
         return done.result;
       },
@@ -225,7 +224,7 @@ export function createApp(options: AppOptions): App {
 
   function finish(arrival: Arrival, made: Response): Response {
     const { request, id, now, matched, address, admission } = arrival;
-    // Refusals have them already, and so have responses that tell of a limit of their own.
+    // Refusals already have limit headers, as do responses with a limit of their own.
     const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
     const response = decision ? withLimitHeaders(made, decision) : ownOf(made);
@@ -237,7 +236,7 @@ export function createApp(options: AppOptions): App {
     return response;
   }
 
-  /** Counts a request that has been answered, and logs it if that is wanted. */
+  /** Updates the metrics, and writes the access log if it is on. */
   function record({ request, id, now, started, matched, admission }: Arrival, { status }: Response): void {
     const { method } = request;
     const ms = performance.now() - started;
@@ -250,7 +249,7 @@ export function createApp(options: AppOptions): App {
     log.access({ time, id, method, route, status, ms: Math.round(ms), accountId });
   }
 
-  /** What a client sees of what was thrown. Only an ApiError speaks for itself; the rest is logged. */
+  /** The error that the client receives. Anything other than an ApiError is logged and stays internal. */
   function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
     if (error instanceof ApiError) return error;
     if (error instanceof OutOfTime || error instanceof Outdated) {
@@ -261,8 +260,8 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** What a handler answers, or refuses with. */
-async function refusable(handle: () => Response | Promise<Response>): Promise<Response> {
+/** Turns an ApiError of a handler into a response. */
+async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await handle();
   } catch (error) {

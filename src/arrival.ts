@@ -7,64 +7,64 @@ import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Endpoint, type Match } from "./http/router.ts";
 import { BoundedMap } from "./store/cache.ts";
 
-/** A request as it arrived. */
+/** A request with its route, ID and time of arrival. */
 export interface Arrival {
   readonly request: Request;
   readonly id: string;
-  /** When, ms since the epoch. */
+  /** Time of arrival, in ms since the epoch. */
   readonly now: number;
   /** The same, by `performance.now()`. */
   readonly started: number;
-  /** What the service's own URLs begin with. */
+  /** Prefix of the service's own URLs. */
   readonly base: string;
   readonly path: string;
   readonly query: string;
   readonly matched: Match<Operation> | typeof BAD_HOST;
   readonly address: () => string;
-  /** Who was charged; undefined where nobody was, or that is not decided yet. */
+  /** Undefined if the request is free, or not admitted yet. */
   admission: Admission | undefined;
-  /** Once it is asked for: it cannot be read twice. */
+  /** Set when the handler first reads it, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
 }
 
-/** What the server knows of a request's connection. */
+/** The connection of a request. */
 export interface ConnectionInfo {
   readonly remoteAddr: Deno.Addr;
 }
 
-/** How requests are taken in. */
+/** Options of {@linkcode createArrivals}. */
 export interface ArrivalsOptions {
   readonly operations: readonly Operation[];
-  /** What the URLs in responses begin with; undefined for the origin that each request names. */
+  /** Prefix of the URLs in responses; undefined for the origin of each request. */
   readonly publicUrl: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** The client's address, for requests without a valid key. */
+  /** Returns the client's address, which requests without a valid key are counted by. */
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
 }
 
-/** Without a valid Host there is no telling what the path is. */
+/** The match of a request whose Host is invalid, so that its path cannot be determined. */
 export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
 
-/** Deno Deploy's own, such as `http+vsock`, behind a front end that speaks https; or anything, over HTTP/2. */
+/** A scheme of Deno Deploy, such as `http+vsock` behind its https front end, or any that an HTTP/2 client sends. */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
-/** Where a URL leads to, asked for with some method and Host. */
+/** The route of a method, URL and Host. */
 interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched"> {
   readonly host: string | null;
 }
 
 const MAX_DESTINATIONS = 10_000;
-/** Most characters of a method and URL that are kept: more than clients send. */
+/** Maximum length of a cached method and URL. Clients rarely send more. */
 const MAX_NAME_LENGTH = 200;
 
-/** Finds out all that can be known of a request beforehand. */
+/** Returns a function that turns a request into an {@linkcode Arrival}. */
 export function createArrivals(
   { operations, publicUrl, clock, clientAddress }: ArrivalsOptions,
 ): (request: Request, info: ConnectionInfo) => Arrival {
   const match = createMatcher(operations);
   const requestId = createRequestIds();
-  /** By method and URL: most requests go where others have gone before. */
+  /** Cached by method and URL. */
   const destinations = new BoundedMap<string, Destination>(MAX_DESTINATIONS);
 
   function destinationOf(request: Request): Destination {
@@ -82,7 +82,7 @@ export function createArrivals(
       query,
       matched: hasValidHost(request, target) ? match(method, path) : BAD_HOST,
     };
-    // A bad Host may be of any length.
+    // An invalid Host may be of any length.
     if (name.length <= MAX_NAME_LENGTH && destination.matched !== BAD_HOST) {
       destinations.set(name, destination);
     }
@@ -104,7 +104,7 @@ export function createArrivals(
         try {
           return clientAddress(request, info);
         } catch (cause) {
-          // Deno tells of a connection until its request is answered: this one was given up.
+          // Deno forgets the connection once its request is answered, here because it timed out.
           throw new OutOfTime("The request was answered already", { cause });
         }
       },
@@ -114,22 +114,22 @@ export function createArrivals(
   };
 }
 
-/** Pages in a browser have no business at what is the operator's. */
+/** Whether only operators may call the path. Its responses have no CORS headers. */
 export function isForOperator(matched: Arrival["matched"]): boolean {
   if (matched.kind === "found") return matched.endpoint.access === "operator";
   return matched.kind === "allow" && matched.access === "operator";
 }
 
-/** Whether there are limits on the path, so that the response tells of them. */
+/** Whether requests to the path count toward limits, so that their responses have limit headers. */
 export function hasLimits({ matched, path }: Arrival): boolean {
   const pattern = matched.pattern || path;
   return matched === BAD_HOST || pattern === BASE_PATH || pattern.startsWith(`${BASE_PATH}/`);
 }
 
 /**
- * Makes a function that tells which path was meant by one that is wrong only in case, in slashes at its end or side
- * by side, or because the base path is missing. It gives the pattern, as the OpenAPI document writes it, and so nothing that
- * a client sent. Operators' paths are not suggested. The paths of the table are in lower case.
+ * Returns a function that suggests a path in place of one that is wrong in case, in extra slashes or because the base
+ * path is missing. The suggestion is a pattern of the OpenAPI document, so it repeats nothing that the client sent.
+ * Operators' paths are not suggested. The paths of the endpoints must be in lower case.
  *
  * @example
  * ```ts

@@ -4,21 +4,27 @@ import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, type Variables }
 import { isUrl, MEMORY, OpenError, openStore } from "./kv/open.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { backUp, restore } from "./operator/backup.ts";
-import { carryOut, CommandError, type CommandIo, type Task, type Work } from "./operator/command_line.ts";
+import {
+  CommandError,
+  type CommandIo,
+  runCommandLine,
+  type Task,
+  type Work,
+} from "./operator/command_line.ts";
 import { STORE_TASKS } from "./operator/operator_route.ts";
-import { carryOutRemotely } from "./operator/remote.ts";
+import { runRemotely } from "./operator/remote.ts";
 import type { CopyOptions } from "./operator/store_copy.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 import { Transactions } from "./store/transactions.ts";
 import { Versions } from "./store/versions.ts";
 
-/** What commands on the store's file work with. */
+/** The store's file, for commands that work on it. */
 interface StoreFile extends CopyOptions {
   readonly kvPath: string;
 }
 
-/** What operators do with the store's file, which takes no service and no network. */
+/** Commands on the store's file. They need neither the service nor the network. */
 export const FILE_TASKS: readonly Task<StoreFile>[] = [
   {
     name: "backup",
@@ -49,21 +55,20 @@ project's folder, not to the folder that you are in.`,
 ];
 
 /**
- * Carries out an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`, with the environment
- * variables that `env` reads: by the service at SERVICE_URL, if there is one, else on the KV. Resolves to the exit
- * code: 0 success, 1 failure, 2 invalid arguments.
+ * Runs an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`. If SERVICE_URL is set, the service
+ * there runs it, otherwise it runs on the KV. Resolves to the exit code: 0 success, 1 failure, 2 invalid arguments.
  */
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
     if (FILE_TASKS.some(({ name }) => name === args[0])) {
-      return await carryOut(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env, io));
+      return await runCommandLine(FILE_TASKS, args, io, ({ work }) => runOnFile(work, env, io));
     }
-    return await carryOut(STORE_TASKS, args, io, async (prepared) => {
+    return await runCommandLine(STORE_TASKS, args, io, async (prepared) => {
       const config = readConfig(env);
       const { serviceUrl, operatorTokens: [token] } = config;
       if (serviceUrl === undefined) return await runOnStores(prepared.work, config, io);
       if (token === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
-      return await carryOutRemotely(prepared, { url: serviceUrl, token }, io);
+      return await runRemotely(prepared, { url: serviceUrl, token }, io);
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
@@ -96,7 +101,7 @@ async function runOnStores(
   return 0;
 }
 
-/** Works until SIGINT or SIGTERM. The permissions of these commands allow two variables alone. */
+/** Runs until the work is done, or SIGINT or SIGTERM. The permissions of these commands allow only two variables. */
 async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
   if (env("SERVICE_URL")) {
     throw new ConfigError(

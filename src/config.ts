@@ -2,25 +2,25 @@ import type { Environment } from "./accounts/api_key.ts";
 import { Invalid, oneOf, text } from "./api/schema.ts";
 import { isUrl } from "./kv/open.ts";
 
-/** Looks up an environment variable. One that is empty counts as not set. */
+/** Looks up an environment variable. An empty one counts as not set. */
 export type Variables = (name: string) => string | undefined;
 
-/** What an operator can set by an environment variable. */
+/** A setting that an operator makes with an environment variable. */
 export interface Setting<Value> {
   /** Name of the variable. */
   readonly name: string;
-  /** The text that counts if the variable is not set; empty for none. */
-  readonly standard: (get: Variables) => string;
-  /** In Markdown. */
+  /** The default; empty if there is none. */
+  readonly defaultText: (get: Variables) => string;
+  /** Description, in Markdown. */
   readonly meaning: string;
   /** @throws {ConfigError} naming the variable and what it may be. */
   readonly read: (get: Variables) => Value;
 }
 
-/** What a text stands for, with the name of its variable for messages. Throws Invalid. */
+/** Parses the text of a variable. Throws Invalid with a message that names the variable. */
 type Reader<Value> = (text: string, name: string) => Value;
 
-/** Where data is kept unless KV_PATH says otherwise. */
+/** The default of KV_PATH. */
 export const DEFAULT_KV_PATH = "data/animals.kv";
 
 const CONTACT = text({
@@ -29,7 +29,7 @@ const CONTACT = text({
 });
 const HEADER_NAME = text({ pattern: /^[\w-]+$/, rule: "be the name of an HTTP header" });
 const TOKEN_LENGTH = 32;
-/** Of the characters of a bearer credential (RFC 6750 section 2.1). */
+/** A token of the characters that a bearer credential may have (RFC 6750 section 2.1). */
 const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
 const TOKENS = text({
   pattern: new RegExp(`^${TOKEN}(?:,${TOKEN})?$`),
@@ -49,7 +49,7 @@ export const SETTINGS = {
   ),
   kvPath: setting(
     "KV_PATH",
-    standardKvPath,
+    defaultKvPath,
     "where data is stored: a file in an existing folder, `:memory:`, or the URL of a KV Connect server",
     readKvPath,
   ),
@@ -104,7 +104,7 @@ export const SETTINGS = {
 
 type Settings = typeof SETTINGS;
 
-/** How the service is run; `onDeploy` tells whether by Deno Deploy, which has front ends of its own. */
+/** The value of every setting. `onDeploy` is true on Deno Deploy, where a front end passes requests on. */
 export type Config =
   & { readonly [Name in keyof Settings]: ReturnType<Settings[Name]["read"]> }
   & { readonly onDeploy: boolean };
@@ -116,13 +116,13 @@ Starts the service. It runs until Ctrl-C. Environment variables, all optional:
 
 ${Object.values(SETTINGS).map(describe).join("\n")}`;
 
-/** A setting or a circumstance that the service cannot start with; its message is for the operator. */
+/** The service cannot start with this setting or in this environment. The message is for the operator. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
 /**
- * The configuration that environment variables give.
+ * Reads the configuration from environment variables.
  *
  * @throws {ConfigError} naming the variable and what it may be.
  */
@@ -134,29 +134,29 @@ export function readConfig(get: Variables): object {
 
 function setting<Value>(
   name: string,
-  usual: string | Setting<Value>["standard"],
+  defaultValue: string | Setting<Value>["defaultText"],
   meaning: string,
   reader: Reader<Value>,
 ): Setting<Value> {
-  const standard = typeof usual === "string" ? () => usual : usual;
+  const defaultText = typeof defaultValue === "string" ? () => defaultValue : defaultValue;
   function read(get: Variables): Value {
     try {
-      return reader(get(name) || standard(get), name);
+      return reader(get(name) || defaultText(get), name);
     } catch (error) {
       throw error instanceof Invalid ? new ConfigError(`${error.message}.`) : error;
     }
   }
-  return { name, standard, meaning, read };
+  return { name, defaultText, meaning, read };
 }
 
-/** A setting that is undefined unless it is set. */
+/** A setting without a default. */
 function optional<Value>(name: string, meaning: string, reader: Reader<Value>): Setting<Value | undefined> {
   return setting(name, "", meaning, (text) => text === "" ? undefined : reader(text, name));
 }
 
 /** A line of the help. */
-function describe({ name, standard, meaning }: Setting<unknown>): string {
-  const text = standard(() => undefined);
+function describe({ name, defaultText, meaning }: Setting<unknown>): string {
+  const text = defaultText(() => undefined);
   return `  ${name.padEnd(22)} ${meaning.replaceAll("`", "")}${text && `. Default: ${text}`}`;
 }
 
@@ -165,23 +165,23 @@ function isOnDeploy(get: Variables): boolean {
 }
 
 /**
- * On Deno Deploy, the server of the KV that it opens without a path, if that is known: opened by name, its connections
- * are replaced once they are dead.
+ * The default of KV_PATH. On Deno Deploy it is the URL of the default KV, if known, because dead connections can be
+ * replaced only with a URL.
  */
-function standardKvPath(get: Variables): string {
+function defaultKvPath(get: Variables): string {
   if (!isOnDeploy(get)) return DEFAULT_KV_PATH;
   const path = get("DENO_KV_DEFAULT_PATH");
-  // Deno would put the prefix before it once more.
+  // Deno would add the prefix a second time.
   return path && isUrl(path) && !get("DENO_KV_PATH_PREFIX") ? path : "";
 }
 
-/** The path; undefined for a KV of Deno Deploy that has no name. */
+/** The path; undefined for the default KV of Deno Deploy. */
 function readKvPath(text: string, name: string): string | undefined {
   const url = isUrl(text) ? new URL(text) : undefined;
   if (url === undefined && /^\w+:\/\//.test(text)) {
     throw new Invalid(`${name} must be a file, :memory: or an http or https URL`);
   }
-  // Deno prints the URL whenever the server does not answer.
+  // Deno prints the URL when the server does not answer.
   if (url?.username || url?.password) {
     throw new Invalid(
       `${name} must be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN`,
@@ -198,7 +198,7 @@ function readBaseUrl(text: string, name: string): string {
   throw new Invalid(`${name} must be an http or https URL without a query, and without /v1 at the end`);
 }
 
-/** Reads an integer from 0 to `max`; messages name `max` after what is expected. */
+/** Reads an integer from 0 to `max`. The error message ends with `expected` and `max`. */
 function integer(max: number, expected: string): Reader<number> {
   return (text, name) => {
     if (/^\d{1,5}$/.test(text) && Number(text) <= max) return Number(text);

@@ -6,10 +6,10 @@ import type { Store } from "./kv/store.ts";
 import { print } from "./process.ts";
 import { VERSION } from "./version.ts";
 
-/** Accounts that are looked at. */
-const SOME = 1_000;
+/** Number of accounts that are read. */
+const MAX_READ = 1_000;
 
-/** What runs, in two lines: where it listens; its version, that of the rows, and what the variables that matter most come to. */
+/** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
 export function describeStart(
   { environment, signUpIsOpen, kvPath, host }: Config,
   { origin, schema }: { readonly origin: string; readonly schema: number },
@@ -22,8 +22,9 @@ Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
 }
 
 /**
- * Prints what keeps clients out: that nobody can get a key; that no account is of this environment; or, in a store
- * that commands reach, that there is none, and the commands that make one and, outside production, use it at `origin`.
+ * Prints what stops clients from calling the API: no way to get a key, no account of this environment, or no account at
+ * all. If commands can reach the store, it prints the one that creates an account and, outside production, a first call
+ * to `origin`.
  */
 export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
@@ -31,12 +32,12 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
     print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
-  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, SOME);
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
   if (accounts.length === 0) {
     if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
   } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
     print(
-      `Warning: none of the first ${SOME} accounts is of the environment ${environment}, so their API keys are ` +
+      `Warning: none of the first ${MAX_READ} accounts is of the environment ${environment}, so their API keys are ` +
         "not valid here. Is ENVIRONMENT right?",
     );
   }
@@ -59,7 +60,7 @@ There is no account yet. Create one in another terminal and list the animals:
 `;
 }
 
-/** A word for a shell. */
+/** Quotes a word for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

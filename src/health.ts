@@ -5,12 +5,12 @@ import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;
 
-/** Liveness and readiness checks; public, so that a load balancer can call them. */
+/** Liveness and readiness checks. They are public, so that a load balancer can call them. */
 export function healthOperations(store: Store): Operation[] {
   let probe = Promise.resolve();
   let nextProbe = -Infinity;
 
-  /** A probe writes, so requests within the same second share one. */
+  /** Probes the store at most once a second, because a probe writes. */
   async function ready(): Promise<Response> {
     if (performance.now() >= nextProbe) {
       nextProbe = Infinity;

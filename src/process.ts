@@ -1,25 +1,25 @@
-/** The exit code if the reader of the output has closed it: that of programs that SIGPIPE ends. */
+/** The exit code if the output's reader has closed it, as of a program that SIGPIPE ends. */
 export const BROKEN_PIPE = 141;
 
 const ENCODER = new TextEncoder();
 
-/** Writes a line for people to standard error, if anybody reads it. */
+/** Writes a line for people to standard error. Ignores failures. */
 export function print(line: string): void {
   try {
     Deno.stderr.writeSync(ENCODER.encode(`${line}\n`));
   } catch {
-    // Nobody reads it any more, or its disk is full: no reason to fail.
+    // Its reader is gone, or its disk is full.
   }
 }
 
-/** Writes a line of output for programs to standard output; resolves once all of it is written. */
+/** Writes a line of output to standard output. Resolves once all of it is written. */
 export async function printOutput(line: string): Promise<void> {
   const writer = Deno.stdout.writable.getWriter();
   await writer.write(ENCODER.encode(`${line}\n`));
   writer.releaseLock();
 }
 
-/** The lines of standard input. */
+/** Yields the lines of standard input. */
 export async function* readLines(): AsyncGenerator<string> {
   let rest = "";
   for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
@@ -32,7 +32,7 @@ export async function* readLines(): AsyncGenerator<string> {
 
 const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
 
-/** Calls `stop` with each SIGINT and SIGTERM, until that is disposed of. */
+/** Calls `stop` with each SIGINT and SIGTERM until the result is disposed. */
 export function onStopSignal(stop: (signal: Deno.Signal) => void): Disposable {
   const listeners = SIGNALS.map((signal) => [signal, () => stop(signal)] as const);
   for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);

@@ -24,33 +24,31 @@ import { Versions } from "./store/versions.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 
-/** What the service stands on. */
+/** Options of {@linkcode createService}. */
 export interface ServiceOptions
   extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "isOperator" | "metrics"> {
   readonly store: Store;
-  /** How old what is known of accounts and the catalogue may be, in ms. */
+  /** Maximum age of cached accounts and animals, in ms. */
   readonly maxStalenessMs: number;
-  /** Whether anybody may make an account. */
+  /** Whether clients may create accounts. */
   readonly signUpIsOpen: boolean;
-  /** Where to report a security problem, as a URI; undefined where there is nobody to ask. */
+  /** URI of the security contact; undefined if there is none. */
   readonly securityContact: string | undefined;
-  /** What an operator may send; empty where none may. */
+  /** Bearer tokens of operators. If empty, operators cannot use HTTP. */
   readonly operatorTokens: readonly string[];
 }
 
 /** The service. */
 export interface Service {
-  /** What it answers. */
   readonly operations: readonly Operation[];
-  /** Answers a request. */
   readonly fetch: App;
-  /** Writes what is not in the store yet. */
+  /** Gives unused permits and IDs back to the store. Call it before the store is closed. */
   readonly settle: () => Promise<void>;
-  /** Remove what has expired. */
+  /** Removal of expired rows. */
   readonly sweeps: readonly Sweep[];
 }
 
-/** Puts the service together. */
+/** Creates the service on a store. */
 export function createService(options: ServiceOptions): Service {
   const { store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
   const { metrics } = store;

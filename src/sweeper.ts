@@ -1,18 +1,18 @@
 import { errorRecord, type Log } from "./http/log.ts";
 import { pause } from "./kv/deadline.ts";
 
-/** Removes some of what has expired by `now` (ms since the epoch); resolves to whether there may be more. */
+/** Removes some of the rows that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;
-/** The timer comes a little later, so that it is due by the clock, too. */
+/** Interval of the timer: a little longer, so that the sweep is also due by the clock. */
 const TICK = INTERVAL + 1_000;
 const MAX_STEPS = 1_000;
-/** How long KV is left to requests after a step: as a multiple of that, and in ms at most. */
+/** Pause after a step, so that requests can use KV: a multiple of the step's duration, and its maximum in ms. */
 const REST = 3;
 const LONGEST_REST = 500;
 
-/** Runs every sweep once a minute, in small steps: by a timer, and after requests where timers sleep between them. */
+/** Runs every sweep once a minute, in small steps. Requests start it too, in case timers sleep between them. */
 export class Sweeper {
   readonly #sweeps: readonly Sweep[];
   readonly #clock: () => number;
@@ -30,9 +30,9 @@ export class Sweeper {
     this.#timer = setInterval(() => this.sweepIfDue(), TICK);
   }
 
-  /** Starts to sweep in the background, if the last time began a minute ago. */
+  /** Starts the sweeps in the background if the last ones began at least a minute ago. */
   sweepIfDue(): void {
-    // Asked with every request: the clock costs less than performance.now(), but may step back.
+    // Called with every request. The clock costs less than performance.now(), but may step back.
     if (this.#stopped || this.#running || Math.abs(this.#clock() - this.#startedAt) < INTERVAL) return;
     this.#startedAt = this.#clock();
     this.#running = sweepAll(this.#sweeps, this.#startedAt, this.#log, () => this.#stopped).then(() => {
@@ -40,7 +40,7 @@ export class Sweeper {
     });
   }
 
-  /** Resolves once no step is under way, and none will be. */
+  /** Stops the sweeps. Resolves once the current step is done. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -48,7 +48,7 @@ export class Sweeper {
   }
 }
 
-/** Runs every sweep for as long as there is more, within bounds. A failure goes to the log. */
+/** Runs every sweep until nothing is left, or its maximum number of steps is reached. Logs failures. */
 export async function sweepAll(
   sweeps: readonly Sweep[],
   now: number,

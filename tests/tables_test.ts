@@ -65,8 +65,8 @@ function plansTable(): Table {
 }
 
 function settingsTable(): Table {
-  const rows = Object.values(SETTINGS).map(({ name, standard, meaning }) => {
-    const text = standard(() => undefined);
+  const rows = Object.values(SETTINGS).map(({ name, defaultText, meaning }) => {
+    const text = defaultText(() => undefined);
     return [`\`${name}\``, text && `\`${text}\``, meaning];
   });
   return [["variable", "default", "meaning"], ...rows];

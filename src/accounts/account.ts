@@ -10,13 +10,12 @@ export interface Limits {
   readonly day: number;
 }
 
-/** The plans. */
 export const PLANS = ["free", "pro", "business", "enterprise"] as const;
 
 /** A plan's name. */
 export type Plan = typeof PLANS[number];
 
-/** The limits of every plan that has fixed ones; Enterprise limits are agreed with each account. */
+/** The limits of the plans with fixed limits. Enterprise limits are set per account. */
 export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = {
   free: { minute: 60, day: 1_000 },
   pro: { minute: 300, day: 10_000 },
@@ -28,19 +27,19 @@ export function isPlan(text: string): text is Plan {
   return PLANS.some((plan) => plan === text);
 }
 
-/** How often a client has rotated the key of its account in an hour of the UTC clock. */
+/** The number of key rotations by clients in an hour (UTC). */
 export interface Rotations {
-  /** The number of the hour, from the epoch on. */
+  /** Hours since the epoch. */
   readonly hour: number;
   readonly count: number;
 }
 
-/** Most rotations in an hour: after each, every process reads the accounts in use anew. */
+/** Maximum rotations in an hour. After each one, every process reads the accounts in use again. */
 export const MAX_ROTATIONS = 10;
 
 /**
- * Who calls: a name, a plan, and one API key, which can be rotated. What has been used, strikes and bans are the
- * account's, so no rotation gives a second allowance.
+ * An account has a name, a plan and one API key, which can be rotated. Usage, strikes and bans belong to the account, so
+ * a rotation does not reset them.
  */
 export interface Account {
   readonly id: string;
@@ -48,52 +47,52 @@ export interface Account {
   readonly environment: Environment;
   readonly plan: Plan;
   readonly limits: Limits;
-  /** Whether the account was made by `POST /v1/accounts`, and not by an operator. */
+  /** Whether `POST /v1/accounts` created the account, not an operator. */
   readonly signedUp: boolean;
-  /** Ms since the epoch, like all times here. */
+  /** In ms since the epoch, like all times here. */
   readonly createdAt: number;
-  /** Since when an operator has its requests refused; its keys stay. */
+  /** When an operator suspended the account. Its requests are refused, and its keys are kept. */
   readonly suspendedAt: number | null;
   readonly closedAt: number | null;
   /** SHA-256 of the API key, in hex. */
   readonly keyHash: string;
-  /** The key before, for as long as it stays valid. */
+  /** The previous key, which is valid until `expiresAt`. */
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
-  /** Left out before the first. */
+  /** Missing before the first rotation. */
   readonly rotations?: Rotations;
 }
 
-/** Most characters of the name of an account. */
+/** Maximum length of an account's name. */
 export const MAX_NAME_LENGTH = 100;
 
-/** What the name of an account has to be where one is sent, because operators see it; rows may hold others. */
+/** A name in a request. Operators' terminals show it. Rows may have names that are not valid any more. */
 export const ACCOUNT_NAME: Schema<string> = nameText(
   MAX_NAME_LENGTH,
   [CONTROLS, BIDI_CONTROLS],
   "The account's name",
 );
 
-/** An account, and its new key: the only time that it is known. */
+/** An account and its new key, which is not stored. */
 export interface Issued {
   readonly account: Account;
   readonly apiKey: string;
 }
 
-/** The row whose version changes whenever an account is changed or removed, but not with its requests. */
+/** The row whose version changes when an account is changed or removed, but not with its requests. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
-/** Whether the key with this hash opens the account at that time, suspended or not. */
+/** Whether the key with this hash is valid for the account at `now`, suspended or not. */
 export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
   if (closedAt !== null) return false;
   return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
 }
 
-/** Hashes of its keys: the latest, and the one before, if any. */
+/** Hashes of the account's keys: the latest and, if there is one, the previous. */
 export function keyHashesOf({ keyHash, previousKey }: Account): string[] {
   return previousKey ? [keyHash, previousKey.hash] : [keyHash];
 }
 
-/** Until when the key before opens the account, as ISO 8601; null where it no longer does at `now`. */
+/** When the previous key expires (ISO 8601); null if it is not valid at `now`. */
 export function previousKeyExpiry(account: Account, now: number): string | null {
   const { previousKey } = account;
   return previousKey && isOpenedBy(account, previousKey.hash, now)
@@ -102,7 +101,7 @@ export function previousKeyExpiry(account: Account, now: number): string | null 
 }
 
 /**
- * The account that a row tells of; one that was stored before accounts could be suspended is not.
+ * Decodes the row of an account. Rows of earlier releases have no `suspendedAt`.
  *
  * @throws {CorruptRow}
  */
@@ -116,7 +115,7 @@ export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];
 }
 
-/** Key of the row that tells whose a key is, until that is replaced, or its account removed. */
+/** Key of the row that has the account ID of an API key. */
 export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
 }
@@ -124,7 +123,7 @@ export function apiKeyKey(hash: string): Deno.KvKey {
 const HOUR = 3_600_000;
 
 /**
- * The count with one rotation more at `now`, ms since the epoch. An hour that began by a clock slightly ahead goes on.
+ * Counts a rotation at `now` (ms since the epoch). An hour that began by a clock slightly ahead continues.
  *
  * @throws {ApiError} `rotation_limit`.
  */

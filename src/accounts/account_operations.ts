@@ -27,24 +27,24 @@ import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";
 const PATH = "/v1/account";
 const DAY = 86_400_000;
 const MAX_GRACE_SECONDS = 7 * 86_400;
-/** For how long the key that asks for another stays valid unless it says otherwise. */
+/** Default time that the previous key stays valid after a rotation, in seconds. */
 export const GRACE_SECONDS = 60;
 
-/** What the operations of accounts stand on. */
+/** Options of {@linkcode accountOperations}. */
 export interface AccountOperationsOptions {
   readonly store: Store;
   readonly accounts: AccountStore;
-  /** What an account has used, without requests that this process has leased and not handed out. */
+  /** The usage of an account, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
 }
 
-/** What every description of an account has. */
+/** Fields of an account in every response. */
 export const ACCOUNT_FIELDS = {
   id: text(),
   name: text(),
   plan: named("Plan", oneOf(PLANS)),
 };
-/** An API key, where an answer shows it. */
+/** An API key in a response. */
 export const SHOWN_KEY = text({ description: "The API key. It is shown only in this response." });
 /** Examples in the document. */
 export const EXAMPLES = {
@@ -130,7 +130,7 @@ const USAGE_DAYS = named(
   list(USAGE_DAY, DAYS_KEPT, { examples: [[{ date: "2026-11-21", admitted: 12, refused: 0 }]] }),
 );
 
-/** What an account can see and do about itself, by its key. */
+/** Operations of a client on its own account. */
 export function accountOperations({ store, accounts, usedBy }: AccountOperationsOptions): Operation[] {
   const common = { access: "key", tag: "Account", isExtension: true } as const;
 
@@ -229,7 +229,7 @@ function describe({ account, usage }: AccountState, now: number): Parsed<typeof 
   };
 }
 
-/** A response that is not kept, with what a schema describes. */
+/** A response that must not be cached, with a value of a schema. */
 function shown<Of>(value: Parsed<Of>, status = 200): Response {
   return jsonResponse(stringifyJson(value), { status, headers: NO_STORE });
 }

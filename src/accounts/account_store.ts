@@ -16,7 +16,7 @@ import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_
 import { DAYS_KEPT, dayTotalKey, pastDay } from "./usage_days.ts";
 import { dayOf, decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
-/** An account and what it has used, and the two rows that tell. */
+/** An account and its usage, with their rows. */
 export interface AccountState {
   readonly account: Account;
   readonly accountRow: Entry;
@@ -24,13 +24,13 @@ export interface AccountState {
   readonly usageRow: Entry;
 }
 
-/** Keys of both rows. */
+/** Keys of the rows of an account and its usage. */
 export function stateKeys(accountId: string): [account: Deno.KvKey, usage: Deno.KvKey] {
   return [accountKey(accountId), usageKey(accountId)];
 }
 
 /**
- * What both rows tell; null where there is no account.
+ * Decodes the rows of an account and its usage; null if the account does not exist.
  *
  * @throws {CorruptRow}
  */
@@ -42,29 +42,28 @@ export function decodeState(
   return { account: decodeAccount(accountRow), accountRow, usage: decodeUsage(usageRow), usageRow };
 }
 
-/** What an account is made of. */
+/** The data of a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
 const ACCOUNTS: Queue = { label: "changes", lanes: () => 3 };
 
 /**
- * Accounts, and the transactions that change them. A change shows at the next request in every process. Every method that
- * reads throws StoreUnavailable when KV fails.
+ * Accounts, and transactions that change them. Methods that read throw StoreUnavailable if KV fails.
  */
 export class AccountStore {
   readonly #store: Store;
   readonly #version: VersionRow;
-  /** Of the accounts that it makes. */
+  /** Environment of new accounts. */
   readonly #environment: Environment;
 
-  /** What its transactions change of accounts shows in the version row; new ones do not, for nobody remembers them. */
+  /** Transactions that change or remove an account bump `version`. New accounts do not, because no process caches them. */
   constructor(store: Store, version: VersionRow, environment: Environment) {
     this.#store = store;
     this.#version = version;
     this.#environment = environment;
   }
 
-  /** Makes an account with a key. */
+  /** Creates an account with a key. */
   creating(newAccount: NewAccount, now: number): Transaction<Issued> {
     const environment = this.#environment;
     const apiKey = createApiKey(environment);
@@ -90,13 +89,13 @@ export class AccountStore {
     };
   }
 
-  /** The account with this id and what it has used; null where there is none. */
+  /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
     const [account, usage] = await this.#store.getMany(stateKeys(id));
     return decodeState(account, usage);
   }
 
-  /** Every account, in the order of ids. */
+  /** Yields every account, ordered by ID. */
   async *list(): AsyncGenerator<AccountState> {
     for await (const accounts of this.#store.pages(accountKey(""), accountKey("~"))) {
       const usages = await this.#store.getMany(accounts.map(({ key }) => usageKey(String(key.at(-1)))));
@@ -108,10 +107,10 @@ export class AccountStore {
   }
 
   /**
-   * Gives an open account a new key at `now`. The key with the hash `replaced`, or the latest if none is named, stays
-   * valid for `grace` ms more; every other key ends. A client that never received its new key can ask again, and keep
-   * using the key it has. Null if no open account has this id, or the key does not open it. Only clients name the key
-   * `replaced`: their rotations are counted, and limited by the ApiError `rotation_limit`.
+   * Gives an open account a new key. The key with the hash `replaced`, by default the latest, stays valid for `grace` ms.
+   * Every other key stops working. A client that never received its new key can ask again, and keep using the key it has.
+   * The result is null if no open account has this ID, or if the replaced key is not valid at `now`. Clients give
+   * `replaced`, and their rotations are limited by the ApiError `rotation_limit`. Operators do not.
    */
   rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
     const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };
@@ -134,14 +133,14 @@ export class AccountStore {
     });
   }
 
-  /** Changes an open account. Null where none has this id. */
+  /** Changes an open account. The result is null if none has this ID. */
   changing(id: string, change: Partial<Account>): Transaction<Account | null> {
     return this.#ofOpen(id, (before, write) => this.#put({ ...before, ...change }, write));
   }
 
   /**
-   * Suspends an open account since that time (ms since the epoch), or resumes it if that is null; comes to what it was
-   * before. One that is so already stays as it is. Null where no open account has this id.
+   * Suspends an open account as of `since` (ms since the epoch), or resumes it if `since` is null. The result is the
+   * account before the change; null if no open account has this ID.
    */
   suspending(id: string, since: number | null): Transaction<Account | null> {
     return this.#ofOpen(id, (before, write) => {
@@ -152,8 +151,8 @@ export class AccountStore {
   }
 
   /**
-   * Changes what an open account has used, as an operator may; comes to what it was. Null where none has this id.
-   * Processes that hold something of the account notice, because the version of its row changes, too.
+   * Changes the usage of an open account, for an operator. The result is the state before the change; null if no open
+   * account has this ID. The account's row is written, too, so that processes with leases of the account notice.
    */
   changingUsage(id: string, change: (usage: Usage) => Usage): Transaction<AccountState | null> {
     return this.#ofState(id, (before, write) => {
@@ -168,8 +167,8 @@ export class AccountStore {
   }
 
   /**
-   * Removes an account and everything that belongs to it alone, if `condition` allows it. It comes to whether that was
-   * so; null where none has this id.
+   * Removes an account and the rows that belong to it alone, if `condition` allows it. The result is whether it was
+   * removed; null if no account has this ID.
    */
   removing(id: string, condition: (state: AccountState) => boolean): Transaction<boolean | null> {
     return this.#ofState(id, (before, write) => {
@@ -183,7 +182,7 @@ export class AccountStore {
     });
   }
 
-  /** Decides on an open account; null where none has this id. */
+  /** A transaction on an open account; null if none has this ID. */
   #ofOpen<Result>(
     id: string,
     decide: (account: Account, write: Write) => Result,
@@ -200,7 +199,7 @@ export class AccountStore {
     };
   }
 
-  /** Decides on an account and what it has used; null where none has this id. */
+  /** A transaction on an account and its usage; null if no account has this ID. */
   #ofState<Result>(
     id: string,
     decide: (state: AccountState, write: Write) => Result,

@@ -5,16 +5,16 @@ import { ApiError } from "../http/error.ts";
 /** The challenge of a 401 (RFC 6750 section 3). */
 export const CHALLENGE = 'Bearer realm="animal-store"';
 
-/** For a key that opens no account, or no longer does by the time that it matters; as a rule it does not say why. */
+/** The error for an invalid key. The default message does not say why it is invalid. */
 export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
   const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
   return new ApiError("invalid_api_key", message, headers);
 }
 
-/** Where a service runs; a key of one environment is not valid in the other. */
+/** The environment of a service. A key of one environment is not valid in the other. */
 export type Environment = "production" | "staging";
 
-/** What API keys begin with. */
+/** Prefixes of API keys. */
 export const KEY_PREFIXES: Readonly<Record<Environment, string>> = {
   production: "as_live_",
   staging: "as_test_",
@@ -25,14 +25,14 @@ const CHECKSUM_LENGTH = 6;
 const KEY_LENGTH = RANDOM_LENGTH + CHECKSUM_LENGTH;
 const API_KEY = new RegExp(`^as_(?:live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
 
-/** What an API key looks like, in words. */
+/** The format of an API key, in words. */
 export const KEY_FORM = `as_test_ or as_live_ followed by ${KEY_LENGTH} letters and digits`;
 
-/** What may be an API key, wherever it stands in a text. */
+/** Matches anything in a text that may be an API key. */
 export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
 
 /**
- * A new API key: prefix, 32 random base62 characters, 6 of checksum.
+ * Creates an API key: prefix, 32 random base62 characters, 6 characters of checksum.
  *
  * @example
  * ```ts
@@ -49,24 +49,24 @@ export function createApiKey(environment: Environment): string {
   return body + checksum(body);
 }
 
-/** The environment of a key, by its prefix; undefined for a text of another form. */
+/** The environment of a key; undefined if the text does not have the format of one. */
 export function environmentOf(text: string): Environment | undefined {
   if (!API_KEY.test(text)) return undefined;
   return text.startsWith(KEY_PREFIXES.production) ? "production" : "staging";
 }
 
-/** Whether the text has the form and checksum of a key of this environment; a typo is known without a read. */
+/** Whether a text has the format and checksum of a key of this environment. Finds typos without a read of KV. */
 export function isApiKey(text: string, environment: Environment): boolean {
   if (environmentOf(text) !== environment) return false;
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 
-/** SHA-256 of the key in hex: all that is ever stored of it. */
+/** SHA-256 of the key, in hex. The key itself is never stored. */
 export function hashApiKey(key: string): string {
   return hash("sha256", key);
 }
 
-/** Random base62 characters from the system's generator, each equally likely. */
+/** Returns uniformly random base62 characters from the system's generator. */
 export function randomBase62(length: number): string {
   const largestUnbiased = 256 - 256 % BASE62.length;
   let text = "";

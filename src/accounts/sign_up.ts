@@ -11,11 +11,11 @@ import type { AccountState, AccountStore } from "./account_store.ts";
 import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
 import { hasCalled } from "./usage.ts";
 
-/** What signing up stands on. */
+/** Options of {@linkcode signUpOperation}. */
 export interface SignUpOptions {
   readonly store: Store;
   readonly accounts: AccountStore;
-  /** Whether anybody may make an account. */
+  /** Whether clients may create accounts. */
   readonly isOpen: boolean;
 }
 
@@ -27,19 +27,19 @@ const SIGN_UPS = "sign_ups";
 const BY_HOUR = "sign_ups_by_hour";
 const BY_DAY = "sign_ups_by_day";
 
-/** How many accounts may be made in each hour or day of the UTC clock. */
+/** A limit of new accounts per hour or day (UTC). */
 interface Limit {
   readonly window: "hour" | "day";
-  /** Length of the window. */
+  /** Length of the window, in ms. */
   readonly ms: number;
   readonly count: number;
-  /** How the message goes on after the count. */
+  /** Follows the count in the error message. */
   readonly per: string;
 }
 
-/** How many may be made in an hour from one address. */
+/** The limit of one address. */
 export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "in an hour from one address" };
-/** How many may be made in a day in all. */
+/** The limit of all addresses together. */
 export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "in a day" };
 
 const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
@@ -50,7 +50,7 @@ const SIGNED_UP_ACCOUNT = named(
   }),
 );
 
-/** Anybody makes an account: a few an hour from one address, and some a day in all. */
+/** The operation by which clients create accounts. */
 export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Operation {
   const createAccount = operation({
     id: "createAccount",
@@ -94,7 +94,7 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
     });
   });
 
-  /** Makes an account; `left` is how many more the address may make in the hour. */
+  /** Creates an account. `left` is how many more the address can create in this hour. */
   function signingUp(name: string, call: Call): Transaction<{ issued: Issued; left: number }> {
     const { now } = call;
     const [hourKey, dayKey] = countKeys(call);
@@ -120,9 +120,9 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
 }
 
 /**
- * Removes some accounts that signed up 30 days ago and never called, but for those that an operator has moved to
- * another plan, or suspended; resolves to whether there may be more. `remove` removes an account if the condition allows
- * it.
+ * Removes some accounts that signed up at least 30 days ago and never sent a request. Accounts that an operator has
+ * suspended or moved to another plan stay. `remove` removes an account if the condition allows it. Resolves to true if
+ * there may be more.
  */
 export async function sweepSignUps(
   store: Store,
@@ -142,8 +142,8 @@ export async function sweepSignUps(
 }
 
 /**
- * Removes some counts of hours and days that are over, but for the last of each, which go on where a clock is
- * behind; resolves to whether there may be more.
+ * Removes some counts of past hours and days. The latest ones are kept, because a process whose clock is behind still
+ * uses them. Resolves to true if there may be more.
  */
 export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   const hours = await store.removeAll({ start: [BY_HOUR], end: [BY_HOUR, Math.floor(now / HOUR) - 1] });
@@ -151,15 +151,15 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-/** Keys of how many accounts were made in the hour from the address, and in the day. */
+/** Keys of the counts of new accounts: from the address in the hour, and of all in the day. */
 function countKeys({ address, now }: Call): [hour: Deno.KvKey, day: Deno.KvKey] {
   return [[BY_HOUR, Math.floor(now / HOUR), address()], [BY_DAY, Math.floor(now / DAY)]];
 }
 
 /**
- * How many accounts were made, as these rows tell.
+ * Decodes the counts of new accounts.
  *
- * @throws {ApiError} `sign_up_limit` if these are as many as may be made.
+ * @throws {ApiError} `sign_up_limit` if either limit is reached.
  */
 function requireRoom(hour: Entry | null, day: Entry | null, now: number): { inHour: number; inDay: number } {
   const [inHour = 0, inDay = 0] = [hour, day].map((entry) => entry ? decodeJson<number>(entry) : 0);

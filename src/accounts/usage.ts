@@ -3,44 +3,44 @@ import type { Limits } from "./account.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
-/** Length of a ban, in ms; each further one is twice as long. */
+/** Length of the first ban, in ms. Each further ban is twice as long. */
 export const FIRST_BAN: number = 5 * MINUTE;
-/** Length of a ban at most, in ms. */
+/** Maximum length of a ban, in ms. */
 export const LONGEST_BAN: number = DAY;
-/** What is this far in the future, in ms, is a mistake: a clock was ahead. */
+/** A time further in the future than this, in ms, was written by a clock that was ahead. */
 const AHEAD = 5 * MINUTE;
 
-/** What an account has used, as its row tells. Times are ms since the epoch. */
+/** The usage of an account, as stored in its row. Times are in ms since the epoch. */
 export interface Usage {
-  /** Rises with every reset, and where windows are moved back: what was leased before is void. */
+  /** Increased by a reset, or when windows move back. Leases of an earlier epoch are void. */
   readonly epoch: number;
-  /** Start of the minute that is counted, in the day that is counted. */
+  /** Start of the current minute. The current day is the one it is in. */
   readonly minute: number;
-  /** Requests taken in the minute, used or not. */
+  /** Permits taken in the minute, used or not. */
   readonly used: number;
-  /** Requests taken in the day, used or not. */
+  /** Permits taken in the day, used or not. */
   readonly usedToday: number;
-  /** Of those of the minute, how many are in leases and may come back. */
+  /** Permits of the minute that are in leases and may be given back. */
   readonly leased: number;
-  /** Of those of the day, how many are in leases and may come back. */
+  /** Permits of the day that are in leases and may be given back. */
   readonly leasedToday: number;
-  /** Until when nothing is leased, because a window is full: what comes back is for the requests that wait. */
+  /** Nothing is leased before this time, because a window is full. Returned permits then go to waiting requests. */
   readonly noLeasesUntil: number;
   /** Requests refused in the minute. */
   readonly strikes: number;
-  /** Requests refused in the day, at least. */
+  /** Requests refused in the day. May be too low. */
   readonly refusedToday: number;
-  /** End of the last ban; 0 when there was none. */
+  /** End of the last ban; 0 if there was none. */
   readonly bannedUntil: number;
-  /** Bans so far, each within a day of the end of the one before. */
+  /** Number of successive bans, each begun within a day of the end of the previous one. */
   readonly bans: number;
-  /** The minute that the window was moved back from, when its clock proved wrong; 0 when it never was. */
+  /** The minute that the window was moved back from, because a clock was ahead; 0 if it never was. */
   readonly movedFrom: number;
-  /** What a later version stores beyond these, unchanged; left out if there is nothing. */
+  /** Additional numbers that a later release has stored. They are kept unchanged. */
   readonly surplus?: readonly unknown[];
 }
 
-/** Usage of an account that has not called yet. The numbers stand in this order in a row: a new one is added at the end. */
+/** Usage of an account without requests. A row has its numbers in this order, so add new ones at the end. */
 export const UNUSED: Usage = {
   epoch: 0,
   minute: 0,
@@ -56,44 +56,44 @@ export const UNUSED: Usage = {
   movedFrom: 0,
 };
 
-/** What a request was refused for: a window that is full, or a ban. */
+/** Why a request was refused. */
 export type Refusal = FullWindow | "ban";
-/** A window that has room for no request. */
+/** A window whose limit is used up. */
 export type FullWindow = "minute" | "day";
 
-/** Permits that were leased, as they are given back. */
+/** Leased permits that a process gives back. */
 export interface Returned {
   readonly epoch: number;
   readonly minute: number;
-  /** How many no longer count as leased. */
+  /** Number of permits that no longer count as leased. */
   readonly size: number;
-  /** How many of them were not used. */
+  /** Number of them that were not used. */
   readonly left: number;
 }
 
-/** What a process asks for. */
+/** The permits that a process asks for. */
 export interface Demand {
-  /** Requests that wait for a permit. */
+  /** Number of requests that wait for a permit. */
   readonly waiting: number;
-  /** Permits to lease on top. */
+  /** Number of additional permits to lease. */
   readonly ahead: number;
 }
 
-/** What it gets, and the usage after that. */
+/** The permits that a process gets, and the usage afterwards. */
 export interface Taken {
   readonly usage: Usage;
-  /** How many of those that wait have a permit. */
+  /** Number of waiting requests that get a permit. */
   readonly granted: number;
-  /** How many permits are leased on top. */
+  /** Number of additional permits leased. */
   readonly ahead: number;
-  /** Why the others, or the next one, have none. */
+  /** Why the next request would be refused; undefined if it would not. */
   readonly refusal: Refusal | undefined;
 }
 
 /**
- * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock; they only move
- * forward, so a clock that lags behind another process's cannot reopen a window. The last request that a window
- * has room for ends leasing until the window does: what others give back is then for those that wait.
+ * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock. They only move forward, so
+ * a process whose clock is behind cannot reopen one. The last permit of a window stops leasing until the window ends.
+ * Permits that other processes give back until then go to waiting requests.
  *
  * @example
  * ```ts
@@ -125,15 +125,15 @@ export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, n
   return { usage: { ...after, noLeasesUntil }, granted, ahead: spare, refusal };
 }
 
-/** The window that has room for no request; the day, where both are full. */
+/** The window that is full, the day if both are; undefined if neither is. */
 export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWindow | undefined {
   if (usedToday >= limits.day) return "day";
   return used >= limits.minute ? "minute" : undefined;
 }
 
 /**
- * Gives back what is left of a lease. Of a minute or a day that is over nothing is given back, and of a lease
- * from before a reset nothing at all.
+ * Gives unused permits of a lease back. Nothing goes back to a minute or day that is over. A lease of an earlier epoch
+ * is ignored.
  */
 export function settle(usage: Usage, { epoch, minute, size, left }: Returned): Usage {
   if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
@@ -143,9 +143,9 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Returned): U
 }
 
 /**
- * Notes that `count` requests were refused because no permit was left. A caller who is refused more often within a
- * minute than the minute allows is banned for a while, and twice as long for each further ban within a day
- * of the last one's end. A ban in force is not prolonged: another process may have brought it about meanwhile.
+ * Counts `count` refused requests. An account that is refused more often within a minute than its minute limit allows is
+ * banned. Each further ban within a day of the end of the last one is twice as long. A current ban is not extended,
+ * because another process may have just started it.
  */
 export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {
   const strikes = usage.strikes + count;
@@ -156,9 +156,9 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 }
 
 /**
- * The usage with both windows moved to `now`. Those that a clock had put far into the future are moved back with
- * their counts, and bans that it had put there end; should that minute or day come after all, they are counted on,
- * and what was leased of them stays used.
+ * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back with their
+ * counts, and bans that it started end. When the clock reaches that minute or day again, its counts continue, and leased
+ * permits of it stay used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
@@ -178,18 +178,18 @@ export function roll(usage: Usage, now: number): Usage {
   };
 }
 
-/** The usage with nothing used, in windows of `now`, and whatever was leased void. */
+/** Sets the usage of both windows to zero. All leases become void. */
 export function reset(usage: Usage, now: number): Usage {
   const { minute, bannedUntil, bans } = hasCalled(usage) ? roll(usage, now) : usage;
   return { ...usage, ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
 }
 
-/** Whether the account has ever called. */
+/** Whether the account has ever sent a request. */
 export function hasCalled({ minute }: Usage): boolean {
   return minute > 0;
 }
 
-/** The usage without strikes, and with no ban in force or remembered. */
+/** Clears strikes and bans, so that the next ban is a first one. */
 export function pardon(usage: Usage): Usage {
   return { ...usage, strikes: 0, bannedUntil: 0, bans: 0 };
 }
@@ -199,26 +199,26 @@ export function isSame(one: Usage, other: Usage): boolean {
   return one === other || Object.values(one).join() === Object.values(other).join();
 }
 
-/** One limit as a response describes it. */
+/** A limit as response headers describe it. */
 export interface Window {
   readonly limit: number;
   readonly remaining: number;
-  /** When it opens again, ms since the epoch. */
+  /** When it resets, in ms since the epoch. */
   readonly reset: number;
 }
 
-/** What was decided on a request, and how that leaves the caller. */
+/** The decision on a request, and the limits after it. */
 export interface Decision {
-  /** Undefined when the request was admitted. */
+  /** Undefined if the request was admitted. */
   readonly refusal: Refusal | undefined;
   readonly minute: Window;
-  /** Undefined for callers without a daily limit. */
+  /** Undefined for anonymous requests, which have no daily limit. */
   readonly day: Window | undefined;
-  /** When it was decided, ms since the epoch. */
+  /** Time of the decision, in ms since the epoch. */
   readonly now: number;
 }
 
-/** The decision on a request of an account, of whose leased permits `left` are left. */
+/** The decision on a request of an account. `left` is the number of leased permits that are not handed out. */
 export function decide(
   usage: Usage,
   limits: Limits,
@@ -244,41 +244,42 @@ export function decide(
   };
 }
 
-/** When the minute that is counted ends, ms since the epoch. */
+/** End of the current minute, in ms since the epoch. */
 export function minuteEnd({ minute }: Pick<Usage, "minute">): number {
   return minute + MINUTE;
 }
 
-/** When the day that is counted ends, ms since the epoch. */
+/** End of the current day, in ms since the epoch. */
 export function dayEnd({ minute }: Pick<Usage, "minute">): number {
   return (dayOf(minute) + 1) * DAY;
 }
 
-/** When a window ends, ms since the epoch. */
+/** End of a window, in ms since the epoch. */
 export function windowEnd(usage: Usage, window: FullWindow): number {
   return window === "day" ? dayEnd(usage) : minuteEnd(usage);
 }
 
-/** The number of the UTC day that a time (ms) is in, from the epoch on. */
+/** The UTC day of a time (ms since the epoch), in days since the epoch. */
 export function dayOf(time: number): number {
   return Math.floor(time / DAY);
 }
 
-/** Key of the row that tells what an account has used. */
+/** Key of the row with an account's usage. */
 export function usageKey(accountId: string): Deno.KvKey {
   return ["usage", accountId];
 }
 
 const NAMES = Object.keys(UNUSED);
 
-/** The row's value: the numbers alone, in the order of UNUSED, for a commit carries many. */
+/** Encodes a usage as an array of numbers in the order of UNUSED. It is short because a commit carries many. */
 export function encodeUsage(usage: Usage): Uint8Array<ArrayBuffer> {
   const { surplus = [], ...numbers } = { ...UNUSED, ...usage };
   return encodeJson([...Object.values(numbers), ...surplus]);
 }
 
 /**
- * The usage that a row tells. What an earlier version did not store is 0; what a later one adds is kept as surplus.
+ * Decodes the usage in a row. Numbers that an earlier release did not store are 0. Those that a later one adds are kept
+ * as surplus.
  *
  * @throws {CorruptRow}
  */

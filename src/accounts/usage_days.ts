@@ -2,11 +2,11 @@ import { decodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { dayOf, hasCalled, type Usage } from "./usage.ts";
 
-/** What an account's requests of a day came to. */
+/** Totals of an account's requests on a day. */
 export interface DayTotal {
-  /** Never too low; too high by what was leased and not handed out when the day ended. */
+  /** Never too low. Permits that were leased but not used at the end of the day count, too. */
   readonly admitted: number;
-  /** At least. */
+  /** May be too low. */
   readonly refused: number;
 }
 
@@ -16,22 +16,22 @@ export interface PastDay {
   readonly total: DayTotal;
 }
 
-/** What the day before a change of the usage came to, if the change ends it. */
+/** The totals of the day that a change of the usage ends; undefined if it ends none. */
 export function pastDay(before: Usage, after: Usage): PastDay | undefined {
   const day = dayOf(before.minute);
   if (!hasCalled(before) || day >= dayOf(after.minute)) return undefined;
   return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
 }
 
-/** Key of the row that tells what an account's day came to. */
+/** Key of the row with an account's totals of a day. */
 export function dayTotalKey(day: number, accountId: string): Deno.KvKey {
   return ["usage_days", day, accountId];
 }
 
-/** For how many days they are kept. */
+/** Number of days that totals are kept. */
 export const DAYS_KEPT = 90;
 
-/** What the requests of an account came to on each of the last `count` days, today's first. */
+/** Reads the totals of the last `count` days, starting with today. */
 export async function readDayTotals(
   store: Store,
   { account, usage }: { readonly account: { readonly id: string }; readonly usage: Usage },
@@ -47,7 +47,7 @@ export async function readDayTotals(
   });
 }
 
-/** Removes some totals of days that are long past; resolves to whether there may be more. */
+/** Removes some expired totals. Resolves to true if there may be more. */
 export function sweepDayTotals(store: Store, now: number): Promise<boolean> {
   return store.removeAll({ start: dayTotalKey(0, ""), end: dayTotalKey(dayOf(now) - DAYS_KEPT, "") });
 }

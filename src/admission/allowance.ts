@@ -24,71 +24,72 @@ import { encodeJson, type Entry } from "../kv/row.ts";
 import type { KnownRow, Rows, Write } from "../store/transaction.ts";
 
 /*
- * An allowance is what one process knows and holds of one account. Its usage row counts permits, and a permit is counted
- * before it is used: none is ever used that is not in the row, whatever crashes. So that not every request costs a commit,
- * a transaction takes more permits than requests wait for it: a lease, which the process hands out from memory.
+ * An allowance is the state of one account in one process: its rows as last seen, and the permits that the process holds.
+ * The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets more requests
+ * pass than the limit allows. To avoid a commit per request, a transaction takes more permits than requests are waiting:
+ * a lease, which the process hands out from memory.
  *
- *     take()      a permit of the lease, without a commit. `confirm()` or `withdraw()` it once.
- *     request()   a request waits for the next transaction, for no permit is at hand
- *     decide()    what that transaction makes of the two rows: it gives permits back, takes those for the requests that wait
- *                 and for the lease, and notes refusals. It changes nothing here, for it may run again.
- *     apply()     the transaction was carried out: what it gave back is gone, what it took is there, requests are answered
- *     fail()      it was not
- *     lose()      nobody knows: what it gave back is gone, and it gives nothing
+ *     take()      hands out a permit of the lease without a commit; call `confirm()` or `withdraw()` once afterwards
+ *     request()   waits for the next transaction, because the lease has no permit
+ *     decide()    is the transaction: it gives permits back, takes permits for waiting requests and for the lease, and
+ *                 counts refusals. It changes no field, because it may run again.
+ *     apply()     takes over the result once the transaction has been committed, and answers requests
+ *     fail()      handles a transaction that was not committed
+ *     lose()      handles one whose result is unknown: permits that it gave back are gone, permits that it took are lost
  *
- * What leaves and comes, one permit at a time:
+ * The way of a permit:
  *
  *     row  →  lease.left  →  unconfirmed  →  lease.used  →  no longer leased
  *              ↓     ↑            ↓
  *     row  ←  lease ended  ←  withdrawn
  *
- * A lease that has ended hands out nothing. As long as some may come back here or in another process, memory
- * refuses nobody because of a full window: requests wait for them, for PATIENCE at most.
+ * An ended lease hands out nothing. While this process or another may still give permits of a full window back, requests
+ * are not refused from memory. They wait for such permits, for at most PATIENCE.
  */
 
-/** How leases are sized and kept, in ms. */
+/** Times that determine the size and life of leases, in ms. */
 export interface LeaseTimes {
   /** How long a lease should last at the recent rate. */
   readonly span: number;
-  /** How long it takes to renew one. */
+  /** How long a renewal takes. */
   readonly renewal: number;
-  /** For how long nobody is likely to have written a shared row since it was seen. */
+  /** How long a shared row is assumed to be unchanged after it was read. */
   readonly unchanged: number;
-  /** How old one becomes. */
+  /** Maximum age of a lease. */
   readonly life: number;
 }
 
-/** No process keeps a lease for longer, in ms, wherever its KV is. */
+/** Maximum life of a lease in every process, in ms. */
 export const LONGEST_LIFE = 2_000;
-/** After so long, in ms, others have given back what they held, or never will. */
+/** After this time, in ms, other processes have given their permits back, or never will. */
 export const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
 const SHARED_FOR = 10_000;
-/** Upper bound on what a lease has for each request served, so that two simultaneous ones are not taken for a high rate. */
-const MOST_PER_SERVED = 16;
+/** Maximum permits leased per request served, so that two simultaneous requests are not mistaken for a high rate. */
+const MAX_PER_SERVED = 16;
 
-/** Permits that were taken ahead of need. */
+/** Permits that a process holds in advance. */
 export interface Lease {
   readonly epoch: number;
   readonly minute: number;
-  /** Limits that it was taken under. */
+  /** The limits when it was taken. */
   readonly limits: Limits;
-  /** Permits to hand out. */
+  /** Number of permits that are not handed out. */
   left: number;
-  /** Permits that were used, and count as leased until the next transaction. */
+  /** Number of permits that were used. The row counts them as leased until the next transaction. */
   used: number;
-  /** When it was taken or renewed last, by `performance.now()`. */
+  /** When it was taken or last renewed, by `performance.now()`. */
   takenAt: number;
 }
 
 /** Refusals that are not in the row yet. */
 interface Strikes {
   count: number;
-  /** When the first of them was, by `performance.now()`. */
+  /** Time of the first one, by `performance.now()`. */
   since: number;
 }
 
-/** What a transaction gives back of a lease. */
+/** Permits that a transaction gives back, with their lease. */
 interface ReturnedOf extends Returned {
   readonly lease: Lease;
 }
@@ -96,121 +97,116 @@ interface ReturnedOf extends Returned {
 /** A request that waits for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, KeyUse {}
 
-/** A key as a request brought it. */
+/** The API key of a request. */
 export interface KeyUse {
-  /** Its hash. */
   readonly hash: string;
-  /** When the request arrived, ms since the epoch. */
+  /** When the request arrived, in ms since the epoch. */
   readonly now: number;
 }
 
-/** A full window that requests wait for, and when it ends, ms since the epoch. */
+/** A full window whose permits requests wait for, and its end, in ms since the epoch. */
 interface Awaited {
   readonly window: FullWindow;
   readonly end: number;
 }
 
-/** Until when (ms since the epoch) what others hold of a window counts as used. */
+/** Until this time (ms since the epoch), permits that other processes hold of a window count as used. */
 type Lost = Readonly<Record<FullWindow, number>>;
 
 const NOTHING_LOST: Lost = { minute: 0, day: 0 };
 
-/** What a transaction makes of an account's usage, and of the requests that wait. */
+/** The decisions of a transaction on an account's usage and its waiting requests. */
 export interface Run {
-  /** When it decided, ms since the epoch. */
+  /** Time of the decision, in ms since the epoch. */
   readonly now: number;
   readonly state: AccountState;
-  /** The usage after it. */
+  /** The usage afterwards. */
   readonly usage: Usage;
-  /** What it gives back. */
   readonly returned: readonly ReturnedOf[];
-  /** Refusals that it writes, and how many of them. */
+  /** Refusals that it writes: the first `struck` of `strikes`. */
   readonly strikes: Strikes;
   readonly struck: number;
-  /** Requests with a permit. */
+  /** Requests that get a permit. */
   readonly granted: readonly Waiting[];
-  /** Requests that are refused, and why. */
   readonly refused: readonly { readonly request: Waiting; readonly refusal: Refusal }[];
-  /** Requests whose key no longer opens the account. */
-  readonly turnedAway: readonly Waiting[];
-  /** Permits leased on top. */
+  /** Requests whose key is not valid for the account any more. */
+  readonly unauthorized: readonly Waiting[];
+  /** Number of permits added to the lease. */
   readonly ahead: number;
-  /** Requests a ms. */
+  /** Requests per ms. */
   readonly rate: number;
-  /** The full window that the others wait for permits of. */
+  /** The full window whose permits the remaining requests wait for. */
   readonly awaited: FullWindow | undefined;
 }
 
-/** What one process knows and holds of one account. */
+/** The state of one account in one process. */
 export class Allowance {
-  /** The account and its usage, as they were seen last. */
+  /** The account and its usage, as last seen. */
   #state: AccountState;
-  /** Version of the accounts that this was read under; undefined if it has to be read again. */
+  /** The version of the accounts when this was read; undefined if it must be read again. */
   accountsVersion: string | undefined;
-  /** Whether the rows are known as they are, unless another process has changed them. */
+  /** Whether the rows are current, unless another process has changed them. */
   #isKnown = true;
   #lease: Lease | undefined;
-  /** Permits that were handed out and may come back. */
+  /** Number of permits that are handed out and may be withdrawn. */
   #unconfirmed = 0;
-  /** Leases that hand out nothing any more, and have something to give back. */
+  /** Leases that hand out nothing any more, but have permits to give back. */
   readonly #ended: Set<Lease> = new Set();
   #waiting: Waiting[] = [];
-  /** How many of them waited when the transaction began that is on its way. */
+  /** The length of #waiting when the current transaction began. */
   #begun = 0;
-  /** Others replace these when the account or the minute changes. */
+  /** Replaced when the account or the minute changes. */
   #strikes: Strikes = { count: 0, since: 0 };
-  /** Requests served since the last transaction, and when that was, by `performance.now()`. */
+  /** Number of requests served since the last transaction, and its time, by `performance.now()`. */
   #served = 0;
   #servedSince = -Infinity;
-  /** With fewer permits left than this, the lease is renewed. */
+  /** The lease is renewed when it has fewer permits than this. */
   #low = 0;
-  /** When the usage row was seen last, and until when it counts as shared, by `performance.now()`. */
+  /** When the usage row was last seen, and until when it counts as shared, by `performance.now()`. */
   #seenAt = performance.now();
   #sharedUntil = 0;
-  /** Until when requests wait for permits that others hold, by `performance.now()`; 0 if none does. */
+  /** Until when requests wait for permits of other processes, by `performance.now()`; 0 if none waits. */
   #awaitsUntil = 0;
-  /** The window that they wait for. */
   #awaited: Awaited = { window: "minute", end: 0 };
-  /** What others did not give back in time. */
   #lostUntil = NOTHING_LOST;
-  /** By `performance.now()`. */
+  /** No transaction begins before this time unless a request waits, by `performance.now()`. */
   #postponedUntil = 0;
 
   constructor(state: AccountState) {
     this.#state = state;
   }
 
-  /** The account, as it was seen last. */
+  /** The account, as last seen. */
   get account(): Account {
     return this.#state.account;
   }
 
-  /** Whether something is not in the rows yet, or may still come back. */
+  /** Whether there is something to write or to wait for. */
   get isActive(): boolean {
     return this.isUnsettled || this.#unconfirmed > 0 || this.#waiting.length > 0;
   }
 
-  /** Whether permits are held that were not used. */
+  /** Whether this process holds leased permits. */
   get isLeased(): boolean {
     return this.#lease !== undefined || this.#ended.size > 0;
   }
 
-  /** How many permits can be handed out. */
+  /** Number of permits that can be handed out. */
   get left(): number {
     return this.#lease?.left ?? 0;
   }
 
-  /** Whether the lease should be renewed, because it may run out before that can be done. */
+  /** Whether the lease may run out before it can be renewed. */
   get isLow(): boolean {
     return this.#lease !== undefined && this.left < this.#low;
   }
 
-  /** Whether something is to be written, if nobody waited. */
+  /** Whether there are permits or refusals to write, apart from waiting requests. */
   get isUnsettled(): boolean {
     return this.isLeased || this.#strikes.count > 0;
   }
 
-  /** Whether requests wait for permits that others hold. */
+  /** Whether requests wait for permits that other processes hold. */
   get isAwaiting(): boolean {
     return this.#awaitsUntil > 0;
   }
@@ -220,13 +216,13 @@ export class Allowance {
     return performance.now() < this.#sharedUntil;
   }
 
-  /** The lease, if it has a permit for a request at `now` (ms since the epoch). */
+  /** The lease if it has a permit for a request at `now` (ms since the epoch). */
   leaseAt(now: number): Lease | undefined {
     const lease = this.#lease;
     return lease && lease.left > 0 && this.#isValid(lease, now) ? lease : undefined;
   }
 
-  /** Takes a permit of the lease: for good, or until it is confirmed or withdrawn. */
+  /** Hands out a permit of the lease. Unless `isForGood`, it must be confirmed or withdrawn later. */
   take(lease: Lease, now: number, isForGood: boolean): Decision {
     lease.left--;
     if (isForGood) lease.used++;
@@ -235,21 +231,21 @@ export class Allowance {
     return this.#decision(this.#state.usage, this.account.limits, this.left, undefined, now);
   }
 
-  /** A permit was used that `take()` gave. */
+  /** Call it once the request with a permit of `take()` has been served. */
   confirm(lease: Lease): void {
     this.#unconfirmed--;
     lease.used++;
     if (lease !== this.#lease) this.#ended.add(lease);
   }
 
-  /** A permit was not used that `take()` gave. */
+  /** Gives an unused permit of `take()` back to the lease. */
   withdraw(lease: Lease): void {
     this.#unconfirmed--;
     lease.left++;
     if (lease !== this.#lease) this.#ended.add(lease);
   }
 
-  /** Refuses a request from memory, where only time or an operator can change that; undefined if it takes a transaction. */
+  /** Refuses a request from memory; undefined if that is not certain, so that a transaction must decide. */
   refuse(now: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
@@ -266,12 +262,12 @@ export class Allowance {
     return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
-  /** What the next transaction decides on a request with a key; AGAIN if it has to be recognized anew. */
+  /** Resolves to the decision of the next transaction; AGAIN if the key has to be looked up again. */
   request({ hash, now }: KeyUse): Promise<Decision | typeof AGAIN> {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, hash, now }));
   }
 
-  /** Whether it is time for a transaction. */
+  /** Whether a transaction should begin. */
   isDue(now: number, { life }: LeaseTimes): boolean {
     if (this.#waiting.length > 0) return true;
     if (performance.now() < this.#postponedUntil) return false;
@@ -280,8 +276,8 @@ export class Allowance {
   }
 
   /**
-   * Gets ready for a transaction. A lease ends if it is over, or had no permit for requests that wait: it hands out nothing
-   * any more, and is given back.
+   * Prepares a transaction. The lease ends if it is over, or if requests wait because it had no permit for them. The
+   * transaction then gives it back.
    */
   begin(now: number, { life }: LeaseTimes): void {
     const lease = this.#lease;
@@ -289,7 +285,7 @@ export class Allowance {
     this.#begun = this.#waiting.length;
   }
 
-  /** The rows that a transaction decides on: as they are known, or to be read. */
+  /** The rows that a transaction reads, or their known values. */
   reads({ unchanged }: LeaseTimes): readonly (Deno.KvKey | KnownRow)[] {
     const { account: { id }, accountRow, usageRow } = this.#state;
     const isOld = (this.isAwaiting || this.isShared) && performance.now() - this.#seenAt > unchanged;
@@ -297,7 +293,7 @@ export class Allowance {
     return [accountRow, usageRow].map((entry) => ({ key: entry.key, entry }));
   }
 
-  /** Decides what a transaction writes; undefined if there is no account any more. */
+  /** Decides what a transaction writes; undefined if the account no longer exists. */
   decide(rows: Rows, write: Write, now: number, { span }: LeaseTimes): Run | undefined {
     const { id } = this.account;
     const [accountKey, usageKey] = stateKeys(id);
@@ -317,14 +313,14 @@ export class Allowance {
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
     const lost = isSameRow(state.accountRow, this.#state.accountRow) ? this.#lostUntil : NOTHING_LOST;
-    const awaited = rest.length > 0 ? this.#awaitedIn(taken, lost, now) : undefined;
+    const awaited = rest.length > 0 ? this.#windowToAwait(taken, lost, now) : undefined;
     const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
     const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
-    // During a ban requests are no strikes, but the one that brings it about is.
+    // Refusals during a ban are not strikes, but the one that starts it is.
     const count = taken.refusal === "ban" ? 0 : Math.min(refused.length, strikesLeft + 1);
     const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
 
-    // That time has passed is no change: all that read the row know it, too.
+    // Windows that only moved to `now` are not written, because every reader can move them.
     const isChange = !isSame(after, roll(usage, now)) || !isSame(before, usage);
     if (isChange) {
       write.set(usageKey, encodeUsage(after));
@@ -339,24 +335,24 @@ export class Allowance {
       strikes: this.#strikes,
       struck: this.#strikes.count,
       granted: waiting.slice(0, taken.granted),
-      // Without a commit, the rows may be older than a request that came later.
+      // Without a commit, the rows may be older than the latest requests.
       refused: isChange ? refused : refused.filter(({ request }) => this.#hasBegunWith(request)),
-      turnedAway: this.#waiting.filter((request) => !isOpen(request)),
+      unauthorized: this.#waiting.filter((request) => !isOpen(request)),
       ahead: taken.ahead,
       rate,
       awaited,
     };
   }
 
-  /** A run was carried out, and left the rows like this. */
+  /** Takes over the result of a run that was committed, with the rows after it. */
   apply(run: Run, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
-    const { now, state, usage, granted, refused, turnedAway, ahead, rate } = run;
+    const { now, state, usage, granted, refused, unauthorized, ahead, rate } = run;
     const { limits } = state.account;
-    this.#useUp(run);
-    this.see(state);
+    this.#removeWritten(run);
+    this.noteRows(state);
     const [accountRow, usageRow] = rows;
     const own = this.#stateIn(accountRow?.entry, usageRow?.entry);
-    if (own) this.#see(own);
+    if (own) this.#keepNewer(own);
     this.#isKnown = true;
     if (ahead > 0) this.#addToLease(usage, limits, ahead);
     const until = this.#within(renewal, rate);
@@ -370,21 +366,21 @@ export class Allowance {
     for (const { request, refusal } of refused) {
       request.resolve(this.#decision(usage, limits, 0, refusal, now));
     }
-    for (const { resolve } of turnedAway) resolve(AGAIN);
-    const answered = new Set([...granted, ...refused.map(({ request }) => request), ...turnedAway]);
+    for (const { resolve } of unauthorized) resolve(AGAIN);
+    const answered = new Set([...granted, ...refused.map(({ request }) => request), ...unauthorized]);
     this.#waiting = this.#waiting.filter((request) => !answered.has(request));
-    // Those that came since may find a permit now.
-    if (this.leaseAt(now)) this.#turnAway();
-    this.#noteAwaited(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
+    // Requests that arrived meanwhile may get a permit of the lease.
+    if (this.leaseAt(now)) this.#requeue();
+    this.#updateWait(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
   }
 
-  /** A run may have been carried out: it has used up what it took from here, and grants nothing. */
+  /** Handles a run that may have been committed. Its permits are lost, and its requests get the error. */
   lose(run: Run, error: unknown): void {
-    this.#useUp(run);
+    this.#removeWritten(run);
     this.fail(error);
   }
 
-  /** A transaction was not carried out. */
+  /** Handles a transaction that was not committed. */
   fail(error: unknown): void {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
     this.#awaitsUntil = 0;
@@ -392,9 +388,9 @@ export class Allowance {
     this.#postponedUntil = performance.now() + LONGEST_LIFE;
   }
 
-  /** Holds nothing any more: the account is gone, or what is held can never be given back. */
+  /** Drops everything, because the account is gone or permits can no longer be given back. */
   drop(): void {
-    this.#turnAway();
+    this.#requeue();
     this.#lease = undefined;
     this.#ended.clear();
     this.#strikes = { count: 0, since: 0 };
@@ -403,16 +399,16 @@ export class Allowance {
     this.accountsVersion = undefined;
   }
 
-  /** Takes note of both rows as they were read; a newer usage row is another process's. */
-  see(state: AccountState): void {
+  /** Takes over rows that were read. A newer usage row was written by another process. */
+  noteRows(state: AccountState): void {
     const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
     if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;
-    this.#see(state);
+    this.#keepNewer(state);
   }
 
-  /** The usage that these rows tell, or newer ones, as it would be if every permit were given back that can be. */
+  /** The usage in these rows or newer known ones, without permits that this process holds. */
   usageWithoutLease({ usage, usageRow }: AccountState, isChanging: boolean): Usage {
-    // While a transaction is on its way, the row may tell of a lease that is not held yet.
+    // While a transaction is under way, the row may already count its lease.
     const isNews = usageRow.versionstamp > this.#state.usageRow.versionstamp && !isChanging;
     const held = [...this.#ended, ...this.#lease ? [this.#lease] : []].map((lease) => ({
       ...lease,
@@ -421,8 +417,8 @@ export class Allowance {
     return held.reduce(settle, isNews ? usage : this.#state.usage);
   }
 
-  /** Keeps the newer of the rows; strikes from before the account or the minute changed do not count. */
-  #see(state: AccountState): void {
+  /** Keeps the newer rows. If the account or the minute has changed, strikes are dropped. */
+  #keepNewer(state: AccountState): void {
     const known = this.#state;
     const isNewer = state.accountRow.versionstamp > known.accountRow.versionstamp;
     const isUsageNewer = state.usageRow.versionstamp > known.usageRow.versionstamp;
@@ -435,20 +431,20 @@ export class Allowance {
     if (!isOfSameMinute(known, this.#state)) this.#strikes = { count: 0, since: 0 };
   }
 
-  /** What rows tell; undefined if there is no account any more. */
+  /** Decodes rows; undefined if the account no longer exists. */
   #stateIn(
     accountRow: Entry | null | undefined,
     usageRow: Entry | null | undefined,
   ): AccountState | undefined {
     if (!accountRow || !usageRow) return undefined;
     const known = this.#state;
-    // Not by their versions: a row that a neighbour in the same commit has changed still has its version of before.
+    // Compared by identity, because a row that another transaction of the same commit changed has its old version.
     const account = accountRow === known.accountRow ? known.account : decodeAccount(accountRow);
     const usage = usageRow === known.usageRow ? known.usage : decodeUsage(usageRow);
     return { account, accountRow, usage, usageRow };
   }
 
-  /** Why a request is refused, where only time or an operator can change that. */
+  /** Why a request is refused, if only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
     const { usage, account: { limits } } = this.#state;
     const current = roll(usage, now);
@@ -458,15 +454,15 @@ export class Allowance {
     return window && mayComeBack(usage, window, now, this.#lostUntil) ? undefined : window;
   }
 
-  /** The window that requests wait for permits of; undefined if none may come back, or that took too long. */
-  #awaitedIn({ usage, refusal }: Taken, lost: Lost, now: number): FullWindow | undefined {
+  /** The window whose permits requests wait for; undefined if none can be given back, or the wait was too long. */
+  #windowToAwait({ usage, refusal }: Taken, lost: Lost, now: number): FullWindow | undefined {
     if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, lost)) return undefined;
     const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;
     return isNew || performance.now() < this.#awaitsUntil ? refusal : undefined;
   }
 
-  /** Waits, or goes on, for permits of a window; or no longer. */
-  #noteAwaited(awaited: Awaited | undefined): void {
+  /** Starts, continues or ends the wait for permits of a window. */
+  #updateWait(awaited: Awaited | undefined): void {
     const time = performance.now();
     if (awaited === undefined) {
       const { window, end } = this.#awaited;
@@ -480,7 +476,7 @@ export class Allowance {
     }
   }
 
-  /** Whether a request waited when the transaction began. */
+  /** Whether a request was already waiting when the transaction began. */
   #hasBegunWith(request: Waiting): boolean {
     return this.#waiting.indexOf(request) < this.#begun;
   }
@@ -491,7 +487,7 @@ export class Allowance {
     return count > 0 && (count * 4 > left || performance.now() - since > life);
   }
 
-  /** Whether a lease hands out permits: nothing has changed since it was taken. */
+  /** Whether epoch, minute and limits are the same as when the lease was taken. */
   #isValid({ epoch, minute, limits }: Lease, now: number): boolean {
     const { usage, account: { limits: current } } = this.#state;
     return epoch === usage.epoch && minute === usage.minute && roll(usage, now) === usage &&
@@ -519,15 +515,15 @@ export class Allowance {
     if (lease.left + lease.used > 0) this.#ended.add(lease);
   }
 
-  /** What a transaction gives back: of the lease, that permits were used; of ended ones, all. */
+  /** The permits that a transaction settles: the used ones of the lease, and all of ended leases. */
   #toReturn(): ReturnedOf[] {
     const ended = [...this.#ended].map((lease) => ({ ...lease, lease, size: lease.used + lease.left }));
     const lease = this.#lease;
     return lease && lease.used > 0 ? [...ended, { ...lease, lease, size: lease.used, left: 0 }] : ended;
   }
 
-  /** What a run took from here is no longer here. */
-  #useUp({ returned, strikes, struck }: Run): void {
+  /** Removes the permits and strikes that a run has written. */
+  #removeWritten({ returned, strikes, struck }: Run): void {
     for (const { lease, size, left } of returned) {
       lease.left -= left;
       lease.used -= size - left;
@@ -536,35 +532,35 @@ export class Allowance {
     strikes.count -= struck;
   }
 
-  /** Has the requests that wait recognized anew. */
-  #turnAway(): void {
+  /** Sends the waiting requests back to look up their keys again. */
+  #requeue(): void {
     for (const { resolve } of this.#waiting.splice(0)) resolve(AGAIN);
   }
 
-  /** How many requests come within `ms`. */
+  /** The number of requests to expect within `ms`. */
   #within(ms: number, rate: number): number {
-    return Math.min(rate * ms, MOST_PER_SERVED * this.#served);
+    return Math.min(rate * ms, MAX_PER_SERVED * this.#served);
   }
 
-  /** The usage as it will be when ended leases are given back. */
+  /** The usage after the ended leases have been given back. */
   #onceReturned(usage: Usage): Usage {
     if (this.#ended.size === 0) return usage;
     return [...this.#ended].reduce((before, lease) => settle(before, { ...lease, size: lease.left }), usage);
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    // What is on its way back is not used; but a refused request did not get any of it.
+    // An admitted request sees permits that are about to be given back. A refused one did not get any of them.
     return decide(refusal ? usage : this.#onceReturned(usage), limits, left, refusal, now);
   }
 }
 
-/** Why requests without a permit are refused: for a ban, once no strikes are `left`. */
+/** The refusals of requests. The first `left` get `refusal`, the others a ban. */
 function refusals(requests: readonly Waiting[], refusal: Refusal | undefined, left: number): Run["refused"] {
   if (refusal === undefined) return [];
   return requests.map((request, index) => ({ request, refusal: index < left ? refusal : "ban" }));
 }
 
-/** Whether permits of a window may come back that others, or requests of this process, hold. */
+/** Whether leased permits of a window may still be given back. */
 function mayComeBack(usage: Usage, window: FullWindow, now: number, lost: Lost): boolean {
   return now >= lost[window] && (window === "day" ? usage.leasedToday : usage.leased) > 0;
 }
@@ -577,7 +573,7 @@ function isSameRow(one: Entry, other: Entry): boolean {
   return one.versionstamp === other.versionstamp;
 }
 
-/** Whether strikes that were gathered in one state count in the other. */
+/** Whether strikes of one state count in the other. */
 function isOfSameMinute(one: AccountState, other: AccountState): boolean {
   return isSameRow(one.accountRow, other.accountRow) && one.usage.epoch === other.usage.epoch &&
     one.usage.minute === other.usage.minute;

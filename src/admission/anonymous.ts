@@ -1,21 +1,21 @@
 import type { Decision } from "../accounts/usage.ts";
 import { BoundedMap } from "../store/cache.ts";
 
-/** Requests a minute without a valid key from one address. */
+/** Limit of requests per minute and address without a valid key. */
 export const LIMIT = 60;
 const MINUTE = 60_000;
-/** Keys a second that are looked up for an address that has used those. */
+/** Maximum lookups of keys per second for a spent address. */
 export const READS = 5;
 const SECOND = 1_000;
 const MAX_ADDRESSES = 10_000;
 
 interface Count {
-  /** Start of the minute, ms since the epoch. */
+  /** Start of the minute, in ms since the epoch. */
   readonly minute: number;
   readonly used: number;
-  /** Start of the second of its last read when it was spent, ms since the epoch. */
+  /** Start of the second of its last read while spent, in ms since the epoch. */
   readonly second: number;
-  /** How many such reads there were in that second. */
+  /** Number of reads in that second. */
   readonly reads: number;
 }
 
@@ -23,7 +23,7 @@ interface Count {
 export class AnonymousLimiter {
   readonly #counts: BoundedMap<string, Count> = new BoundedMap(MAX_ADDRESSES);
 
-  /** Counts a request of the address, unless it is spent. */
+  /** Counts a request, or refuses it if the address is spent. */
   take(address: string, now: number): Decision {
     const count = this.#current(address, now);
     const { minute, used } = count;
@@ -32,12 +32,12 @@ export class AnonymousLimiter {
     return decision(minute, used + 1, now);
   }
 
-  /** Whether the address is spent: it has used all its requests of the minute. */
+  /** Whether the address has used all its requests of the minute. */
   isSpent(address: string, now: number): boolean {
     return this.#current(address, now).used >= LIMIT;
   }
 
-  /** Takes one of the reads a second that a spent address keeps; false when none is left. */
+  /** Takes one of the reads of a spent address; false if none is left in this second. */
   takeRead(address: string, now: number): boolean {
     const count = this.#current(address, now);
     const second = now - now % SECOND;
@@ -47,7 +47,7 @@ export class AnonymousLimiter {
     return true;
   }
 
-  /** What the address has left, without taking any. */
+  /** The limits of an address, without counting a request. */
   peek(address: string, now: number): Decision {
     const { minute, used } = this.#current(address, now);
     return decision(minute, used, now);
@@ -56,7 +56,7 @@ export class AnonymousLimiter {
   #current(address: string, now: number): Count {
     const minute = now - now % MINUTE;
     const count = this.#counts.get(address);
-    // A clock that was set back does not open another minute.
+    // A clock that was set back does not start a new minute.
     return count && count.minute >= minute && count.minute - minute < 5 * MINUTE
       ? count
       : { minute, used: 0, second: minute, reads: 0 };

@@ -9,15 +9,15 @@ import { BoundedMap } from "../store/cache.ts";
 import { noteVersion, type VersionRow } from "../store/versions.ts";
 import { Allowance } from "./allowance.ts";
 
-/** What recognizes API keys. */
+/** Options of {@linkcode ApiKeys}. */
 export interface ApiKeysOptions {
   readonly store: Store;
-  /** The row whose version changes with every account. */
+  /** The row whose version changes when an account does. */
   readonly accounts: VersionRow;
   readonly environment: Environment;
 }
 
-/** Whose a key is; it belongs to its account for ever. */
+/** The account of a key, which never changes. */
 interface Claim {
   readonly accountId: string;
   readonly hash: string;
@@ -26,23 +26,23 @@ interface Claim {
 const PREFIX_LENGTH = "Bearer ".length;
 const MAX_CLAIMS = 10_000;
 const MAX_ALLOWANCES = 10_000;
-/** Accounts of one snapshot: two rows each, and the version row. */
+/** Accounts per snapshot of at most ten rows: two rows each, and the version row. */
 const ACCOUNTS_READ = 4;
 
-/** Tells which account an API key opens, from memory as long as no account has changed. */
+/** Finds the account of an API key, from memory while no account has changed. */
 export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
   readonly #activeOf: (accountId: string) => Allowance | undefined;
-  /** By Authorization value. */
+  /** By Authorization header. */
   readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
-  /** By account id. */
+  /** By account ID. */
   readonly #allowances: BoundedMap<string, Allowance> = new BoundedMap(MAX_ALLOWANCES);
   readonly #findAccountId: (hash: string) => Promise<string | null>;
   readonly #load: (accountId: string) => Promise<Allowance | null>;
 
-  /** `activeOf` tells the allowance of an account that must not be forgotten, if there is one. */
+  /** `activeOf` returns the allowance of an account if it is active, so that no second one is created. */
   constructor(
     { store, accounts, environment }: ApiKeysOptions,
     activeOf: (accountId: string) => Allowance | undefined,
@@ -55,17 +55,17 @@ export class ApiKeys {
     this.#load = batched((round) => this.#loadAllowances(round));
   }
 
-  /** Whether an Authorization value may open an account at all: a typo is known without a read. */
+  /** Whether an Authorization header has a well-formed key. Finds typos without a read. */
   mayOpen(authorization: string): boolean {
     return this.#keyIn(authorization) !== undefined;
   }
 
-  /** Whether it is in memory whose the key is. */
+  /** Whether the account ID of the key is in memory. */
   knows(authorization: string): boolean {
     return this.#claims.get(authorization) !== undefined;
   }
 
-  /** The allowance of the account that the key opened when it was looked up last, unless it was suspended then. */
+  /** The allowance of the key's account, as last read; undefined if unknown, suspended, or the key is not valid. */
   recall(authorization: string, now: number): Allowance | undefined {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);
@@ -73,14 +73,14 @@ export class ApiKeys {
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : undefined;
   }
 
-  /** Whether no account has changed since an allowance was read, as far as is known. */
+  /** Whether the allowance was read under the last known version of the accounts. */
   isCurrent({ accountsVersion }: Allowance): boolean {
     return accountsVersion === this.#accounts.version;
   }
 
   /**
-   * The allowance of the account, suspended or not, that the key opens at `now` (ms since the epoch), or null. True as of
-   * this call if it takes a read, and else as of the last check of the versions.
+   * The allowance of the account, suspended or not, for which the key is valid at `now` (ms since the epoch); null if
+   * there is none. It is current as of the last check of the versions, or as of this call if that has to read it.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
@@ -92,12 +92,12 @@ export class ApiKeys {
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
   }
 
-  /** The hash of the key in an Authorization value. */
+  /** The hash of the key in an Authorization header. */
   hashOf(authorization: string): string {
     return this.#claims.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");
   }
 
-  /** What is known of an account, if anything is. */
+  /** The allowance of an account, if it is in memory. */
   allowanceOf(accountId: string): Allowance | undefined {
     return this.#allowances.get(accountId);
   }
@@ -114,8 +114,8 @@ export class ApiKeys {
       this.#claims.delete(authorization);
       return null;
     }
-    // Not before the account was read: what was known of it may be older than the key. With extra spaces around it,
-    // one key could fill the cache with long strings.
+    // Set only after the account was read, because a known account may be older than the key. Headers with extra spaces
+    // are not cached, because one key could fill the cache with them.
     if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
   }
@@ -159,7 +159,7 @@ export class ApiKeys {
         const state = decodeState(rows[2 * index], rows[2 * index + 1]);
         if (state === null) return null;
         const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(state);
-        allowance.see(state);
+        allowance.noteRows(state);
         allowance.accountsVersion = version;
         this.#allowances.set(id, allowance);
         return allowance;

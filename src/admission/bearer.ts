@@ -13,7 +13,7 @@ const QUOTED = invalid("The API key is in quotes; send it without them.");
 const OTHER_FORM = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
 const QUOTE = /^["']|["']$/;
 
-/** The 403 for the keys of a suspended account; shared. */
+/** The 403 for keys of a suspended account. It is a shared response. */
 export const SUSPENDED: Response = shared(errorResponse(
   new ApiError(
     "account_suspended",
@@ -22,8 +22,8 @@ export const SUSPENDED: Response = shared(errorResponse(
 ));
 
 /**
- * Makes the 401s of an environment, each with its challenge (RFC 6750 section 3); shared. They say what anybody can
- * see of a key, and nothing of what is stored: mistyped, unknown, replaced and closed keys get the same answer.
+ * Returns a function that selects the 401 for an Authorization header, a shared response with a challenge (RFC 6750
+ * section 3). It depends only on the format of the key. Mistyped, unknown, replaced and closed keys get the same response.
  */
 export function unauthorizedIn(environment: Environment): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";
@@ -42,7 +42,7 @@ function invalid(message?: string): Response {
   return shared(errorResponse(invalidApiKey(message)));
 }
 
-/** Whether an Authorization value carries one of the operator's tokens, compared in constant time. */
+/** Returns a function that checks whether an Authorization header has one of the tokens, in constant time. */
 export function operatorTokenCheck(tokens: readonly string[]): (authorization: string | null) => boolean {
   const expected = tokens.map(digest);
   return (authorization) => {
@@ -51,7 +51,7 @@ export function operatorTokenCheck(tokens: readonly string[]): (authorization: s
   };
 }
 
-/** The 401 for a wrong token, with its challenge (RFC 6750 section 3). */
+/** The 401 for a wrong operator token, with its challenge (RFC 6750 section 3). */
 export function wrongOperatorToken(): Response {
   const message = "Send the operator's token as 'Authorization: Bearer <OPERATOR_TOKEN>'.";
   const headers = { "www-authenticate": 'Bearer realm="animal-store-operator"' };

@@ -9,48 +9,48 @@ import { AnonymousLimiter } from "./anonymous.ts";
 import { ApiKeys, type ApiKeysOptions } from "./api_keys.ts";
 import type { Permit, Permits } from "./permits.ts";
 
-/** A request that is to be charged. */
+/** The properties of a request that determine how it is charged. */
 export interface Caller {
-  /** Its Authorization value, if it is charged to an account. */
+  /** Its Authorization header, if it can be charged to an account. */
   readonly authorization: string | null;
   readonly address: () => string;
-  /** When it arrived, ms since the epoch. */
+  /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** Whether it changes nothing. */
+  /** Whether it only reads. */
   readonly isRead: boolean;
 }
 
-/** Who called, and what the limits say of it. */
+/** The account and the limits of a charged request. */
 export interface Admission {
-  /** The account whose key was charged; undefined where the client address was. */
+  /** The account that was charged; undefined if the client address was. */
   readonly account: Account | undefined;
   readonly decision: Decision;
-  /** Given where the address was charged because the key's account is suspended. */
+  /** Given if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
-  /** Given to a write that a lease admitted: a commit or a check of the versions has to confirm it. */
+  /** The permit of a write that was admitted from memory. A commit or a check of the versions must confirm it. */
   readonly permit?: Permit;
 }
 
-/** AGAIN where the account has changed meanwhile: the request is to be charged anew, after a check of the versions. */
+/** AGAIN if the account has changed meanwhile. The request must then be charged again, after a check of the versions. */
 export type Charged = Admission | typeof AGAIN;
 
-/** What a gate stands on. */
+/** Options of a {@linkcode Gate}. */
 export interface GateOptions extends ApiKeysOptions {
   readonly permits: Permits;
 }
 
 /**
- * Charges each request to the account whose API key it carries or, if it has no valid one or the account is suspended,
- * to its client address.
+ * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended, the
+ * client address is charged.
  */
 export class Gate {
   readonly #keys: ApiKeys;
   readonly #permits: Permits;
   readonly #accounts: VersionRow;
-  /** Holds while the accounts have the version that was seen last. */
+  /** The check of the current version of the accounts. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
-  /** Look-ups of keys for spent addresses that are on their way, by Authorization value: one read for all that send it. */
+  /** Lookups of keys for spent addresses, by Authorization header. Requests with the same header share one. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
   constructor(options: GateOptions) {
@@ -61,8 +61,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request that has just arrived, as far as that needs no check of the versions: by its address, by reads, by
-   * a transaction, or provisionally by a lease. Undefined if the versions have to be checked first.
+   * Charges a request that has just arrived, if that needs no check of the versions: to its address, after a read of the
+   * account, in a transaction, or provisionally to a lease. Undefined if the versions have to be checked first.
    *
    * @throws {StoreUnavailable}
    */
@@ -84,7 +84,7 @@ export class Gate {
   }
 
   /**
-   * Charges a request, if the versions were checked since it arrived.
+   * Charges a request. The versions must have been checked since it arrived.
    *
    * @throws {StoreUnavailable}
    */
@@ -95,18 +95,18 @@ export class Gate {
     );
   }
 
-  /** What the address has left without a key; charges nothing. */
+  /** The limits of an address, without charging it. */
   peek(address: string, now: number): Decision {
     return this.#anonymous.peek(address, now);
   }
 
-  /** What an account has used, without permits that this process holds. */
+  /** The usage of an account, without permits that this process holds. */
   usedBy(state: AccountState): Usage {
     const allowance = this.#keys.allowanceOf(state.account.id);
     return allowance?.usageWithoutLease(state, this.#permits.isRunning(allowance)) ?? state.usage;
   }
 
-  /** The check that all share that are admitted under the same version, so that they can share a commit. */
+  /** The check for requests under the current version. They share it, so that they can share a commit. */
   #check(): VersionCheck {
     if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
     return this.#unchanged;
@@ -133,7 +133,7 @@ export class Gate {
     return { account: undefined, decision: this.#anonymous.take(address(), now) };
   }
 
-  /** Charges a request with a key that is not in memory. Spent addresses have few reads, which requests share. */
+  /** Charges a request whose key is not in memory. A spent address has few reads, so its requests share them. */
   #lookUp(authorization: string, caller: Caller): Admission | Promise<Charged> {
     const { now } = caller;
     const address = caller.address();

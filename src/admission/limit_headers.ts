@@ -3,19 +3,18 @@ import { ApiError, type ErrorCode, errorResponse } from "../http/error.ts";
 import { BoundedMap } from "../store/cache.ts";
 import { isShared, shared } from "../http/response.ts";
 
-/** A response that was made for a decision. */
+/** A cached response with the headers of a decision. */
 interface Kept {
   readonly decision: Decision;
   readonly response: Response;
 }
 
-/** With the headers that stay until the minute ends, by shared response; other limits go without until then. */
+/** By shared response: a clone with the headers of one policy, kept until the minute ends. Other policies are not kept. */
 const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
- * The response, or one of its own for a shared one, with the rate limit headers: X-RateLimit-*, which describe the
- * window that matters most to the caller, and RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers),
- * which describe both.
+ * Adds the rate limit headers to the response, or to a clone if it is shared. X-RateLimit-* describe the decisive window.
+ * RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers) describe both.
  */
 export function withLimitHeaders(response: Response, decision: Decision): Response {
   const { minute, day, now } = decision;
@@ -46,7 +45,7 @@ function cloneWithPolicy(response: Response, decision: Decision, window: Window)
   return own;
 }
 
-/** Whether two decisions have the same policy; `window` is the one of the other that matters most. */
+/** Whether two decisions have the same policy headers. The last argument is the decisive window of the second one. */
 function hasPolicyOf(one: Decision, { minute, day }: Decision, { limit, reset }: Window): boolean {
   const window = decisiveWindow(one);
   return window.limit === limit && window.reset === reset && one.minute.limit === minute.limit &&
@@ -63,10 +62,10 @@ function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
   return ["rate_limit_minute", `More than ${limit} requests in a minute came without a valid API key.`];
 }
 
-/** The last refusals, by caller: a refused client mostly goes on within the second. */
+/** The latest refusals. A refused client often sends more requests within the same second. */
 const REFUSED: BoundedMap<number, Kept> = new BoundedMap(1_000);
 
-/** The 429 of a request that was refused, with `Retry-After` in seconds and the limit headers; shared. */
+/** The 429 of a refused request, with `Retry-After` in seconds and the limit headers. It is a shared response. */
 export function refusedResponse(decision: Decision, refusal: Refusal): Response {
   const caller = callerOf(decision);
   const known = REFUSED.get(caller);
@@ -76,12 +75,12 @@ export function refusedResponse(decision: Decision, refusal: Refusal): Response 
   return response;
 }
 
-/** A number that few callers share at a time; those without a key do, and get the same. */
+/** The cache key of a refusal. Few accounts share one at a time. All anonymous requests do. */
 function callerOf({ minute, day }: Decision): number {
   return day ? 1_000 * day.remaining + minute.remaining : -1;
 }
 
-/** Whether two refusals say the same. */
+/** Whether two refusals have the same response. */
 function isRefusedAlike(one: Decision, other: Decision): boolean {
   return one.refusal === other.refusal && isSame(one.minute, other.minute) && isSame(one.day, other.day) &&
     secondsUntil(one.minute, one.now) === secondsUntil(other.minute, other.now) &&
@@ -101,13 +100,13 @@ function createRefused(decision: Decision, refusal: Refusal): Response {
   return withLimitHeaders(errorResponse(error), decision);
 }
 
-/** The window that refused; for an admitted request, the one with fewer requests left. */
+/** The window that refused the request or, if it was admitted, the one with fewer requests left. */
 function decisiveWindow({ refusal, minute, day = minute }: Decision): Window {
   if (refusal === undefined) return day.remaining <= minute.remaining ? day : minute;
   return refusal === "day" ? day : minute;
 }
 
-/** Whole seconds until the window opens again, rounded up, at least 1. */
+/** Seconds until the window resets, rounded up, at least 1. */
 function secondsUntil({ reset }: Window, now: number): number {
   return Math.max(1, Math.ceil((reset - now) / 1000));
 }

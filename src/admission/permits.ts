@@ -13,13 +13,13 @@ import {
   type Run,
 } from "./allowance.ts";
 
-/** How often allowances are looked for that are due, in ms. */
+/** Interval of the check for allowances that are due, in ms. */
 const TICK = 50;
 
-/** Requests wait for permits: what becomes of a commit in doubt is looked into once, and not for long. */
+/** A commit in doubt is looked into only once, because requests wait. */
 const REQUESTS: Caller = { mayBegin() {} };
 
-/** What permits stand on. */
+/** Options of {@linkcode Permits}. */
 export interface PermitsOptions {
   readonly store: Store;
   readonly transactions: Transactions;
@@ -27,28 +27,28 @@ export interface PermitsOptions {
   readonly clock: () => number;
 }
 
-/** A permit that was handed out by what memory knows. It is confirmed or withdrawn, once. */
+/** A permit that was handed out from memory. It must be confirmed or withdrawn once. */
 export interface Permit {
-  /** What has to hold for it: an assumption of every commit for the request. */
+  /** The permit is valid only if this check holds. Commits of the request include it. */
   readonly check: VersionCheck;
   confirm(): void;
   withdraw(): void;
 }
 
-/** The allowances that hold something, and the transactions that take and give back their permits. */
+/** The active allowances, and the transactions that take their permits and give them back. */
 export class Permits {
   readonly #store: Store;
   readonly #transactions: Transactions;
   readonly #clock: () => number;
-  /** By the account's id. */
+  /** By account ID. */
   readonly #active: Map<string, Allowance> = new Map();
-  /** Allowances with a transaction on its way, and what resolves when none is due any more. */
+  /** Allowances with a transaction under way. The promise resolves when no other transaction is due. */
   readonly #running: Map<Allowance, Promise<void>> = new Map();
-  /** How often a transaction was asked for. */
+  /** Number of requests for a transaction. */
   #asked = 0;
   /**
-   * Commits to a KV that is far away are many and small, because a conflict over one account costs all that share the
-   * commit a round trip.
+   * Commits to a far KV are small and run in many lanes, because a conflict over one account costs all transactions of
+   * the commit a round trip.
    */
   readonly #queue: Queue = {
     label: "leases",
@@ -57,7 +57,7 @@ export class Permits {
     requests: () => this.#asked,
   };
   #timer: ReturnType<typeof setInterval> | undefined;
-  /** Whether everything is being given back, as before a stop. */
+  /** Whether all leases are being given back. */
   #isSettling = false;
 
   constructor({ store, transactions, clock }: PermitsOptions) {
@@ -66,7 +66,7 @@ export class Permits {
     this.#clock = clock;
   }
 
-  /** Decides on a request from memory; undefined if that takes a transaction. */
+  /** Decides on a request from memory; undefined if a transaction must decide. */
   decide(allowance: Allowance): Decision | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
@@ -80,7 +80,7 @@ export class Permits {
     return allowance.needsTransaction(this.#clock());
   }
 
-  /** Hands out a permit of the lease, if there is one, to a request for which the check has to hold. */
+  /** Hands out a permit of the lease, on condition that `check` holds; undefined if the lease has none. */
   lend(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
@@ -91,7 +91,7 @@ export class Permits {
   }
 
   /**
-   * What the next transaction decides on a request with a key; AGAIN if it has to be recognized anew.
+   * Resolves to the decision of the next transaction; AGAIN if the key has to be looked up again.
    *
    * @throws {StoreUnavailable}
    */
@@ -102,23 +102,23 @@ export class Permits {
     return decided;
   }
 
-  /** The allowance of an account, if it holds something. */
+  /** The allowance of an account, if it is active. */
   activeOf(accountId: string): Allowance | undefined {
     return this.#active.get(accountId);
   }
 
-  /** Whether a transaction for an allowance is on its way. */
+  /** Whether a transaction of the allowance is under way. */
   isRunning(allowance: Allowance): boolean {
     return this.#running.has(allowance);
   }
 
-  /** How many accounts this process holds leases of, and how many permits are left in them. */
+  /** Number of leases of this process, and of the permits left in them. */
   count(): { leases: number; permits: number } {
     const leased = [...this.#active.values()].filter(({ isLeased }) => isLeased);
     return { leases: leased.length, permits: leased.reduce((sum, { left }) => sum + left, 0) };
   }
 
-  /** Gives back every lease, and writes whatever else is not in its row. */
+  /** Gives every lease back, and writes refusals that are not in their rows yet. */
   async settle(): Promise<void> {
     this.#isSettling = true;
     for (const allowance of this.#active.values()) this.#start(allowance);
@@ -143,13 +143,13 @@ export class Permits {
     };
   }
 
-  /** Renews a lease before nothing is left, and sees to it that what is left goes back. */
+  /** Renews the lease if it is low, and keeps the allowance active. */
   #renew(allowance: Allowance): void {
     this.#keepActive(allowance);
     if (allowance.isLow) this.#start(allowance);
   }
 
-  /** Sees to it that what is not in its row is written before long. */
+  /** Keeps the allowance active until all of it is in its row. */
   #keepActive(allowance: Allowance): void {
     this.#active.set(allowance.account.id, allowance);
     this.#timer ??= setInterval(() => this.#startDue(), TICK);
@@ -171,14 +171,14 @@ export class Permits {
     this.#running.set(allowance, this.#runWhileDue(allowance).finally(() => this.#running.delete(allowance)));
   }
 
-  /** Runs transactions for an allowance, one after the other, for as long as one is due at once. */
+  /** Runs transactions of an allowance, one after the other, until none is due. */
   async #runWhileDue(allowance: Allowance): Promise<void> {
     do {
       await this.#run(allowance);
     } while (this.#isSettling ? allowance.isUnsettled : !allowance.isAwaiting && this.#isDue(allowance));
   }
 
-  /** Never rejects: requests that wait for the transaction get its error. */
+  /** Runs one transaction. Never rejects, because the waiting requests get its error. */
   async #run(allowance: Allowance): Promise<void> {
     let run: Run | undefined;
     allowance.begin(this.#clock(), this.#timesOf(allowance));
@@ -202,7 +202,7 @@ export class Permits {
     return allowance.isDue(this.#clock(), this.#timesOf(allowance));
   }
 
-  /** Where other processes write the same row, a commit may fail because of theirs: leases last longer, and are fewer. */
+  /** If other processes write the same row, leases last longer, so that fewer commits conflict. */
   #timesOf({ isShared }: Allowance): LeaseTimes {
     const { ms } = this.#store.commits;
     const unchanged = ms / 2;

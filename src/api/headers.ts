@@ -2,11 +2,11 @@ import type { Answer } from "./operation.ts";
 import { Invalid, type Optional, optional, type Schema, text } from "./schema.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
-/** Tags with commas in between; elements of the list may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */
+/** A list of entity tags. Its elements may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */
 const TAGS = new RegExp(String.raw`^(?:,[ \t]*)*${TAG}[ \t]*(?:,[ \t]*(?:${TAG}[ \t]*)?)*$`);
 
 /**
- * A header of entity tags, or `*` (RFC 9110 sections 13.1.1 and 13.1.2).
+ * A header with entity tags or `*` (RFC 9110 sections 13.1.1 and 13.1.2).
  *
  * @example
  * ```ts
@@ -24,14 +24,14 @@ export function entityTags(description: string): Optional<string> {
   });
 }
 
-/** What lets a client keep what it has (RFC 9110 section 13.1.2). A malformed one is as good as none. */
+/** The If-None-Match header of a read (RFC 9110 section 13.1.2). A malformed one is ignored. */
 export const IF_NONE_MATCH: Optional<string> = optional(
   text({
     description: "The ETag of a cached response; if it is current, you get 304.",
   }),
 );
 
-/** The answer to a client that has the content already. */
+/** The answer to a client whose copy is current. */
 export const NOT_MODIFIED: Answer = {
   description: "The cached response is still current",
   headers: ["ETag", "Cache-Control"],
@@ -40,11 +40,11 @@ export const NOT_MODIFIED: Answer = {
 const MAX_KEY_LENGTH = 255;
 const BARE_KEY = `[!#-~]{1,${MAX_KEY_LENGTH}}`;
 const KEY_EXPECTED = `1 to ${MAX_KEY_LENGTH} visible ASCII characters other than the double quote`;
-/** For how long the same request with the same key gets the first reply again, in hours. */
+/** How long a request with the same key gets the first response again, in hours. */
 export const REPLAY_HOURS = 24;
 
 /**
- * The Idempotency-Key of a request, quoted as in draft-ietf-httpapi-idempotency-key-header or bare.
+ * The Idempotency-Key of a request, with or without the quotes of draft-ietf-httpapi-idempotency-key-header.
  *
  * @example
  * ```ts
@@ -64,7 +64,7 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
   (key) => key.replaceAll('"', ""),
 );
 
-/** The header on an operation that shows a key, which it does only once: no reply can come again. */
+/** The Idempotency-Key of an operation that refuses one, because its response shows an API key only once. */
 export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
   throw new Invalid("This operation takes no Idempotency-Key, because an API key is shown only once");
 });

@@ -1,13 +1,13 @@
 import { type Schema, text } from "./schema.ts";
 
-/** Characters with a Unicode property, as a class of a regular expression has them. */
+/** A set of characters with a Unicode property. */
 interface Characters {
   readonly property: string;
-  /** In escapes that Python and Rust understand, too, because clients are written in them. */
+  /** For a character class. The escapes also work in Python and Rust, where clients use the document's patterns. */
   readonly ranges: string;
 }
 
-/** Characters that a terminal may obey. */
+/** Control characters, which could change the operator's terminal. */
 export const CONTROLS: Characters = { property: "Cc", ranges: String.raw`\x00-\x1f\x7f-\x9f` };
 
 /** Characters that change the direction of the text around them. */
@@ -17,7 +17,7 @@ export const BIDI_CONTROLS: Characters = {
 };
 
 /**
- * A name of at most `max` characters. It is not white space alone, and has none of the `forbidden` characters.
+ * A name of at most `max` characters, with at least one that is not white space, and without `forbidden` characters.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
     description:
       `${description}, kept as sent. It has a character other than white space, and no control characters (Unicode ` +
       `${properties}) or lone surrogates. Its length is counted in Unicode code points.`,
-    // White space, then a character that is none, then the rest: each character is read once.
+    // White space, then one other character, then the rest. This form never backtracks.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule: `have a character other than white space, and no control characters (Unicode ${properties})`,
   });

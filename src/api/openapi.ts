@@ -16,7 +16,7 @@ import {
   text,
 } from "./schema.ts";
 
-/** What the paths of the interface begin with. */
+/** Prefix of the interface's paths. */
 export const BASE_PATH = "/v1";
 
 const DESCRIPTION =
@@ -27,7 +27,7 @@ each further ban within a day, at most 24 hours. Every error has the same body, 
 \`not_found\`, and a method that a path does not support is 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
 const BEYOND = "\n\nThis operation is an extension of version 1.0.0 of the interface.";
 
-/** A number of something, or of seconds. Limits of the enterprise plan go beyond 32 bits. */
+/** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 
 const ERROR = named(
@@ -39,7 +39,7 @@ const ERROR = named(
   }, { examples: [{ code: "pet_not_found", message: "No animal has this petId.", status: 404 }] }),
 );
 
-/** Headers of responses. Those that are required come wherever a response names them. */
+/** Headers of responses. A required header is always present if a response lists it. */
 const HEADERS: Readonly<Record<string, object>> = {
   "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
   "X-RateLimit-Remaining": required("Requests remaining", 59),
@@ -71,7 +71,7 @@ const HEADERS: Readonly<Record<string, object>> = {
   "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
 const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
-/** Headers of what is deprecated. */
+/** Headers of a deprecated operation. */
 export const DEPRECATION_HEADERS: readonly string[] = ["Deprecation", "Sunset", "Link"];
 /** Headers of errors, by status. */
 const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
@@ -97,7 +97,7 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
   operator: ["invalid_operator_token", "rate_limit_minute"],
   public: [],
 };
-/** What an operation that reads a body may answer with. */
+/** Errors of operations with a body. */
 export const BODY_ERRORS: readonly ErrorCode[] = [
   "invalid_json",
   "invalid_content_type",
@@ -106,26 +106,26 @@ export const BODY_ERRORS: readonly ErrorCode[] = [
   "payload_too_large",
 ];
 
-/** Every error that an operation may answer with. */
+/** Every error of an operation. */
 export function errorsOf({ access, body, errors }: Operation): readonly ErrorCode[] {
   return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors])];
 }
 
-/** The same by status, in the order of the statuses. */
+/** Every error of an operation by status, in ascending order. */
 export function errorsByStatus(operation: Operation): [status: number, codes: ErrorCode[]][] {
   const byStatus = Map.groupBy(errorsOf(operation), (code) => ERRORS[code].status);
   return [...byStatus].sort(([one], [other]) => one - other);
 }
 
-/** Whether the document describes an operation: it is part of the API, and its path is below the server's URL. */
+/** Whether the document includes an operation: it has a tag, and its path is below the server's URL. */
 export function isDocumented({ tag, path }: Operation): boolean {
   return tag !== undefined && path.startsWith(`${BASE_PATH}/`);
 }
 
 /**
- * The OpenAPI 3.1 document of the operations that it describes.
+ * Creates the OpenAPI 3.1 document.
  *
- * @param base What its URLs begin with; empty for URLs relative to the document's own.
+ * @param base Prefix of its URLs; empty for URLs relative to the document's own.
  */
 export function openApiDocument(all: readonly Operation[], base: string): object {
   const operations = all.filter(isDocumented);
@@ -166,7 +166,7 @@ export function openApiDocument(all: readonly Operation[], base: string): object
   };
 }
 
-/** JSON leaves out what is undefined. */
+/** The operation in the document. JSON leaves out members that are undefined. */
 function operationObject(operation: Operation): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
   const parameters = parametersOf(operation).map(parameterObject);
@@ -188,14 +188,14 @@ function operationObject(operation: Operation): object {
   };
 }
 
-/** A parameter or a header of a request. */
+/** A parameter or header of a request. */
 interface Parameter {
   readonly name: string;
   readonly place: "path" | "query" | "header";
   readonly schema: Schema;
 }
 
-/** All of an operation, without the header that is declared in order to refuse it. */
+/** The parameters of an operation, without a header that it declares only to refuse. */
 function parametersOf({ params, query, headers }: Operation): Parameter[] {
   const byPlace = [["path", params], ["query", query], ["header", headers]] as const;
   return byPlace.flatMap(([place, members]) =>
@@ -240,7 +240,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[]): object {
   };
 }
 
-/** All headers of a response below the base path, where there are limits. */
+/** References to all headers of a response below the base path. */
 function references(names: readonly string[]): object {
   const all = ["X-Request-Id", ...LIMIT_HEADERS, ...names];
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
@@ -267,7 +267,7 @@ function header(
   return { description, schema, example };
 }
 
-/** A value of a request: a parameter, a header, or a member of the body. */
+/** A parameter, a header or a body member of a request. */
 export interface InputMember {
   readonly name: string;
   readonly place: Parameter["place"] | "body";
@@ -275,7 +275,7 @@ export interface InputMember {
   readonly schema: JsonSchema;
 }
 
-/** Every value that a request to the operation may have. */
+/** Every parameter, header and body member of the operation's requests. */
 export function inputsOf(operation: Operation): InputMember[] {
   const { json = {}, definitions = {} } = operation.body ?? {};
   const { properties = {}, required = [] } = resolved({ json, definitions });

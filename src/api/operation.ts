@@ -14,27 +14,27 @@ import {
   together,
 } from "./schema.ts";
 
-/** What a handler knows of a request beside what the client sent. */
+/** The context of a request, for its handler. */
 export interface Call {
   readonly request: Request;
-  /** What the service's own URLs begin with, such as `http://localhost:8000`. */
+  /** Prefix of the service's own URLs, such as `http://localhost:8000`. */
   readonly base: string;
-  /** When the request arrived, ms since the epoch. */
+  /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** Id of the account that called; empty where none had to. */
+  /** ID of the account; empty if the operation needs no API key. */
   readonly accountId: string;
   /**
-   * Carries out a transaction: the only way for a handler to write. Nothing is begun once the request was given up.
+   * Runs a transaction. This is a handler's only way to write.
    *
-   * @throws what the transaction refuses with.
-   * @throws {OutOfTime}
-   * @throws {Outdated} where an account has changed since the caller was admitted; then the handler is called again.
+   * @throws the error that the transaction throws.
+   * @throws {OutOfTime} if the request has timed out.
+   * @throws {Outdated} if an account has changed since the request was admitted. The handler is then called again.
    * @throws {StoreUnavailable}
    */
   readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
-  /** The client's address. */
+  /** Returns the client's address. */
   readonly address: () => string;
-  /** Reads a body as `readJsonObject` does: for operations that declare none. The client may take its time. */
+  /** Reads the body of an operation that declares none, as `readJsonObject` does. The wait does not use up the budget. */
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
@@ -46,7 +46,6 @@ export interface Incoming extends Call {
   readonly query: string;
 }
 
-/** Headers by name. */
 type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
 
 /** What the client sent, parsed. */
@@ -60,14 +59,14 @@ export interface Input<
   readonly query: ParsedMembers<Query>;
   readonly headers: ParsedMembers<Headers>;
   readonly body: Body;
-  /** The body as it was sent. */
+  /** The raw body. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What carries an operation out. */
+/** Answers the requests of an operation. */
 export type Handler<Sent extends Input = Input> = (input: Sent, call: Call) => Response | Promise<Response>;
 
-/** What operations are about, in the order of the document. */
+/** Tags of operations, in the order of the document. */
 export const TAGS = [
   { name: "Animals", description: "The catalogue of animals" },
   { name: "Messages", description: "Messages to the store" },
@@ -75,16 +74,16 @@ export const TAGS = [
   { name: "Service", description: "The service itself" },
 ] as const;
 
-/** What an operation answers with when it succeeds. */
+/** A successful response of an operation. */
 export interface Answer {
   readonly description: string;
-  /** What its JSON body is; none if it has no body. */
+  /** Schema of the JSON body, if it has one. */
   readonly body?: Schema;
-  /** Names of its headers, but for those that all responses have. */
+  /** Names of its headers, except those of all responses. */
   readonly headers?: readonly string[];
 }
 
-/** What an operation is. The document describes it if it has a tag and its path is below `/v1`. */
+/** The declaration of an operation. The document includes it if it has a tag and its path is below `/v1`. */
 export interface Declaration<
   Params extends Members = Members,
   Query extends Members = Members,
@@ -98,25 +97,25 @@ export interface Declaration<
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
   readonly isExtension?: true;
-  /** By name. A wrong one is `invalid_request`, unless its schema throws an ApiError. */
+  /** Path parameters by name. An invalid one is `invalid_request`, unless its schema throws an ApiError. */
   readonly params?: Params;
   readonly query?: Query;
-  /** Each may be left out. */
+  /** Headers by name. All are optional. */
   readonly headers?: Headers;
   readonly body?: Schema<Body>;
-  /** Another type that the body may have. */
+  /** A media type of the body in addition to application/json. */
   readonly bodyType?: string;
   /** Whether the body may be left out. */
   readonly bodyIsOptional?: true;
-  /** By status. */
+  /** Successful responses by status. */
   readonly answers?: Readonly<Record<number, Answer>>;
-  /** Errors of its own, beside those that follow from its access and body. */
+  /** Errors in addition to those that follow from its access and body. */
   readonly errors?: readonly ErrorCode[];
-  /** What is asked before anything is parsed or read. */
+  /** Called before the request is parsed. Throws an ApiError to refuse it. */
   readonly before?: (call: Call) => void | Promise<void>;
 }
 
-/** An operation as the service knows it: a row of the route table that describes itself. */
+/** An operation with its handler: a row of the route table. */
 export interface Operation extends Declaration {
   readonly params: Members;
   readonly query: Members;
@@ -126,7 +125,7 @@ export interface Operation extends Declaration {
   /**
    * Answers a request.
    *
-   * @throws {ApiError} that tells of all that is wrong with the request, among others.
+   * @throws {ApiError} whose message has every fault, if the request is invalid; or an error of the handler.
    */
   readonly answer: (call: Incoming) => Response | Promise<Response>;
 }
@@ -135,11 +134,11 @@ type None = Readonly<Record<never, never>>;
 
 const NO_BYTES = new Uint8Array();
 const MAX_QUERIES = 1_000;
-/** Longer than what clients ask for. */
+/** Maximum length of a cached query string. */
 const MAX_QUERY_LENGTH = 100;
 const MAX_FAULTS = 5;
 
-/** An operation, with the handler that carries it out. */
+/** Creates an operation from its declaration and its handler. */
 export function operation<
   Params extends Members = None,
   Query extends Members = None,
@@ -177,13 +176,13 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   return { answers: {}, errors: [], ...declaration, params, query, headers, answer };
 }
 
-/** What the head of a request says, but for its path. */
+/** The parsed headers and query of a request. */
 interface Head {
   readonly headers: JsonObject;
   readonly query: JsonObject;
 }
 
-/** Parses headers and query strings. Heads that most requests have, without such headers, are only looked up. */
+/** Returns a parser of headers and query strings. Results for requests without these headers are cached. */
 function headParser(headers: Members, query: Members): (call: Incoming) => Head {
   const names = Object.keys(headers);
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
@@ -208,9 +207,9 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
 }
 
 /**
- * What `parse` returns.
+ * Calls `parse`.
  *
- * @throws {ApiError} `invalid_request` in place of Invalid.
+ * @throws {ApiError} `invalid_request` if it throws Invalid.
  */
 function valid<Value>(parse: () => Value): Value {
   try {

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from "../http/body.ts";
 import { exactInteger } from "../http/json.ts";
 
-/** The part of JSON Schema (draft 2020-12) that schemas describe themselves in. */
+/** The part of JSON Schema (draft 2020-12) that describes schemas. */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -22,34 +22,34 @@ export interface JsonSchema {
   readonly examples?: readonly unknown[];
 }
 
-/** What a value must be. A schema parses values and describes itself. */
+/** A schema parses values and describes itself. */
 export interface Schema<out Value = unknown> {
-  /** Its description: a reference if it has a name. */
+  /** Its description, which is a reference if it has a name. */
   readonly json: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /**
-   * The value, checked. Messages call it `subject`.
+   * Validates a value. Messages call it `subject`.
    *
    * @throws {Invalid}
    */
   readonly parse: (value: unknown, subject: string) => Value;
-  /** Whether a value has the type. A stored one has, but its bounds may have been others when it was stored. */
+  /** Whether a value has the type. Bounds are not checked, because they may have changed since it was stored. */
   readonly accepts: (value: unknown) => value is Value;
   /**
-   * The value, not checked yet, that the texts of a query parameter or a command's option stand for.
+   * Converts the texts of a query parameter or a command's option to a value that `parse` can validate.
    *
    * @throws {Invalid}
    */
   readonly fromTexts: (texts: readonly string[], name: string) => unknown;
 }
 
-/** A member that an object may have or not. */
+/** The schema of an optional member. */
 export interface Optional<out Value> extends Schema<Value | undefined> {
   readonly isOptional: true;
 }
 
-/** The type of what a schema parses. */
+/** The type of a schema's values. */
 export type Parsed<Of> = Of extends Schema<infer Value> ? Value : never;
 
 /** Schemas by the names of an object's members, or of parameters. */
@@ -62,10 +62,10 @@ export type ParsedMembers<Of extends Members> =
   & { readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Parsed<Of[Name]> }
   & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
 
-/** What a schema says of itself beside its bounds. */
-type Words = Pick<JsonSchema, "description" | "examples" | "format">;
+/** The documentation of a schema. */
+type Annotations = Pick<JsonSchema, "description" | "examples" | "format">;
 
-/** A value is not what its schema wants. There is a phrase for each fault, such as `name must be a string`. */
+/** A value does not match its schema. Each fault has a phrase, such as `name must be a string`. */
 export class Invalid extends Error {
   override readonly name = "Invalid";
   readonly faults: readonly string[];
@@ -76,16 +76,16 @@ export class Invalid extends Error {
   }
 }
 
-/** What a text must be. With `max` it has 1 to that many characters, which are Unicode code points. */
-export interface TextRules extends Words {
+/** Options of {@linkcode text}. With `max` a text has 1 to `max` Unicode code points. */
+export interface TextRules extends Annotations {
   readonly max?: number;
   readonly pattern?: RegExp;
-  /** What messages say if the text does not match the pattern, after `must`. */
+  /** Follows `must` in the message if the text does not match the pattern. */
   readonly rule?: string;
 }
 
 /**
- * A string. It never has half a surrogate pair, which RFC 7493 section 2.1 forbids and some clients cannot read.
+ * A string without lone surrogates, which RFC 7493 section 2.1 forbids and some clients cannot read.
  *
  * @example
  * ```ts
@@ -96,10 +96,10 @@ export interface TextRules extends Words {
  * assertThrows(() => name.parse("", "name"), Invalid, "name must have 1 to 3 characters");
  * ```
  */
-export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<string> {
+export function text({ max, pattern, rule, ...annotations }: TextRules = {}): Schema<string> {
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
   return scalar({
-    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...words },
+    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...annotations },
     accepts: (value) => typeof value === "string",
     expected: "be a string",
     brokenRule(value) {
@@ -112,12 +112,12 @@ export function text({ max, pattern, rule, ...words }: TextRules = {}): Schema<s
   });
 }
 
-/** An integer from `min` to `max`, both safe. As text it has no more digits than `max`. */
-export function integer(min: number, max: number, words: Words = {}): Schema<number> {
+/** An integer from `min` to `max`, which are safe integers. A text may not have more digits than `max`. */
+export function integer(min: number, max: number, annotations: Annotations = {}): Schema<number> {
   const expected = `be an integer from ${min} to ${max}`;
   const digits = new RegExp(`^\\d{1,${`${max}`.length}}$`);
   return scalar({
-    json: { type: "integer", minimum: min, maximum: max, ...words },
+    json: { type: "integer", minimum: min, maximum: max, ...annotations },
     accepts: isInteger,
     expected,
     brokenRule: (value) => value < min || value > max ? expected : undefined,
@@ -127,8 +127,8 @@ export function integer(min: number, max: number, words: Words = {}): Schema<num
 
 const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
-/** An int64, exact: a bigint where a number would lose digits. */
-export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
+/** An exact int64: a bigint if a number would lose digits. */
+export function int64(json: Annotations & Pick<JsonSchema, "minimum"> = {}): Schema<number | bigint> {
   const { minimum = INT64_MIN } = json;
   const expected = `be an integer from ${minimum} to ${INT64_MAX}`;
   return scalar({
@@ -144,20 +144,20 @@ export function int64(json: Words & Pick<JsonSchema, "minimum"> = {}): Schema<nu
 /** One of several strings. */
 export function oneOf<const Value extends string>(
   values: readonly Value[],
-  words: Words = {},
+  annotations: Annotations = {},
 ): Schema<Value> {
   return scalar({
-    json: { type: "string", enum: values, ...words },
+    json: { type: "string", enum: values, ...annotations },
     accepts: (value): value is Value => values.some((known) => known === value),
     expected: `be one of ${values.join(", ")}`,
   });
 }
 
 /** A time (RFC 3339), as text. */
-export function timestamp(words: Words = {}): Schema<string> {
+export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";
   return scalar({
-    json: { type: "string", format: "date-time", ...words },
+    json: { type: "string", format: "date-time", ...annotations },
     accepts: (value) => typeof value === "string",
     expected,
     brokenRule(value) {
@@ -167,10 +167,14 @@ export function timestamp(words: Words = {}): Schema<string> {
   });
 }
 
-/** An array of at most `max` items. Empty texts stand for none. */
-export function list<Item>(item: Schema<Item>, max: number, words: Words = {}): Schema<readonly Item[]> {
+/** An array of at most `max` items. `fromTexts` ignores empty texts. */
+export function list<Item>(
+  item: Schema<Item>,
+  max: number,
+  annotations: Annotations = {},
+): Schema<readonly Item[]> {
   return {
-    json: { type: "array", items: item.json, maxItems: max, ...words },
+    json: { type: "array", items: item.json, maxItems: max, ...annotations },
     definitions: item.definitions,
     parse(value, subject) {
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
@@ -196,7 +200,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
 }
 
 /**
- * A member that may be left out, or has a default then.
+ * An optional member, with a default if `defaultValue` is given.
  *
  * @example
  * ```ts
@@ -207,16 +211,18 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
  * ```
  */
 export function optional<Value>(schema: Schema<Value>): Optional<Value>;
-export function optional<Value>(schema: Schema<Value>, otherwise: NoInfer<Value>): Schema<Value>;
-export function optional(schema: Schema, otherwise?: unknown): Schema {
+export function optional<Value>(schema: Schema<Value>, defaultValue: NoInfer<Value>): Schema<Value>;
+export function optional(schema: Schema, defaultValue?: unknown): Schema {
   const parse: Schema["parse"] = (value, subject) =>
-    value === undefined ? otherwise : schema.parse(value, subject);
-  if (otherwise !== undefined) return { ...schema, parse, json: { ...schema.json, default: otherwise } };
+    value === undefined ? defaultValue : schema.parse(value, subject);
+  if (defaultValue !== undefined) {
+    return { ...schema, parse, json: { ...schema.json, default: defaultValue } };
+  }
   const accepts = (value: unknown): value is unknown => value === undefined || schema.accepts(value);
   return Object.assign({ ...schema, parse, accepts }, { isOptional: true });
 }
 
-/** The same members, each of which may be left out: what a merge patch (RFC 7396) may change. */
+/** Makes all members optional, as in a merge patch (RFC 7396). */
 export function partial<Of extends Members>(
   members: Of,
 ): { readonly [Name in keyof Of]: Optional<Exclude<Parsed<Of[Name]>, undefined>> };
@@ -224,7 +230,7 @@ export function partial(members: Members): Members {
   return mapValues(members, (schema) => optional(withoutDefault(schema)));
 }
 
-/** The object of a request. Members that it does not know are ignored. */
+/** The object of a request. Unknown members are ignored. */
 export function object<Of extends Members>(members: Of, json?: JsonSchema): Schema<ParsedMembers<Of>>;
 export function object(members: Members, json: JsonSchema = {}): Schema<JsonObject> {
   const entries = Object.entries(members);
@@ -248,22 +254,22 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
   };
 }
 
-/** How an object describes a member: a default in words, because client generators require members with `default`. */
+/** Describes a member. A default goes into its description, because client generators require members with `default`. */
 function memberJson(schema: Schema): JsonSchema {
-  const { default: otherwise, ...json } = schema.json;
-  if (otherwise === undefined) return json;
+  const { default: defaultValue, ...json } = schema.json;
+  if (defaultValue === undefined) return json;
   const { description } = resolved(schema);
-  const usual = `${otherwise} by default`;
+  const usual = `${defaultValue} by default`;
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 
-/** The object of an answer. It has no other members, and defaults for what the client left out. */
-export function answer<Of extends Members>(members: Of, words?: Words): Schema<ParsedMembers<Of>>;
-export function answer(members: Members, words: Words = {}): Schema<JsonObject> {
-  return object(mapValues(members, withoutDefault), { additionalProperties: false, ...words });
+/** The object of a response. It has no additional members, and its members have no defaults. */
+export function answer<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
+export function answer(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
+  return object(mapValues(members, withoutDefault), { additionalProperties: false, ...annotations });
 }
 
-/** The same schema under a name, by which descriptions refer to it. */
+/** Gives a schema a name, so that descriptions refer to it. */
 export function named<Value>(name: string, schema: Schema<Value>): Schema<Value> {
   return {
     ...schema,
@@ -272,19 +278,19 @@ export function named<Value>(name: string, schema: Schema<Value>): Schema<Value>
   };
 }
 
-/** The whole description of a schema, also if it has a name. */
+/** The description of a schema, with the reference of a named schema resolved. */
 export function resolved(
   { json: { $ref = "", ...json }, definitions }: Pick<Schema, "json" | "definitions">,
 ): JsonSchema {
   return { ...definitions[$ref.split("/").at(-1) ?? ""], ...json };
 }
 
-/** Whether a request has to have a value of this schema. */
+/** Whether a request must have a value of this schema. */
 export function isRequired(schema: Schema): boolean {
   return !("isOptional" in schema) && schema.json.default === undefined;
 }
 
-/** Whether a value is what a schema wants. */
+/** Whether a value matches a schema. */
 export function isValid(schema: Schema, value: unknown): boolean {
   const faults: string[] = [];
   attempt(() => schema.parse(value, ""), faults);
@@ -292,9 +298,8 @@ export function isValid(schema: Schema, value: unknown): boolean {
 }
 
 /**
- * Makes what parses members; `valueOf` gives each. Messages put `prefix` before their names.
- *
- * @throws {Invalid} from what it makes, with the faults of all members.
+ * Returns a parser of members, whose values `valueOf` returns. Messages put `prefix` before their names. The parser
+ * throws Invalid with the faults of all members.
  */
 export function membersParser<Source>(
   members: Members,
@@ -314,9 +319,9 @@ export function membersParser<Source>(
 }
 
 /**
- * What all of these return.
+ * Calls all parsers and returns their results.
  *
- * @throws {Invalid} with the faults of all of them.
+ * @throws {Invalid} with the faults of all parsers.
  */
 export function together<Values extends readonly unknown[]>(
   ...parsers: { readonly [Index in keyof Values]: () => Values[Index] }
@@ -328,7 +333,7 @@ export function together(...parsers: readonly (() => unknown)[]): readonly unkno
   return values;
 }
 
-/** What `parse` returns; if it throws Invalid, its faults join the others. */
+/** Calls `parse`. If it throws Invalid, adds its faults to `faults`. */
 function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined {
   try {
     return parse();
@@ -339,11 +344,11 @@ function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined
   }
 }
 
-/** The parts of a schema of single values. */
+/** Options of {@linkcode scalar}. */
 interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
-  /** What a value must, in words, such as `be a string`. */
+  /** Follows `must` in the message for a value of the wrong type, such as `be a string`. */
   readonly expected: string;
-  /** The rule that a value of the right type breaks, such as `have 1 to 3 characters`; undefined if it breaks none. */
+  /** Returns the rule that a value breaks, such as `have 1 to 3 characters`; undefined if it is valid. */
   readonly brokenRule?: (value: Value) => string | undefined;
   readonly fromText?: (text: string) => unknown;
 }
@@ -368,7 +373,7 @@ function scalar<Value>(
   };
 }
 
-/** What is wrong with a value that has another type than the expected one. */
+/** The error for a missing value or one of the wrong type. */
 function mismatch(value: unknown, subject: string, expected: string, type?: JsonSchema["type"]): Invalid {
   if (value === undefined) return new Invalid(`${subject} is required and must ${expected}`);
   if (type !== "integer") return new Invalid(`${subject} must ${expected}`);

@@ -3,26 +3,26 @@ import { ConcurrencyLimit } from "./concurrency.ts";
 import { ApiError } from "./error.ts";
 import { exceededBound, type JsonBounds, parseJson } from "./json.ts";
 
-/** What a request body may be. */
+/** Options of {@linkcode readJsonObject}. */
 export interface BodyRules {
-  /** A type that it may have beside application/json. */
+  /** A media type that is accepted in addition to application/json. */
   readonly otherType?: string;
-  /** Whether nothing at all stands for an object without members. */
+  /** Whether an empty body counts as an empty object. */
   readonly mayBeEmpty?: boolean;
-  /** Largest body, in bytes. */
+  /** Maximum size, in bytes. */
   readonly maxBytes: number;
-  /** How much its JSON may hold. */
+  /** Bounds of the JSON. */
   readonly bounds: JsonBounds;
-  /** Longest wait for the whole body, in ms. */
+  /** Maximum wait for the whole body, in ms. */
   readonly timeoutMs: number;
   /**
-   * Whether an HTTP/1.1 body may come in chunks, of unknown length (RFC 9112 section 7.1). Deno buffers the
-   * trailers after the last chunk without bound.
+   * Whether an HTTP/1.1 body may use chunked transfer coding (RFC 9112 section 7.1). Deno buffers any amount of trailers
+   * after the last chunk.
    */
   readonly chunked: boolean;
 }
 
-/** The rules the service runs with: 64 KiB, 1,000 values, 16 levels, 10 s, and a length that is known beforehand. */
+/** The rules of the service. */
 export const BODY_RULES: BodyRules = {
   maxBytes: 64 * 1024,
   bounds: { values: 1_000, levels: 16 },
@@ -30,23 +30,23 @@ export const BODY_RULES: BodyRules = {
   chunked: false,
 };
 
-/** A JSON object as received; its members are still unchecked. */
+/** A JSON object as received. Its members are not validated yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The bytes of a JSON request body and the object they hold. */
+/** A JSON request body, raw and parsed. */
 export interface JsonBody {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly object: JsonObject;
 }
 
 /**
- * Reads a request's body as a JSON object, within the rules.
+ * Reads the body of a request as a JSON object.
  *
  * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object),
  * `length_required`, `overloaded`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
-  // Over HTTP/2 a body may come that no header announces (RFC 9113 section 8.1).
+  // HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
   const unannounced = rules.mayBeEmpty && !hasBody(request) ? await readBytes(request, rules) : undefined;
   if (unannounced?.length === 0) return { bytes: unannounced, object: {} };
   requireJson(request, rules);
@@ -60,8 +60,8 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /**
- * Whether the headers announce a body (RFC 9112 section 6.3); `request.body` is there in any case. Over HTTP/2, which has
- * no Host, a type alone announces one, because no length is needed there.
+ * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not tell, because it is never null.
+ * Over HTTP/2, which has no Host, a Content-Type is enough, because no length is needed.
  */
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
@@ -74,9 +74,9 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Bodies that did not come along with their headers: Deno holds up to 130 kB for each. */
+/** Bodies that did not arrive together with their headers. Deno buffers up to 130 kB of each. */
 const AWAITED = new ConcurrencyLimit(1_000, "bodies are being read");
-/** The longest body to read with `bytes()`, which is fast, but allocates up to twice the length beforehand. */
+/** Maximum length to read with `bytes()`, which is fast, but allocates up to twice the length in advance. */
 const MAX_ALLOCATED = 64 * 1024;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = "application/json";
@@ -109,7 +109,7 @@ function requireLength(headers: Headers, rules: BodyRules): void {
   if (Number(headers.get("content-length")) > rules.maxBytes) throw tooLarge(rules);
 }
 
-/** Parsing takes up to 30 ms for 64 KiB, depending on how many values there are. */
+/** Limits the number of values, because parsing 64 KiB of small ones takes up to 30 ms. */
 function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
   switch (exceededBound(bytes, bounds)) {
     case "values":
@@ -128,13 +128,13 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   AWAITED.requireRoom();
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  // Most bodies come along with their headers: only the others count, and cost a timer.
+  // Most bodies arrive together with their headers. Only the others are counted and need a timer.
   const arming = setImmediate(() => {
-    // There may be no more room by now: many bodies may have been begun in this turn of the event loop.
+    // Other bodies of this turn of the event loop may have taken the remaining room.
     AWAITED.run(() => inTime).catch(reject);
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
-  // A body of known length ends there by itself (RFC 9112 section 6.3).
+  // A body of known length ends by itself (RFC 9112 section 6.3).
   const length = request.headers.get("content-length");
   let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   try {
@@ -145,7 +145,7 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
     const reading = reader ? readChunks(reader, rules) : request.bytes();
     reading.then(resolve, reject);
     const bytes = await inTime;
-    // Over HTTP/2 a body that the client gives up ends like one that is complete.
+    // Over HTTP/2 a body that the client aborts ends like a complete one.
     if (length !== null && bytes.length !== Number(length)) throw incomplete();
     if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;
@@ -155,12 +155,12 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   } finally {
     clearImmediate(arming);
     clearTimeout(timer);
-    // Ends the stream of a body that goes on, without waiting for its client.
+    // Cancels the rest of the body without waiting for the client.
     reader?.cancel().catch(() => {});
   }
 }
 
-/** Reads until the body ends, or is too large. Chunks are copied, because each holds 64 KiB, however short it is. */
+/** Reads until the body ends or is too large. Chunks are copied, because even a short one holds a buffer of 64 KiB. */
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { maxBytes }: BodyRules,
@@ -181,7 +181,7 @@ async function readChunks(
   return bytes.subarray(0, length);
 }
 
-/** Deno before 2.8 closes the connection because of this; later it does so if it has to, and says so. */
+/** Deno before 2.8 closes the connection without saying so. Later versions add the header themselves if needed. */
 const CLOSE: Readonly<Record<string, string>> = /^2\.[0-7]\./.test(Deno.version.deno)
   ? { connection: "close" }
   : {};

@@ -1,7 +1,7 @@
 import { ApiError, OVERLOADED } from "./error.ts";
 
 /**
- * Limits how much work of one kind goes on at a time.
+ * Limits the number of tasks of one kind that run at the same time.
  *
  * @example
  * ```ts
@@ -20,14 +20,14 @@ export class ConcurrencyLimit {
   readonly #what: string;
   #running = 0;
 
-  /** `what` is how the message goes on after "Too many". */
+  /** `what` follows "Too many" in the error message. */
   constructor(capacity: number, what: string) {
     this.#capacity = capacity;
     this.#what = what;
   }
 
   /**
-   * Makes sure that more work may begin.
+   * Requires room for another task.
    *
    * @throws {ApiError} `overloaded`
    */
@@ -37,7 +37,7 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * Does the work if there is room for it; settles as it does.
+   * Runs a task if there is room for it.
    *
    * @throws {ApiError} `overloaded`
    */

@@ -1,10 +1,10 @@
 import { jsonResponse } from "./response.ts";
 
-/** What an error code stands for. */
+/** An entry of the error catalogue. */
 export interface ErrorKind {
   readonly status: number;
   readonly means: string;
-  /** What a client should do about it. */
+  /** What the client should do. */
   readonly todo: string;
 }
 
@@ -141,14 +141,14 @@ export type ErrorCode = keyof typeof CATALOGUE;
 /** Every `code` that an Error body can carry. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorKind>> = CATALOGUE;
 
-/** An error to answer with. Any other that is thrown is answered with `INTERNAL`. */
+/** An error for the client. Any other error that is thrown becomes `INTERNAL`. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: ErrorCode;
-  /** Response headers that belong to it, such as `Allow` or `Retry-After`. */
+  /** Additional response headers, such as `Allow` or `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
 
-  /** The message is for the client: what was wrong and what was expected. */
+  /** `message` tells the client what was wrong and what was expected. */
   constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.code = code;
@@ -156,32 +156,32 @@ export class ApiError extends Error {
   }
 }
 
-/** For requests that arrive while the service stops. */
+/** The error for requests that arrive while the service stops. */
 export const STOPPING: ApiError = new ApiError(
   "store_unavailable",
   "The service is stopping. Try again shortly.",
   { "retry-after": "1", connection: "close" },
 );
 
-/** For requests beyond those that can be answered at once. */
+/** The error for requests beyond the capacity. */
 export const OVERLOADED: ApiError = new ApiError(
   "overloaded",
   "Too many requests are being answered. Try again shortly.",
   { "retry-after": "1" },
 );
 
-/** For requests that the store has failed. */
+/** The error for requests that need the store while it does not answer. */
 export const UNAVAILABLE: ApiError = new ApiError(
   "store_unavailable",
   "The store does not answer. Try again shortly.",
   { "retry-after": "5" },
 );
 
-/** For requests that the service itself has failed. */
+/** The error for requests that fail because of a bug. */
 export const INTERNAL: ApiError = new ApiError("internal_error", "Something went wrong in the service.");
 
 /**
- * The response with the Error body: code, message and status.
+ * Creates the response with an Error body: code, message and status.
  *
  * @example
  * ```ts

@@ -3,16 +3,15 @@ import { ifMatch, ifNoneMatch } from "@std/http/etag";
 import { ApiError } from "./error.ts";
 
 /**
- * The strong entity tag of a content: a hash of it, so one tag never names two contents (RFC 9110 section
- * 8.8.3).
+ * The strong entity tag of some text: a cryptographic hash, so no two texts have the same tag (RFC 9110 section 8.8.3).
  */
 export function etagOf(text: string): string {
   return `"${hash("sha256", text).slice(0, 32)}"`;
 }
 
 /**
- * A quick entity tag for contents of one author: FNV-1a, 64 bits (RFC 9923), of the code units. Two contents do not get
- * one tag by chance, but on purpose they can. Node's hash would cost a tenth of all that it takes to add an animal.
+ * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts get the same tag only if their author
+ * wants them to, so use it for texts of one author. Node's hash would take a tenth of the time to add an animal.
  *
  * @example
  * ```ts
@@ -22,7 +21,7 @@ export function etagOf(text: string): string {
  * ```
  */
 export function quickEtagOf(text: string): string {
-  // A number of 64 bits in four of 16, the lowest first: numbers that small are exact, and cost no memory.
+  // The 64 bits are four numbers of 16 bits, the lowest first. Such small integers are exact and need no allocation.
   let [a, b, c, d] = [0x2325, 0x8422, 0x9ce4, 0xcbf2];
   for (let index = 0; index < text.length; index++) {
     a ^= text.charCodeAt(index);
@@ -37,17 +36,17 @@ export function quickEtagOf(text: string): string {
   return `"${hex(d, c)}${hex(b, a)}"`;
 }
 
-/** Whether an If-None-Match names this entity tag: its client has the content already (RFC 9110 section 13.1.2). */
+/** Whether If-None-Match has this entity tag, so that the client's copy is current (RFC 9110 section 13.1.2). */
 export function isNotModified(known: string | undefined, etag: string): boolean {
   return known !== undefined && !ifNoneMatch(squeeze(known), etag);
 }
 
-/** Whether an If-Match does not name this entity tag: its client knows another content (RFC 9110 section 13.1.1). */
+/** Whether If-Match lacks this entity tag, so that the client's copy is not current (RFC 9110 section 13.1.1). */
 export function isMismatch(wanted: string | undefined, etag: string): boolean {
   return wanted !== undefined && !ifMatch(squeeze(wanted), etag);
 }
 
-/** Runs of spaces would cost ifMatch() and ifNoneMatch() seconds: they split at a pattern that tries each space in turn. */
+/** Shortens runs of spaces, which would take ifMatch() and ifNoneMatch() seconds to split. */
 function squeeze(tags: string): string {
   return tags.replaceAll(/\s+/g, " ");
 }
@@ -58,13 +57,13 @@ export interface Preconditions {
   readonly "If-None-Match"?: string | undefined;
 }
 
-/** The first or a later tag of a list is weak. A strong tag may hold `W/`, too. */
+/** Matches a list with a weak tag. A strong tag may contain `W/`, too. */
 const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
 /**
- * Requires that If-Match and If-None-Match hold for what has this entity tag (RFC 9110 section 13.2.2).
+ * Requires that If-Match and If-None-Match hold for this entity tag (RFC 9110 section 13.2.2).
  *
- * @throws {ApiError} `precondition_failed`, naming the header, with the entity tag as `ETag`.
+ * @throws {ApiError} `precondition_failed`. The message names the header, and `ETag` has the entity tag.
  */
 export function requirePreconditions(headers: Preconditions, etag: string): void {
   const wanted = headers["If-Match"];

@@ -1,29 +1,29 @@
-/** How many requests are answered at once, and for how long. */
+/** Limits of {@linkcode InFlight}. */
 export interface InFlightLimits {
-  /** Most requests at once. */
+  /** Maximum number of requests at once. */
   readonly capacity: number;
-  /** Longest time to answer a request in, in ms, not counting what is spent waiting for its client. */
+  /** Maximum time to answer a request, in ms. Time spent waiting for its client does not count. */
   readonly budgetMs: number;
-  /** Longest time to answer what is in flight in when the service stops, in ms, whatever is waited for. */
+  /** Maximum time to answer the remaining requests when the service stops, in ms. */
   readonly stopMs: number;
 }
 
-/** The limits the service runs with: 10,000 requests; 5 s; 3 s. */
+/** The limits of the service. */
 export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
 
-/** How often requests are looked for that have run out of time, in ms. */
+/** Interval of the check for requests that are out of time, in ms. */
 const TICK = 100;
 
-/** A request has no time left to be answered in. */
+/** A request was not answered in time. */
 export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
-/** The time that a request has. */
+/** The time that is left for a request. */
 export class Budget {
   /** By `performance.now()`. */
   deadline: number;
-  /** Whether the request was given up. */
+  /** Whether the request has timed out. */
   isOver = false;
 
   constructor(deadline: number) {
@@ -31,15 +31,15 @@ export class Budget {
   }
 
   /**
-   * Makes sure that the request was not given up: its client may have sent it again since, so nothing more is begun.
+   * Call it before each step with effects. A client may repeat a request that timed out, so no new step may begin.
    *
-   * @throws {OutOfTime}
+   * @throws {OutOfTime} if the request has timed out.
    */
   check(): void {
     if (this.isOver) throw new OutOfTime();
   }
 
-  /** Waits for the client, which costs nothing of the budget. */
+  /** Stops the clock while the service waits for the client. */
   pausedFor<T>(client: Promise<T>): Promise<T> {
     const left = this.deadline - performance.now();
     const goOn = () => void (this.deadline = performance.now() + left);
@@ -51,25 +51,25 @@ export class Budget {
 
 /** A request to answer. */
 export interface Task<Answer, Result> {
-  /** When it came, by `performance.now()`. */
+  /** Time of arrival, by `performance.now()`. */
   readonly started: number;
-  /** What is waited for before any work. */
+  /** Resolves before `work` may begin. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Answer | Promise<Answer>;
-  /** Makes the result of what the work comes to. */
+  /** Turns the answer into the result. */
   readonly finish: (answer: Answer) => Result;
-  /** Makes the result if there is no answer, because of OutOfTime or of what was thrown. */
+  /** Turns an error into the result: OutOfTime, or one that `work` threw. */
   readonly fail: (error: unknown) => Result;
-  /** Called with what the work throws after the request was given up. */
+  /** Called with an error that `work` throws after the request has timed out. */
   readonly late?: (error: unknown) => void;
 }
 
-/** A request that is waited for. */
+/** A pending request. */
 interface Wait {
   readonly budget: Budget;
   readonly begin: () => void;
   readonly fail: (error: unknown) => void;
-  /** Its index among the others. */
+  /** Its index in `#waits`. */
   index: number;
 }
 
@@ -80,9 +80,9 @@ interface Round {
 }
 
 /**
- * The requests that are being answered. Each is answered or given up in time, by one timer for all of them, and the
- * service can wait for the last before it stops. An answer that is there at once costs neither a promise nor a timer, and
- * requests that wait for the same promise begin in one continuation of it.
+ * The requests in flight. One timer gives up those that take too long, and the service can wait for the last one before
+ * it stops. A synchronous answer costs neither a promise nor a timer. Requests that wait for the same promise begin in
+ * one continuation of it.
  *
  * @example
  * ```ts
@@ -102,11 +102,11 @@ interface Round {
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
-  /** An array: the discarded tables of a Set would keep dead requests alive from one garbage collection to the next. */
+  /** Not a Set, because its discarded tables keep dead requests alive from one garbage collection to the next. */
   readonly #waits: Wait[] = [];
   #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
-  /** When the service stops waiting, by `performance.now()`. */
+  /** Deadline of a stop, by `performance.now()`. */
   #end = Infinity;
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -114,22 +114,22 @@ export class InFlight {
     this.#limits = limits;
   }
 
-  /** How many requests there are. */
+  /** Number of requests in flight. */
   get size(): number {
     return this.#waits.length;
   }
 
-  /** Whether there are as many as there may be. */
+  /** Whether no further request should be accepted. */
   get isFull(): boolean {
     return this.size >= this.#limits.capacity;
   }
 
-  /** Whether the service stops, so that further requests are to be turned away. */
+  /** Whether the service is stopping, so that further requests should be refused. */
   get isStopping(): boolean {
     return this.#end !== Infinity;
   }
 
-  /** Answers a request in time, even if what it waits for never comes. */
+  /** Answers a request in time, even if a promise that it waits for never settles. */
   answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
     const { started, ready, work, finish, fail } = task;
     const budget = new Budget(started + this.#limits.budgetMs);
@@ -142,7 +142,7 @@ export class InFlight {
     }
   }
 
-  /** Resolves once every request is answered or given up, which takes no longer than the limits say. */
+  /** Resolves once every request has been answered or has timed out, after `stopMs` at most. */
   async stop(): Promise<void> {
     this.#end = performance.now() + this.#limits.stopMs;
     if (this.size === 0) this.#empty.resolve();
@@ -150,7 +150,7 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles by the answer, by a failure, or by being given up, whichever is first. */
+  /** Settles with the answer, an error or a timeout, whichever comes first. */
   #inTime<Answer, Result>(
     { ready, finish, fail, late }: Task<Answer, Result>,
     budget: Budget,
@@ -216,7 +216,7 @@ export class InFlight {
       wait.fail(new OutOfTime());
       wait.budget.isOver = true;
     }
-    // Not at once: a timer costs as much as a request, and the next one is there before long.
+    // Not as soon as the last request is answered, because a timer costs as much as a request.
     if (this.size === 0) this.#stopTimer();
   }
 
@@ -227,8 +227,7 @@ export class InFlight {
 }
 
 /**
- * What `use` makes of a value: at once if the value is there, because a promise costs more than most of what is done
- * with it.
+ * Calls `use` with a value: synchronously if the value is there, because a promise would cost more than most calls.
  *
  * @example
  * ```ts

@@ -1,8 +1,8 @@
-/** How much a JSON text may hold. */
+/** Bounds of a JSON text. */
 export interface JsonBounds {
-  /** Most objects, arrays and scalars in all; the names of members do not count. */
+  /** Maximum number of objects, arrays and scalars, without the names of members. */
   readonly values: number;
-  /** Most objects and arrays within one another, the outermost included. */
+  /** Maximum depth of nested objects and arrays, including the outermost. */
   readonly levels: number;
 }
 
@@ -10,8 +10,8 @@ const [TAB, LINE_FEED, RETURN, SPACE, QUOTE, BACKSLASH, COMMA] = [0x09, 0x0a, 0x
 const [OPENING_BRACKET, CLOSING_BRACKET, OPENING_BRACE, CLOSING_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * The bound that a JSON text in UTF-8 exceeds, if it does. Counting is much faster than parsing, because it looks at
- * strings and structure alone. If the text is not JSON, the bounds hold for the part before its first error.
+ * The bound that a JSON text in UTF-8 exceeds; undefined if none. This is much faster than parsing, because it only scans
+ * strings and punctuation. If the text is not JSON, the bounds hold for the part before its first error.
  *
  * @example
  * ```ts
@@ -27,7 +27,7 @@ export function exceededBound(
   json: Uint8Array,
   { values, levels }: JsonBounds,
 ): keyof JsonBounds | undefined {
-  // A comma stands before each value of an object or array except the first.
+  // Each value of an object or array except the first follows a comma.
   let count = 1;
   let level = 0;
   let isEmpty = false;
@@ -60,7 +60,7 @@ export function exceededBound(
   return undefined;
 }
 
-/** Where the string that starts at `start` ends: at its closing quote, or else with the text. */
+/** The index of the closing quote of the string at `start`, or the end of the text. */
 function endOfString(json: Uint8Array, start: number): number {
   for (let index = start + 1; index < json.length; index++) {
     if (json[index] === QUOTE) return index;
@@ -70,10 +70,11 @@ function endOfString(json: Uint8Array, start: number): number {
 }
 
 /**
- * Parses JSON text whose numbers are int64s, each exact: as a number if that is safe, else as a bigint. A number
- * with a fraction or an exponent becomes NaN, and a longer integer one that is not safe.
+ * Parses JSON with exact int64s: a safe integer becomes a number, others a bigint. A number with a fraction or exponent
+ * becomes NaN. An integer with more digits than an int64 becomes an unsafe number.
  *
- * @throws {SyntaxError} when the text is not JSON; {RangeError} when it is nested too deeply.
+ * @throws {SyntaxError} if the text is not JSON.
+ * @throws {RangeError} if it is nested too deeply.
  *
  * @example
  * ```ts
@@ -87,13 +88,13 @@ export function parseJson(text: string): unknown {
   return parseExact(text, () => NaN);
 }
 
-/** The same of text that was stored: a number with a fraction or an exponent stays what it is. */
+/** Parses stored JSON like `parseJson`, but keeps numbers with a fraction or exponent. */
 export function parseStoredJson(text: string): unknown {
   return parseExact(text, Number);
 }
 
 function parseExact(text: string, fraction: (source: string) => number): unknown {
-  // A reviver is slow, and most texts are as simple as that.
+  // Most texts do not need a reviver, which is slow.
   if (text.length < SHORT && !UNSAFE_NUMBER.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value, { source }) => {
     if (typeof value !== "number" || source === undefined) return value;
@@ -102,22 +103,22 @@ function parseExact(text: string, fraction: (source: string) => number): unknown
   });
 }
 
-/** In characters; no shorter text is nested so deeply that the reviver would refuse it. */
+/** In characters. A shorter text is never nested too deeply for the reviver. */
 const SHORT = 1_000;
-/** May also match within a string, to no harm. */
+/** May also match within a string, which does no harm. */
 const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
 const INTEGER = /^-?\d+$/;
-/** As many digits as an int64 may have: a bigint of a million digits takes 200 ms to make. */
+/** At most the digits of an int64, because a bigint of a million digits takes 200 ms to parse. */
 const INT64 = /^-?\d{1,19}$/;
 
-/** The integer that digits stand for: a number if that is safe, else a bigint. */
+/** Parses an integer: a number if that is safe, otherwise a bigint. */
 export function exactInteger(source: string): number | bigint {
   const number = Number(source);
   return Number.isSafeInteger(number) ? number : BigInt(source);
 }
 
 /**
- * The JSON text of a value. A bigint is written digit for digit.
+ * Writes a value as JSON, with all digits of a bigint.
  *
  * @example
  * ```ts
@@ -130,7 +131,7 @@ export function stringifyJson(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {
-    // It has a bigint, as few values do.
+    // The value contains a bigint.
     return stringifyParts(value);
   }
 }

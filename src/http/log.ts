@@ -1,7 +1,7 @@
 import { Metrics } from "../metrics/metrics.ts";
 import type { Counter } from "../metrics/prometheus.ts";
 
-/** What lines are written to, such as `Deno.stdout`. */
+/** A destination of log lines, such as `Deno.stdout`. */
 export interface Output {
   write(bytes: Uint8Array): Promise<number>;
 }
@@ -12,10 +12,10 @@ export interface AccessRecord {
   readonly time: string;
   readonly id: string;
   readonly method: string;
-  /** The route's pattern, not the path: it holds no client data. */
+  /** The route's pattern, which unlike the path has no client data. */
   readonly route: string;
   readonly status: number;
-  /** Whole ms that it took. */
+  /** Duration in whole ms. */
   readonly ms: number;
   readonly accountId: string;
 }
@@ -24,60 +24,60 @@ export interface AccessRecord {
 export interface ErrorRecord {
   /** ISO 8601, UTC. */
   readonly time: string;
-  /** Request id, as the client got it; empty if it was no request. */
+  /** Request ID as sent to the client; empty if no request failed. */
   readonly id: string;
-  /** The route's pattern, or what else failed: `accept`, `schema` or `sweep`. */
+  /** The route's pattern, or another task that failed: `accept`, `schema` or `sweep`. */
   readonly route: string;
-  /** Name of the error, and of its cause. */
+  /** Name of the error and of its cause. */
   readonly error: string;
-  /** Source file and line that it was thrown from, if known. */
+  /** Source file and line, if known. */
   readonly at: string;
-  /** Why, as an error tells it that has a `logReason`: a failure of KV. */
+  /** The error's `logReason`, which failures of KV have. */
   readonly reason?: string;
 }
 
-/** A line of the log for a command that an operator sent. */
+/** A log line of an operator's command over HTTP. */
 export interface CommandRecord {
-  /** ISO 8601, UTC: when it came. */
+  /** Time of arrival (ISO 8601, UTC). */
   readonly time: string;
-  /** Such as `accounts close acct_4kQ0…`: no name, key or other text; empty if nothing was to be done. */
+  /** The command and its IDs, such as `accounts close acct_4kQ0…`, without names, keys or other text. May be empty. */
   readonly command: string;
-  /** Its exit code; 1 also if it was cut short. */
+  /** Its exit code, which is 1 also if it was interrupted. */
   readonly exit: number;
 }
 
-/** Writes what happened; never a key, a body or the message of an error without a `logReason`. */
+/** The service's log. It never contains a key, a body, or the message of an error without a `logReason`. */
 export interface Log {
-  /** One answered request. */
+  /** Logs an answered request. */
   readonly access?: (record: AccessRecord) => void;
-  /** A failure of the service's own. */
+  /** Logs an internal failure. */
   readonly error: (record: ErrorRecord) => void;
-  /** A command that an operator sent has ended. */
+  /** Logs a command that has ended. */
   readonly command: (record: CommandRecord) => void;
-  /** Resolves once every line so far is written, or dropped. */
+  /** Resolves once every line so far has been written or dropped. */
   readonly flushed: () => Promise<void>;
 }
 
-/** What to log, and where. */
+/** Options of {@linkcode createLog}. */
 export interface LogOptions {
-  /** For one line a request; undefined if requests are not logged. */
+  /** Destination of the access log; undefined if it is off. */
   readonly access: Output | undefined;
-  /** For one line a failure and one a command. */
+  /** Destination of failures and commands. */
   readonly errors: Output;
-  /** What to leave out of every line; clients put secrets in odd places. */
+  /** Replaced by `[secret]` in every line, because clients may put secrets anywhere. */
   readonly secrets: readonly (string | RegExp)[];
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly metrics?: Metrics;
 }
 
-/** Most characters of a reason. */
+/** Maximum length of a reason. */
 const MAX_REASON = 200;
-/** Most characters that wait to be written. */
+/** Maximum number of buffered characters. */
 const MAX_WAITING = 1_000_000;
 const ENCODER = new TextEncoder();
 
-/** Writes JSON lines. */
+/** Creates a log of JSON lines. */
 export function createLog(
   { access, errors, secrets, clock, metrics = new Metrics() }: LogOptions,
 ): Log {
@@ -89,7 +89,7 @@ export function createLog(
   const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
   return {
     error: ({ reason, ...record }) => {
-      // Cut afterwards, because half a secret would not be found.
+      // Truncated afterwards, because a truncated secret would not be found.
       const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
       toErrors.write(line({ ...record, ...shown }));
     },
@@ -100,10 +100,10 @@ export function createLog(
 }
 
 /**
- * What the log may say of an error: names, a place, and its `logReason`. Its message may hold anything.
+ * The log line of an error: its name, place and `logReason`. Its message is left out, because it may contain secrets.
  *
- * @param now Ms since the epoch.
- * @param id Of the request that failed, if it was one.
+ * @param now The time, in ms since the epoch.
+ * @param id ID of the request that failed, if any.
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
   return { time: new Date(now).toISOString(), id, route, ...describe(error) };
@@ -119,8 +119,8 @@ function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> 
 }
 
 /**
- * Writes lines in the background, so that nobody waits for a reader that has stalled. A line is dropped if a million
- * characters wait already; once there is room again, a line of `notice` says how many were.
+ * Writes lines in the background, so that no request waits for a slow reader. If a million characters are buffered,
+ * further lines are dropped. Once there is room again, `notice` makes a line that says how many were.
  */
 export class LineWriter {
   readonly #output: Output;
@@ -137,7 +137,7 @@ export class LineWriter {
     this.#lost = lost;
   }
 
-  /** Has the line written, after those before it. */
+  /** Adds a line to the buffer. */
   write(line: string): void {
     if (this.#characters > MAX_WAITING) {
       this.#dropped++;
@@ -149,13 +149,13 @@ export class LineWriter {
     }
   }
 
-  /** Resolves once every line so far is written, or dropped. */
+  /** Resolves once every line so far has been written or dropped. */
   async flushed(): Promise<void> {
     await this.#writing;
   }
 
   async #writeAll(): Promise<void> {
-    // Lines of the same turn of the event loop go into one write.
+    // Lines of the same turn of the event loop share a write.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       if (this.#dropped > 0) this.#waiting.push(this.#notice(this.#dropped));
@@ -168,7 +168,7 @@ export class LineWriter {
     this.#writing = undefined;
   }
 
-  /** Never rejects: a log that nobody reads any more is no reason to fail. */
+  /** Never rejects. Lines that cannot be written are counted as dropped. */
   async #send(lines: readonly string[]): Promise<void> {
     const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
     try {

@@ -5,24 +5,23 @@ import { createResponse, shared } from "./response.ts";
 
 const ENCODER = new TextEncoder();
 
-/** How a representation is sent. */
+/** Options of a {@linkcode Representation}. */
 export interface RepresentationOptions {
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** By default etagOf() the text. */
+  /** By default `etagOf(text)`. */
   readonly etag?: string;
 }
 
 /**
- * A content that clients may keep, but have to revalidate before each use. Its two responses are made when they are
- * first needed, and sent to many: the full one has more headers than those that both have.
+ * Text that clients may cache, but have to revalidate before each use. Its 200 and 304 responses are made once and shared.
  */
 export class Representation {
   readonly #text: string;
   readonly #type: string;
   readonly #etag: string;
   readonly #common: Readonly<Record<string, string>>;
-  /** Its body is bytes, for Deno would encode a text anew each time it is sent. */
+  /** Its body is bytes, because Deno would encode a string again for each request. */
   #full: Response | undefined;
   #notModified: Response | undefined;
 
@@ -36,7 +35,7 @@ export class Representation {
     this.#common = { etag, "cache-control": "private, no-cache", ...headers };
   }
 
-  /** The content, or 304 when the client has it already, as its If-None-Match tells; a shared response. */
+  /** A shared response: the text, or 304 if `known`, the value of If-None-Match, has the current entity tag. */
   respondTo(known: string | undefined): Response {
     if (isNotModified(known, this.#etag)) {
       return this.#notModified ??= shared(createResponse(null, { status: 304, headers: this.#common }));
@@ -51,21 +50,20 @@ export class Representation {
 
 const ACCEPTS_GZIP = /(?:^|,)[ \t]*gzip[ \t]*(?:,|$|;[ \t]*q=(?!0(?:\.0*)?[ \t]*(?:,|$)))/i;
 
-/** Whether the client takes a compressed response (RFC 9110 section 12.5.3). */
+/** Whether the client accepts a compressed response (RFC 9110 section 12.5.3). */
 function acceptsGzip({ headers }: Request): boolean {
   return ACCEPTS_GZIP.test(headers.get("accept-encoding") ?? "");
 }
 
-/** Stands in the content for what URLs of the service begin with. */
+/** Placeholder for the base of the service's URLs. */
 const PLACEHOLDER = "http://base.invalid";
-/** The head of a gzip file without a name or a time, of an unknown system (RFC 1952 section 2.3). */
+/** A gzip header without file name, time and operating system (RFC 1952 section 2.3). */
 const GZIP_HEAD = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255);
 const LAST_BLOCK = deflateRawSync("");
 
 /**
- * A content with URLs of the service in it, which clients may keep, but have to revalidate before each use. All but
- * what those URLs begin with is made and compressed once, so that made-up hosts cost next to nothing, and there is
- * nothing to keep for any host.
+ * Text with URLs of the service, which clients may cache, but have to revalidate before each use. The text around the
+ * base of those URLs is compressed once, so a request for another host costs little, and no host needs memory.
  */
 export class HostedContent {
   readonly #type: string;
@@ -74,7 +72,7 @@ export class HostedContent {
   readonly #etag: string;
   #compressed: readonly Uint8Array[] | undefined;
 
-  /** `render` makes the text for what the URLs begin with. */
+  /** `render` returns the text for a base URL. */
   constructor(
     render: (base: string) => string,
     type: string,
@@ -87,10 +85,10 @@ export class HostedContent {
     this.#etag = etagOf(text);
   }
 
-  /** The content with URLs that begin with `base`, or 304 when the client has it already. */
+  /** The text with URLs that begin with `base`, or 304 if the client's copy is current. */
   respondTo(request: Request, base: string): Response {
     const isCompressed = acceptsGzip(request);
-    // Another encoding is another content, with an ETag of its own (RFC 9110 section 8.8.3.3).
+    // Each content coding has an ETag of its own (RFC 9110 section 8.8.3.3).
     const etag = etagOf(this.#etag + base).replace(/"$/, isCompressed ? '-gzip"' : '"');
     const common = { ...this.#headers, etag };
     if (isNotModified(request.headers.get("if-none-match") ?? undefined, etag)) {
@@ -102,7 +100,7 @@ export class HostedContent {
     return createResponse(this.#gzip(text, base), { headers: { ...headers, "content-encoding": "gzip" } });
   }
 
-  /** Blocks of deflated text that end at a byte may be joined (RFC 1951 section 3.2.4). */
+  /** Joins deflated blocks, which is possible because each ends at a byte boundary (RFC 1951 section 3.2.4). */
   #gzip(text: string, base: string): Uint8Array<ArrayBuffer> {
     this.#compressed ??= this.#pieces.map(deflate);
     const between = deflate(base);

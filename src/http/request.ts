@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6 } from "node:net";
 
-/** Where a request is addressed to. */
+/** The parts of a request's URL. */
 export interface Target {
-  /** Scheme and authority, such as `http://localhost:8000`; the authority is the Host header's. */
+  /** Scheme and authority, such as `http://localhost:8000`. The authority comes from the Host header. */
   readonly origin: string;
   /** Still percent-encoded. */
   readonly path: string;
@@ -11,7 +11,7 @@ export interface Target {
 }
 
 /**
- * Takes a request's absolute URL apart, at a fraction of the cost of `new URL`.
+ * Splits the absolute URL of a request. This is much faster than `new URL`.
  *
  * @example
  * ```ts
@@ -37,9 +37,9 @@ const AUTHORITY = /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/;
 const MAX_AUTHORITY = 255;
 
 /**
- * Whether the Host header is a host with or without a port (RFC 3986 section 3.2), or missing, and so is the
- * URL's authority. Deno puts the header before the path to make the URL, so one with a slash in it would change
- * the path; a target in absolute form, and HTTP/2, bring an authority of their own.
+ * Whether the Host header and the URL's authority are each a host and optional port (RFC 3986 section 3.2), or missing.
+ * Deno builds the URL from the Host header and the path, so a Host with a slash would change the path. A target in
+ * absolute form and HTTP/2 have an authority of their own.
  */
 export function hasValidHost({ headers }: Request, { origin }: Target): boolean {
   const host = headers.get("host") ?? "";
@@ -51,13 +51,13 @@ function isAuthority(text: string): boolean {
   return text === "" || (text.length <= MAX_AUTHORITY && AUTHORITY.test(text));
 }
 
-/** Most characters of an X-Request-Id. */
+/** Maximum length of an X-Request-Id. */
 export const MAX_ID_LENGTH = 64;
 const REQUEST_ID = new RegExp(String.raw`^[\x21-\x7e]{1,${MAX_ID_LENGTH}}$`);
 
 /**
- * A source of request ids: the client's X-Request-Id when it is 1 to 64 visible characters, else one made
- * up. Made-up ids count up behind a random prefix, which costs a fraction of a UUID each.
+ * Returns a function that gives each request an ID: its X-Request-Id if that is 1 to 64 visible characters, otherwise a
+ * generated one. Generated IDs are a random prefix and a counter, which is much faster than a UUID for each.
  *
  * @example
  * ```ts
@@ -74,7 +74,7 @@ export function createRequestIds(): (request: Request) => string {
   const prefix = crypto.randomUUID().slice(0, 13);
   let count = 0;
   return function requestId({ headers }: Request): string {
-    // `has` reads all headers at once; looking for others is then no call into the runtime.
+    // `has` loads all headers at once, so that later lookups need no call into the runtime.
     const given = headers.has("x-request-id") ? headers.get("x-request-id") : null;
     return given !== null && REQUEST_ID.test(given) ? given : `${prefix}-${++count}`;
   };
@@ -82,15 +82,14 @@ export function createRequestIds(): (request: Request) => string {
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/** The bearer token in an Authorization value (RFC 6750 section 2.1); undefined if it holds none. */
+/** The bearer token in an Authorization header (RFC 6750 section 2.1); undefined if there is none. */
 export function bearerToken(authorization: string | null): string | undefined {
   return BEARER.exec(authorization ?? "")?.[1];
 }
 
 /**
- * The client's address, of IPv6 its network: the connection's, or behind a proxy the last entry of the
- * header in which it passes addresses on, which is the one entry that a client cannot forge. An entry that is
- * no address counts as the connection's own.
+ * The client's IPv4 address or IPv6 network. Behind a proxy it is the last entry of `header`, the only one that a client
+ * cannot forge. Without a header, or if the entry is not an address, it is the connection's.
  *
  * @example
  * ```ts
@@ -111,7 +110,7 @@ export function clientAddress(request: Request, remoteAddr: Deno.Addr, header: s
 const WITH_PORT = /^(?:\[(.+)\]|([\d.]+))(?::\d+)?$/;
 const MAPPED = /^::ffff:([\da-f]+):([\da-f]+)$/;
 
-/** The IPv4 address, or of an IPv6 address the network: its last 64 bits are the client's to choose. */
+/** The IPv4 address or IPv6 network in a text. Clients can choose the last 64 bits of an IPv6 address. */
 function addressIn(text: string): string | undefined {
   const [, bracketed, dotted] = WITH_PORT.exec(text) ?? [];
   const address = bracketed ?? dotted ?? text;
@@ -120,7 +119,7 @@ function addressIn(text: string): string | undefined {
 }
 
 function networkOf(address: string): string {
-  // The URL parser writes an address the one way that RFC 5952 says; it knows no zones.
+  // The URL parser writes an address as RFC 5952 says. It does not accept zones.
   const canonical = new URL(`http://[${address.replace(/%.*/, "")}]`).hostname.slice(1, -1);
   const [, high, low] = MAPPED.exec(canonical) ?? [];
   if (high !== undefined && low !== undefined) return dotted(parseInt(high, 16), parseInt(low, 16));
@@ -129,7 +128,7 @@ function networkOf(address: string): string {
   return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
 }
 
-/** An IPv4 address that came mapped into IPv6 (RFC 4291 section 2.5.5.2). */
+/** An IPv4 address from the last two groups of an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2). */
 function dotted(high: number, low: number): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }

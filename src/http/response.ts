@@ -1,21 +1,21 @@
-/** What a response has beside its body. */
+/** Options of {@linkcode createResponse}. */
 export interface ResponseOptions {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * The longest body that Deno sends in one system call with the head in any case. A longer one takes another, unless it
- * comes in chunks (RFC 9112 section 7.1). Over HTTP/1.0 and HTTP/2, Deno sends its length instead.
+ * Maximum length of a body that Deno always sends in one system call with the head. A longer body takes another call,
+ * unless it is chunked (RFC 9112 section 7.1). Over HTTP/1.0 and HTTP/2, Deno sends its length instead.
  */
 const SHORT = 100;
 
-/** A response with the headers that all have; those that depend on the request follow. */
+/** Creates a response with the headers that all responses have. Headers that depend on the request are added later. */
 export function createResponse(
   body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
-  // The constructor would make headers ready to send, in vain: more of them follow.
+  // Headers in the constructor would be slower, because more are added later.
   const response = new Response(body, { status });
   const isLong = body !== null && !(body instanceof ReadableStream) && body.length > SHORT;
   if (isLong) response.headers.set("transfer-encoding", "chunked");
@@ -25,7 +25,7 @@ export function createResponse(
   return response;
 }
 
-/** A response with JSON text for its body. */
+/** Creates a response with a body of JSON text. */
 export function jsonResponse(
   text: string,
   { status = 200, headers = {} }: ResponseOptions = {},
@@ -36,7 +36,7 @@ export function jsonResponse(
 const SHARED: WeakSet<Response> = new WeakSet();
 
 /**
- * Marks a response as made once for many requests: each is sent a clone, which costs a fraction.
+ * Marks a response as shared by many requests. Each gets a clone, which is cheaper than a new response.
  *
  * @example
  * ```ts
@@ -53,15 +53,15 @@ export function shared(response: Response): Response {
   return response;
 }
 
-/** Whether a response is shared: it is neither changed nor sent itself. */
+/** Whether a response is shared, so that it must not be changed or sent itself. */
 export function isShared(response: Response): boolean {
   return SHARED.has(response);
 }
 
-/** The response that one request gets: a clone if the response is shared. */
+/** The response for one request: a clone if the response is shared. */
 export function ownOf(response: Response): Response {
   return isShared(response) ? response.clone() : response;
 }
 
-/** The headers of a response that nobody may store. */
+/** Headers of a response that must not be cached. */
 export const NO_STORE: Readonly<Record<string, string>> = { "cache-control": "no-store" };

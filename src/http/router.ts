@@ -1,17 +1,21 @@
 /**
- * Who may call an operation: holders of a valid API key, who are charged; anyone, whose address is charged; anyone;
- * or the operator, where other addresses are charged.
+ * Who may call an operation.
+ *
+ * - `key`: clients with a valid API key. Requests count for the account.
+ * - `address`: everyone. Requests count for the client's address.
+ * - `public`: everyone. Requests do not count.
+ * - `operator`: operators. Other requests count for the client's address.
  */
 export type Access = "key" | "address" | "public" | "operator";
 
-/** What a request is routed to. A path segment written `{name}` matches any one non-empty segment. */
+/** A row of the route table. A path segment `{name}` matches any non-empty segment. */
 export interface Endpoint {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly access: Access;
 }
 
-/** What the table says of a method and path; `pattern` is that of the path, as metrics and the log write it. */
+/** The result of matching a method and path. `pattern` is the path's pattern as metrics and the log show it. */
 export type Match<Row extends Endpoint> =
   | {
     readonly kind: "found";
@@ -22,15 +26,15 @@ export type Match<Row extends Endpoint> =
   | { readonly kind: "allow"; readonly pattern: string; readonly access: Access; readonly allow: string }
   | { readonly kind: "none"; readonly pattern: "" };
 
-/** How Deno gives the target of `OPTIONS *`, which asks about the service as a whole (RFC 9110 section 9.3.7). */
+/** The path of `OPTIONS *` in Deno. It asks about the service as a whole (RFC 9110 section 9.3.7). */
 const ASTERISK = "/*";
 
 /**
- * Makes a table into a matcher of method and raw (still percent-encoded) path. If several paths fit, the
- * one with the fewest parameters is taken.
+ * Returns a function that matches a method and a raw (still percent-encoded) path. If several paths match, the one with
+ * the fewest parameters wins.
  *
- * A path that is in the table under other methods gives `allow` (RFC 9110 section 15.5.6). HEAD is
- * answered by GET's row. Paths are compared exactly: case and trailing slashes count.
+ * If the path is in the table only with other methods, the result is `allow` (RFC 9110 section 15.5.6). HEAD matches the
+ * row of GET. Case and trailing slashes matter.
  *
  * @example
  * ```ts
@@ -63,7 +67,7 @@ export function createMatcher<Row extends Endpoint>(
 
   return function match(method: string, path: string): Match<Row> {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    // Of a path that is too long, one segment too many is enough.
+    // One segment too many is enough to see that a path is too long.
     const given = path.split("/", longest + 1).map(decode);
     for (const { pattern, segments, rows, allow } of paths) {
       const params = paramsIn(segments, given);
@@ -94,7 +98,7 @@ function allowValue(rows: readonly Endpoint[]): string {
   return [...new Set(["OPTIONS", ...rows.flatMap(methodsOf)])].sort().join(", ");
 }
 
-/** The parameters by name, where decoded segments have the form of those expected. */
+/** The parameters by name; undefined if the segments do not match. */
 function paramsIn(
   expected: readonly string[],
   given: readonly (string | undefined)[],
@@ -109,7 +113,7 @@ function paramsIn(
   return params;
 }
 
-/** The percent-decoded segment, or undefined when an escape is malformed or not UTF-8. */
+/** The percent-decoded segment; undefined if an escape is malformed or not UTF-8. */
 function decode(segment: string): string | undefined {
   if (!segment.includes("%")) return segment;
   try {

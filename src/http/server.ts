@@ -1,9 +1,9 @@
-/** Where to serve, and what to call if that fails. */
+/** Options of a {@linkcode Server}. */
 export interface ServerOptions {
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly hostname: string;
-  /** Called when no connection could be accepted, once for as long as that lasts. */
+  /** Called when connections cannot be accepted, once for each period of failures. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -12,14 +12,14 @@ export type ServerHandler = Deno.ServeHandler<Deno.NetAddr>;
 
 const PAUSE = 1_000;
 const LASTING = 60_000;
-/** Deno before 2.9 compresses responses unasked, and makes their ETags weak. */
+/** Deno before 2.9 always compresses responses, which makes their ETags weak. */
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
- * An HTTP server that outlasts a lack of file descriptors: Deno's then stops accepting connections for good,
- * but keeps those it has. So after a pause another one listens on the same port.
+ * An HTTP server that survives a lack of file descriptors. Deno's server then stops accepting connections for good, but
+ * keeps the existing ones. So after a pause another server listens on the same port.
  *
- * @throws when it cannot listen.
+ * @throws if it cannot listen.
  */
 export class Server {
   readonly address: Deno.NetAddr;
@@ -35,7 +35,7 @@ export class Server {
     this.address = this.#listen(options.port);
   }
 
-  /** Stops accepting connections; resolves when the last one has ended. */
+  /** Stops accepting connections. Resolves when the last one has ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await Promise.allSettled(this.#servers.map((server) => server.shutdown()));
@@ -69,7 +69,7 @@ export class Server {
 const LOCALHOST: readonly string[] = ["0.0.0.0", "::", "127.0.0.1"];
 
 /**
- * The origin of a server that listens there, for URLs on this machine.
+ * The origin of a server's URLs, as seen from this machine.
  *
  * @example
  * ```ts
@@ -85,7 +85,7 @@ export function originOf({ hostname, port }: Pick<Deno.NetAddr, "hostname" | "po
   return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
 }
 
-/** Forbids every transformation of a response (RFC 9111 section 5.2.2.6), also to Deno. */
+/** Adds no-transform (RFC 9111 section 5.2.2.6) to every response, so that Deno does not compress it. */
 export function uncompressed(handler: ServerHandler): ServerHandler {
   return async (request, info) => {
     const response = await handler(request, info);
@@ -95,7 +95,7 @@ export function uncompressed(handler: ServerHandler): ServerHandler {
   };
 }
 
-/** Answers HEAD with the length of the body instead of the body itself, which Deno would send over HTTP/2. */
+/** Answers HEAD with the body's length and no body. Deno would send the body over HTTP/2. */
 export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
   async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
     const response = await handler(request, info);

@@ -31,11 +31,11 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /**
- * Creates an item and replies; with an idempotency key, just once: a request that is repeated while the reply
- * is kept gets it again.
+ * Creates an item and returns the response. With an idempotency key, a repeated request gets the first reply again while
+ * that is stored.
  *
- * @throws {ApiError} `idempotency_key_reused` when the key came with another body before; `idempotency_limit` when
- * the account has used too many of them on this UTC day.
+ * @throws {ApiError} `idempotency_key_reused` if the key was used with a different body; `idempotency_limit` if the
+ * account has used too many keys on this UTC day.
  * @throws {StoreUnavailable}
  */
 export async function createOnce<Item>(
@@ -49,8 +49,8 @@ export async function createOnce<Item>(
 }
 
 /**
- * The creation as it comes to its reply, which is stored in the same commit; if one is stored already, that is the
- * reply. The request came at `now` (ms since the epoch).
+ * The creation with its reply as the result, which is stored in the same commit. If a reply is already stored, nothing is
+ * created, and the stored reply is the result. `now` is the time of arrival, in ms since the epoch.
  */
 export function once<Item>(
   name: ReplyName,

@@ -10,34 +10,34 @@ export interface Reply {
   readonly body: string;
 }
 
-/** What was answered to the first request with an idempotency key. */
+/** The reply to the first request with an idempotency key. */
 export interface StoredReply extends Reply {
-  /** Of the request that it answered. */
+  /** Hash of the request's body. */
   readonly fingerprint: string;
-  /** Until when it is replayed, ms since the epoch. */
+  /** When it expires, in ms since the epoch. */
   readonly expiresAt: number;
 }
 
-/** What an idempotency key is unique within, and the key: account id, operation, key. */
+/** An idempotency key, which is unique within an account and an operation. */
 export type ReplyName = readonly [accountId: string, operation: string, key: string];
 
-/** Most replies of one account that are kept of a UTC day. */
+/** Maximum number of replies stored per account and UTC day. */
 export const MAX_REPLIES = 100_000;
 
 const REPLIES = "idempotency";
 const EXPIRIES = "idempotency_by_expiry";
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
-/** To a KV that may be far away; to one on this machine, they would keep requests waiting. */
+/** Number of parallel commits to a remote KV. On a local KV they would delay requests. */
 const COMMITS_AT_ONCE = 10;
 
-/** Removes some replies that have expired by `now` (ms); resolves to whether there may be more. */
+/** Removes some replies that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
 export async function sweepReplies(store: Store, now: number): Promise<boolean> {
   return await sweepExpired(store, now) ||
     await store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });
 }
 
-/** Removes in each commit as many as it can check. */
+/** Removes expired replies, in each commit as many as it can check. */
 async function sweepExpired(store: Store, now: number): Promise<boolean> {
   const { maxChecks, isLocal } = store;
   const limit = maxChecks * (isLocal ? 1 : COMMITS_AT_ONCE);
@@ -49,13 +49,13 @@ async function sweepExpired(store: Store, now: number): Promise<boolean> {
   return expired.length === limit || removed.includes(false);
 }
 
-/** Resolves to whether that could be done: not where others change the same rows. */
+/** Removes replies. Resolves to false if another process has changed one of them. */
 async function remove(store: Store, expired: readonly Entry[], now: number): Promise<boolean> {
   const names = expired.map(({ key: [, , ...name] }) => [REPLIES, ...name]);
   const replies = await store.getMany(names);
   const { ok } = await store.commit((operation) => {
     for (const { key } of expired) operation.delete(key);
-    // A key that was used again after its reply expired has a newer reply, and a later expiry row.
+    // A key that was used again after its reply had expired has a newer reply and another expiry row.
     for (const reply of replies) {
       if (reply !== null && hasExpired(reply, now)) operation.check(reply).delete(reply.key);
     }
@@ -68,7 +68,7 @@ export function replyKey(name: ReplyName): Deno.KvKey {
   return [REPLIES, ...name];
 }
 
-/** Key of the number of an account's replies of a UTC day. */
+/** Key of the number of an account's replies on a UTC day. */
 export function replyCountKey(accountId: string, now: number): Deno.KvKey {
   return [COUNTS, dayOf(now), accountId];
 }
@@ -79,12 +79,12 @@ export function putReply(name: ReplyName, reply: StoredReply, write: Write): voi
   write.set([EXPIRIES, reply.expiresAt, ...name], NOTHING);
 }
 
-/** JSON of all but the body, a newline, and the body. */
+/** Encodes a reply: JSON without the body, a newline, and the body. */
 function encode({ body, ...rest }: StoredReply): Uint8Array<ArrayBuffer> {
   return encodeText(`${JSON.stringify(rest)}\n${body}`);
 }
 
-/** Whether a row holds no later reply; a corrupt one holds none at all. */
+/** Whether the reply in a row has expired, or is corrupt. */
 function hasExpired(entry: Entry, now: number): boolean {
   try {
     return decodeReply(entry).expiresAt <= now;
@@ -94,7 +94,7 @@ function hasExpired(entry: Entry, now: number): boolean {
   }
 }
 
-/** The reply in a row. */
+/** Decodes the reply in a row. */
 export function decodeReply(entry: Entry): StoredReply {
   const text = decodeText(entry);
   const end = text.indexOf("\n");

@@ -4,28 +4,28 @@ import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
 import { SCHEMA, Schema } from "./schema.ts";
 
 /**
- * Puts checks and changes into an atomic operation, in the step that hands it to KV; throws if it is not to be begun any
- * more. May be called again if nothing was done. Sums have to come first: if a row holds no number, KV throws at its
- * sum, but stores what comes before that.
+ * Adds checks and changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin any
+ * more. It is called again if an attempt had no effect. Sums must come first: if a row is not a counter, KV throws at
+ * its sum, but stores the changes before it.
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
-/** What became of a commit: it applied; or a check failed and nothing was done, with the rows that were asked for. */
+/** The result of a commit. If a check failed, it had no effect, and `rows` are the rows that the caller asked for. */
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
 
-/** How long a commit in doubt is looked into, and how long between two attempts, in ms. */
+/** How long to look into a commit in doubt, and the pause between two attempts, in ms. */
 const PATIENCE = 10_000;
 const PAUSE = 500;
 
-/** It is not known whether a commit applied, or still will. */
+/** It is unknown whether a commit has applied, or still will. */
 export class CommitInDoubt extends StoreUnavailable {
   override readonly name = "CommitInDoubt";
   /**
-   * Finds that out, for good.
+   * Finds out the commit's final result.
    *
-   * @throws {StoreUnavailable}
+   * @throws {StoreUnavailable} if it cannot. It can be called again.
    */
   readonly findOut: () => Promise<CommitResult>;
 
@@ -35,9 +35,9 @@ export class CommitInDoubt extends StoreUnavailable {
   }
 
   /**
-   * Finds that out within ten seconds.
+   * Repeats `findOut` for up to ten seconds.
    *
-   * @throws {CommitInDoubt} this one, when it cannot be found out.
+   * @throws {CommitInDoubt} this error, if the result is still unknown.
    */
   async findOutPatiently(): Promise<CommitResult> {
     for (const end = performance.now() + PATIENCE; performance.now() < end; await pause(PAUSE)) {
@@ -48,17 +48,17 @@ export class CommitInDoubt extends StoreUnavailable {
   }
 }
 
-/** What a marker holds. */
+/** The value of a marker. */
 interface Marker {
-  /** Which commit set it. */
+  /** Number of the commit that set it. */
   readonly commit: number;
-  /** When, ms since the epoch. */
+  /** When it was set, in ms since the epoch. */
   readonly at: number;
-  /** The newest version of the rows that its process knows; left out by earlier releases, which knew the first. */
+  /** The newest schema version that its process supports. Earlier releases, which support only the first, omit it. */
   readonly schema?: number;
 }
 
-/** The row of a marker, as the last commit left it. One commit at a time travels with it. */
+/** A marker, as the last commit left it. Only one commit at a time uses it. */
 interface Lane {
   readonly key: Deno.KvKey;
   /** Null before it is opened. */
@@ -67,36 +67,36 @@ interface Lane {
 
 const COMMITS = "commits";
 const ABANDONED_AFTER = 24 * 3_600_000;
-/** A process that was not asleep knows within this time, in ms, what became of a commit, or that it cannot know. */
+/** A process that was not suspended learns within this time (ms) the result of a commit, or that it is in doubt. */
 const AWAKE = 60_000;
-/** Where the markers of all processes are. */
+/** Range of the markers of all processes. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
   start: [COMMITS],
   end: [COMMITS, "~"],
 };
 
 /**
- * Commits that apply at most once, and whose fate can be known.
+ * Commits that apply at most once, and whose result can always be found out.
  *
- * The client of a KV Connect server repeats a commit whose reply was lost, and a commit that was given up may land
- * later. So each travels in a lane of its own: it checks the marker that the last commit left there, and sets its own.
- * If it is repeated, that check fails. If it is refused, the marker tells whether it had applied before. If its fate is
- * unknown, it is fenced before its lane is used again: another commit replaces the old marker, and does nothing else.
- * If the fence applies, the first commit never will; if the fence is refused, the marker tells which of them applied.
+ * Deno's client of a KV Connect server repeats a commit whose reply was lost, and a commit that timed out may apply
+ * later. So each commit takes a lane: it checks the marker that the last commit set there, and sets its own. A repeated
+ * commit fails that check. If a commit is refused, its marker shows whether it had already applied. If its result is
+ * unknown, a fence is sent before the lane is used again: a commit that only replaces the old marker. If the fence
+ * applies, the first commit never will. If the fence is refused, the marker shows which of them applied.
  */
 export class Markers {
-  /** The version of the rows, as it was seen when the last lane was opened. */
+  /** The version of the rows, read when the last lane was opened. */
   readonly schema: Schema;
   readonly #connection: Connection;
   readonly #clock: () => number;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
   readonly #free: Lane[] = [];
-  /** Find out the fate of commits in doubt, and free their lanes. */
+  /** The `findOut` of each commit in doubt, which frees its lane. */
   readonly #fences: Set<() => Promise<CommitResult>> = new Set();
   #lanes = 0;
   #commits = 0;
 
-  /** The clock tells ms since the epoch. */
+  /** `clock` returns ms since the epoch. */
   constructor(connection: Connection, clock: () => number, schema: Schema = new Schema()) {
     this.schema = schema;
     this.#connection = connection;
@@ -104,16 +104,16 @@ export class Markers {
   }
 
   /**
-   * Commits what `build` asks for; if it is refused, reads the rows with these keys.
+   * Commits the operation that `build` makes. If a check fails, reads the rows with these keys.
    *
-   * @throws {StoreUnavailable} when it was not carried out.
-   * @throws {CommitInDoubt} when that is not known.
+   * @throws {StoreUnavailable} if it did not apply.
+   * @throws {CommitInDoubt} if that is unknown.
    */
   commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
     return retried(async () => await this.#commitIn(await this.#takeLane(), build, keys));
   }
 
-  /** Removes this process's markers, which are of use to no other. */
+  /** Removes the markers of this process. */
   async clear(): Promise<void> {
     await this.#connection.write((kv) => {
       const operation = kv.atomic();
@@ -122,13 +122,13 @@ export class Markers {
     });
   }
 
-  /** Whether no commit of another process has set this marker for a day: that process was killed. */
+  /** Whether the marker is of another process and a day old, so that its process must have been killed. */
   isAbandoned(marker: Entry): boolean {
     const isOwn = marker.key[1] === this.#process;
     return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
   }
 
-  /** A lane that is free, freed or new. */
+  /** Takes a free lane, one that a fence frees, or a new one. */
   async #takeLane(): Promise<Lane> {
     const [findOut] = this.#free.length === 0 ? this.#fences : [];
     if (findOut) await findOut();
@@ -138,9 +138,9 @@ export class Markers {
   }
 
   /**
-   * Sets a lane's marker and nothing else, so that no commit with effects ever checks that there is none; and reads it
-   * together with the version of the rows. A migration raises that version first, and removes the markers of processes
-   * that do not know it afterwards: so none of them has a lane from then on, or gets another.
+   * Sets the lane's first marker in a commit of its own, so that no other commit depends on a missing marker. Then reads
+   * the marker together with the schema version. A migration raises that version and then removes the markers of
+   * processes that do not support it. After that such a process has no lane, and cannot open one.
    */
   async #open(lane: Lane): Promise<void> {
     try {
@@ -151,7 +151,7 @@ export class Markers {
       if (marker === null) throw new StoreUnavailable("A marker is missing");
       lane.versionstamp = marker.versionstamp;
     } catch (error) {
-      this.#free.push(lane); // Its marker may be set all the same.
+      this.#free.push(lane); // Its marker may be set nevertheless.
       throw error;
     }
   }
@@ -166,19 +166,19 @@ export class Markers {
     let isSent = false;
     try {
       const result = await this.#send(lane, commit, (operation) => {
-        isSent = false; // If another process locked the file, the last try did nothing.
+        isSent = false; // The previous attempt had no effect, because another process had locked the file.
         build(operation);
         isSent = true;
       });
-      if (result.ok) return this.#freed(lane, result.versionstamp, result);
+      if (result.ok) return this.#release(lane, result.versionstamp, result);
       const [marker, ...rows] = await this.#connection.read((kv) => getRows(kv, [lane.key, ...keys]));
       const { versionstamp = "" } = marker ?? {};
-      if (isSetBy(commit, marker)) return this.#freed(lane, versionstamp, { ok: true, versionstamp });
+      if (isSetBy(commit, marker)) return this.#release(lane, versionstamp, { ok: true, versionstamp });
       if (versionstamp === lane.versionstamp) {
         this.#connection.metrics.kvConflicts.add(1);
-        return this.#freed(lane, versionstamp, { ok: false, rows });
+        return this.#release(lane, versionstamp, { ok: false, rows });
       }
-      // Another process has removed it: long ago, unless this one was asleep after it had sent the commit.
+      // Another process has removed the marker. Unless this process was suspended, that was before the commit.
       if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
       throw new StoreUnavailable("A marker is missing");
     } catch (error) {
@@ -188,25 +188,25 @@ export class Markers {
     }
   }
 
-  /** What finds out what became of a commit and frees its lane; when that fails, the next call tries again. */
+  /** Returns a function that finds out the result of a commit and frees its lane. If it fails, it can be called again. */
   #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
     let found: Promise<CommitResult> | undefined;
     const fence = async (): Promise<CommitResult> => {
       const sent = await this.#send(lane, ++this.#commits, () => {});
       const [marker = null] = sent.ok ? [] : await this.#connection.read((kv) => getRows(kv, [lane.key]));
-      // If KV refused the fence though the marker is as it was, the commit may still apply.
+      // If KV refused the fence although the marker is unchanged, the commit may still apply.
       if (!sent.ok && marker?.versionstamp === lane.versionstamp) {
         throw new StoreUnavailable("A fence was refused");
       }
       this.#fences.delete(findOut);
-      if (sent.ok) return this.#freed(lane, sent.versionstamp, { ok: false, rows: [] });
+      if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
       if (!marker) throw new StoreUnavailable("A marker is missing");
       const { versionstamp } = marker;
-      // Any other number is that of a fence which was itself given up.
+      // Any other number is of an earlier fence that timed out.
       const result: CommitResult = isSetBy(commit, marker)
         ? { ok: true, versionstamp }
         : { ok: false, rows: [] };
-      return this.#freed(lane, versionstamp, result);
+      return this.#release(lane, versionstamp, result);
     };
     const findOut = () =>
       found ??= fence().catch((error) => {
@@ -217,7 +217,7 @@ export class Markers {
     return findOut;
   }
 
-  /** Sends a commit that checks and sets a lane's marker; again for as long as another process locks the file. */
+  /** Sends a commit that checks and sets the lane's marker. Repeats it while another process locks the file. */
   #send(
     lane: Deno.AtomicCheck,
     commit: number,
@@ -233,7 +233,7 @@ export class Markers {
     );
   }
 
-  #freed(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
+  #release(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
     lane.versionstamp = versionstamp;
     this.#free.push(lane);
     return result;

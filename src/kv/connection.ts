@@ -10,16 +10,16 @@ import {
 } from "./deadline.ts";
 import type { FileState } from "./file.ts";
 
-/** How a connection is kept. */
+/** Options of a {@linkcode Connection}. */
 export interface ConnectionOptions {
-  /** Longest wait for one operation, in ms. */
+  /** Deadline of one operation, in ms. */
   readonly deadline?: number;
   /**
-   * Given if KV is a server: opens other handles on it as soon as it answers; rejects when the signal aborts. Other
-   * handles on a file would be no better, and only one of them may write.
+   * Opens new handles on a KV Connect server as soon as it answers. Rejects when the signal aborts. Not given for a file,
+   * because new handles would be no better, and only one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
-  /** Given if KV is a file. */
+  /** The state of the file, if KV is one. */
   readonly file?: FileState | undefined;
   readonly metrics?: Metrics | undefined;
 }
@@ -28,55 +28,55 @@ type Kind = "read" | "write";
 
 interface Handle {
   readonly kv: Deno.Kv;
-  /** Operations on their way. */
+  /** Number of operations under way. */
   busy: number;
-  /** When the first operation failed since one succeeded, by `performance.now()`. */
+  /** Time of the first failure since the last success, by `performance.now()`. */
   failingSince: number | undefined;
-  /** Until when the handle is left alone, by `performance.now()`. */
+  /** The handle is avoided until this time, by `performance.now()`. */
   restsUntil: number;
 }
 
 /** Handles that were opened together. */
 interface Generation extends Readonly<Record<Kind, readonly Handle[]>> {
   readonly kvs: readonly Deno.Kv[];
-  /** Operations that missed their deadline and have not ended. */
+  /** Number of operations that missed their deadline and have not ended. */
   hanging: number;
-  /** Whether no more operations are started on it. */
+  /** Whether new operations are refused. */
   isGivenUp: boolean;
 }
 
-/** How long a handle is left alone after a failure while there are others, in ms. */
+/** How long a handle is avoided after a failure if there are others, in ms. */
 const REST = 1_000;
-/** A handle that does nothing but fail is replaced after this many deadlines. */
+/** The handles are replaced if one has only failed for this many deadlines. */
 const MAX_FAILING = 2;
 const MAX_HANGING = 16;
-/** How many replaced generations may hang before no more handles are opened. */
+/** While this many replaced generations hang, no new handles are opened. */
 const MAX_LOST = 8;
-/** How long what hangs keeps handles from being opened, in ms: it may never end. */
+/** Maximum time that hanging operations delay new handles, in ms, because they may never end. */
 const HANGING_PATIENCE = 30_000;
-/** Handles on a server. */
+/** Number of handles on a server. */
 const HANDLES = 12;
 const OPENING_TRIES = 3;
-/** How often a server, or what hangs, is looked at, in ms. */
+/** Interval of checks on a server or on hanging operations, in ms. */
 const POLL = 500;
-const KNOCK_TIMEOUT = 3_000;
+const PROBE_TIMEOUT = 3_000;
 const WAIT_NOTICE = 1_000;
 
 /**
- * Handles on one Deno KV, with a deadline on every operation. Each goes to the handle with the least to do. A
- * KV Connect server has several because Deno's client stalls for 40 ms if two operations travel side by side; a file
- * has one that writes and others that read, so that reads do not wait for writes.
+ * Handles on one Deno KV, with a deadline on every operation. Each operation uses the least busy handle. A KV Connect
+ * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one. A file has
+ * one handle for writes and another for reads, so that reads do not wait for writes.
  *
- * Deno's client of a server does not notice that its connection is dead, and repeats for ever what was given up. So
- * after a missed deadline all operations are refused until new handles are open. A client that was told nonsense about
- * its database may refuse everything for ever, so a handle that only fails has all of them replaced, too. The handles
- * on a file stay. While too many operations hang there, one is tried in each deadline.
+ * Deno's client of a server does not notice that its connection is dead, and repeats operations that timed out for ever.
+ * So after a missed deadline all operations are refused until new handles are open. A client that received wrong
+ * metadata may fail for ever, so all handles are also replaced when one does nothing but fail. The handles on a file are
+ * never replaced. While too many operations hang on a file, only one is tried per deadline.
  *
- * @throws {StoreUnavailable} from both methods, when an operation fails or may not be started now.
- * @throws {DeadlineExceeded} from both methods, when it takes too long.
+ * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
+ * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
  */
 export class Connection {
-  /** Undefined if KV is no file, or SQLite cannot read it. */
+  /** Undefined if KV is not a file, or SQLite cannot read it. */
   readonly file: FileState | undefined;
   readonly metrics: Metrics;
   readonly #deadline: number;
@@ -85,7 +85,7 @@ export class Connection {
   #generation: Generation;
   /** Generations that were replaced and may still hang. */
   #replaced: Generation[] = [];
-  /** Settles when the handles are replaced; undefined unless they are being replaced. */
+  /** Settles when the handles are replaced; undefined if no replacement is under way. */
   #replacing: Promise<void> | undefined;
   #nextTry = 0;
 
@@ -100,23 +100,23 @@ export class Connection {
     this.#generation = this.#generationOf(kvs);
   }
 
-  /** Carries out an operation that changes nothing. */
+  /** Runs an operation that only reads. */
   read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     return this.#run("read", operate);
   }
 
-  /** Carries out an operation that changes something. */
+  /** Runs an operation that writes. */
   write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     return this.#run("write", operate);
   }
 
-  /** Closes the handles. While an operation hangs on a file, that is left to the end of the process. */
+  /** Closes the handles. If an operation hangs on a file, they stay open until the process ends. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
-    // The last to close a file moves its newest rows into it, which a handle that only reads cannot.
+    // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
     this.file?.close();
-    // Closing a handle on a file blocks the whole process until what hangs on it ends.
+    // Closing a handle on a file blocks the whole process until its operations end.
     if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
   }
 
@@ -147,7 +147,7 @@ export class Connection {
     }
   }
 
-  /** Why no operation may be started now; undefined if one may. */
+  /** Why no operation can be started now; undefined if one can. */
   #obstacle(): string | undefined {
     if (this.#generation.isGivenUp) return "The server does not answer";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
@@ -164,7 +164,7 @@ export class Connection {
     this.#replace(generation);
   }
 
-  /** The handles go on serving until others take their place. */
+  /** Replaces the handles if one has failed for too long. They serve until then. */
   #noteFailure(handle: Handle, generation: Generation): void {
     const now = performance.now();
     handle.failingSince ??= now;
@@ -172,12 +172,12 @@ export class Connection {
     if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
-  /** Has others take the place of a server's handles, unless that is done already. */
+  /** Starts to replace a server's handles, if that is not done yet. */
   #replace(generation: Generation): void {
-    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#takeOver(this.#reopen);
+    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
   }
 
-  async #takeOver(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
+  async #replaceAll(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
     const { signal } = this.#closing;
     const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
@@ -188,7 +188,7 @@ export class Connection {
       this.#replaced = [...lost(), this.#generation];
       this.#generation = this.#generationOf(kvs);
     } catch {
-      // Closing: no other handles are needed.
+      // The connection is being closed.
     }
     this.#replacing = undefined;
   }
@@ -206,19 +206,19 @@ function close({ kvs }: Generation): void {
   for (const kv of kvs) kv.close();
 }
 
-/** How much a handle has to do. One that rests, and so never has much to do, comes after all that do not. */
+/** The load of a handle. One that has just failed sorts behind all others. */
 function load({ busy, restsUntil }: Handle): number {
   return performance.now() < restsUntil ? busy + 1e9 : busy;
 }
 
-/** How long to wait for a server, in ms, and what to call once if that takes a while. */
+/** How long to wait for a server, in ms. `onWait` is called if that takes more than a second. */
 export interface Patience {
   readonly ms: number;
   readonly onWait: (host: string) => void;
 }
 
 /**
- * Connects to the KV of a KV Connect server.
+ * Connects to a KV Connect server.
  *
  * @throws {StoreUnavailable}
  */
@@ -230,7 +230,7 @@ export async function openServer(
   if (patience) {
     const timer = setTimeout(() => patience.onWait(new URL(url).host), WAIT_NOTICE);
     try {
-      await answering(url, AbortSignal.timeout(patience.ms));
+      await waitForServer(url, AbortSignal.timeout(patience.ms));
     } catch {
       throw new StoreUnavailable(`it did not answer for ${patience.ms / 1000} s`);
     } finally {
@@ -242,11 +242,9 @@ export async function openServer(
 }
 
 /**
- * Opens `count` handles on a server's KV as soon as the server answers. Plain requests find that out, because they can
- * be given up without a trace. A `Deno.openKv` that hangs cannot, so while two for each handle hang, no more are begun
- * for half a minute.
- *
- * @throws what aborted the signal.
+ * Returns a function that opens `count` handles as soon as the server answers. It polls the server with plain requests,
+ * which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice `count`
+ * hang, for at most half a minute. Rejects with the signal's reason.
  */
 export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;
@@ -256,11 +254,11 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
   };
   return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
     while (true) {
-      await answering(url, signal);
+      await waitForServer(url, signal);
       try {
         if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
       } catch {
-        // It answers, but not as a KV: not yet, perhaps.
+        // The server answers, but not as a KV Connect server, perhaps because it is starting.
       }
       await pause(POLL);
     }
@@ -270,14 +268,14 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
 /**
  * Opens a handle.
  *
- * @param onFailure Called if that fails, with what resolves once the opening has ended and nothing of it is left.
+ * @param onFailure Called if that fails, with a promise that resolves once the attempt has ended and is cleaned up.
  * @throws {StoreUnavailable}
  */
 export async function openKv(
   path: string | undefined,
   onFailure: (ended: Promise<void>) => void = () => {},
 ): Promise<Deno.Kv> {
-  // Another process that opens the same file for the first time locks it for a moment.
+  // Another process that creates the same file locks it for a moment.
   const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
   try {
     return await withDeadline(opening, KV_DEADLINE);
@@ -287,7 +285,7 @@ export async function openKv(
   }
 }
 
-/** Tries again if an opening fails at once, because Deno does not repeat its requests as it does later ones. */
+/** Opens a handle. Tries again if that fails early, because Deno does not repeat the first requests of a handle. */
 async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
   try {
     return await openKv(url);
@@ -298,9 +296,9 @@ async function openPersistently(url: string, tries: number = OPENING_TRIES): Pro
 }
 
 /**
- * Opens this many handles, or none.
+ * Opens `count` handles, or none.
  *
- * @throws what the first that cannot be opened fails with.
+ * @throws the error of the first that cannot be opened.
  */
 async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Deno.Kv[]> {
   const opened = await Promise.allSettled(Array.from({ length: count }, open));
@@ -312,15 +310,14 @@ async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Den
 }
 
 /**
- * Resolves once the server answers, whatever it says. A request is sent every half second, because packets get lost.
- *
- * @throws what aborted the signal.
+ * Resolves once the server answers with any status. Sends a request every half second, because packets get lost. Rejects
+ * with the signal's reason.
  */
-export async function answering(url: string, signal: AbortSignal): Promise<void> {
+export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const done = new AbortController();
-  const knocking = AbortSignal.any([signal, done.signal]);
-  const tryOnce = () => knock(url, knocking).then(resolve, () => {});
+  const probing = AbortSignal.any([signal, done.signal]);
+  const tryOnce = () => sendProbe(url, probing).then(resolve, () => {});
   const timer = setInterval(tryOnce, POLL);
   signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
   tryOnce();
@@ -333,10 +330,10 @@ export async function answering(url: string, signal: AbortSignal): Promise<void>
   }
 }
 
-/** One request, over a connection of its own, in the protocol that KV Connect speaks. */
-async function knock(url: string, signal: AbortSignal): Promise<void> {
+/** Sends one request over a new HTTP/2 connection, as KV Connect does. */
+async function sendProbe(url: string, signal: AbortSignal): Promise<void> {
   using client = Deno.createHttpClient({ http1: false, http2: true });
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(KNOCK_TIMEOUT)]);
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
   const response = await fetch(url, { client, signal: patience });
   await response.body?.cancel();
 }

@@ -1,10 +1,10 @@
 const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
 
-/** KV did not do what was asked, in time or at all. Whether a write took effect may be unknown. */
+/** A KV operation failed or timed out. Whether a write took effect may be unknown. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 
-  /** Why, for people: the first line of what KV itself said, if it said anything, with only the host of each URL. */
+  /** The reason for the log: the first line of KV's own message, if any. Of a URL only the host is shown. */
   get logReason(): string {
     const { cause } = this;
     if (cause instanceof StoreUnavailable) return cause.logReason;
@@ -13,7 +13,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** KV did not answer in time; the operation may still be carried out. */
+/** KV did not answer in time. The operation may still take effect. */
 export class DeadlineExceeded extends StoreUnavailable {
   override readonly name = "DeadlineExceeded";
 }
@@ -22,10 +22,10 @@ export class DeadlineExceeded extends StoreUnavailable {
 export const KV_DEADLINE = 5_000;
 
 /**
- * Settles with the promise, or rejects once `ms` have passed.
+ * Settles with the promise, or rejects after `ms` milliseconds.
  *
- * @throws {DeadlineExceeded} when the deadline comes first.
- * @throws {StoreUnavailable} in place of whatever KV throws.
+ * @throws {DeadlineExceeded} if the time is over first.
+ * @throws {StoreUnavailable} if the promise rejects, with its error as the cause.
  */
 export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
@@ -41,16 +41,15 @@ export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<
   }
 }
 
-/** What an attempt returns if it did nothing and is worth repeating. */
+/** Returned by an attempt that had no effect and should be repeated. */
 export const AGAIN: unique symbol = Symbol("again");
 
 const MAX_PAUSE = 20;
 
 /**
- * Repeats an attempt for as long as it returns AGAIN, each time after a random pause; no new attempt starts
- * once KV_DEADLINE has passed.
+ * Repeats an attempt while it returns AGAIN, with random pauses between, until KV_DEADLINE has passed.
  *
- * @throws {StoreUnavailable} when that time is spent.
+ * @throws {StoreUnavailable} if no attempt has succeeded by then.
  *
  * @example
  * ```ts
@@ -71,13 +70,13 @@ export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Prom
   throw new StoreUnavailable("Too many conflicting writes");
 }
 
-/** AGAIN if the error says that another process holds the file: then nothing was done. Throws any other error. */
+/** Returns AGAIN if another process had locked the file, so that the operation had no effect. Throws other errors. */
 export function againIfLocked(error: unknown): typeof AGAIN {
   if (error instanceof Error && error.message.includes("database is locked")) return AGAIN;
   throw error;
 }
 
-/** Resolves after this many ms. */
+/** Resolves after `ms` milliseconds. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

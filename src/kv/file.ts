@@ -1,9 +1,9 @@
 import type { StatementSync } from "node:sqlite";
 
 /**
- * Makes the folder for the file of a KV, for its owner alone, unless it exists.
+ * Creates the folder of a KV's file if it is missing. Only its owner gets access.
  *
- * @throws {Error} saying why it cannot be made.
+ * @throws {Error} if it cannot be created, saying why.
  */
 export async function makeFolder(path: string): Promise<void> {
   const folder = folderOf(path);
@@ -15,19 +15,19 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** What may be made for a KV. */
+/** Options of {@linkcode prepareFile}. */
 export interface FileOptions {
-  /** Whether to make what is missing: the file, the first row. */
+  /** Whether to create the file and its first row if they are missing. */
   readonly create: boolean;
-  /** Whether to make the folder for the file, too, which has to exist otherwise. */
+  /** Whether to create the folder, too. Otherwise it must exist. */
   readonly makesFolder?: boolean;
 }
 
 /**
- * Makes sure that a path can be opened as the file of a KV: there is a folder for it, since a mistyped path is no place
- * for a new store, and no database of another program, which would be changed.
+ * Makes sure that a path can be opened as a KV file. Its folder must exist, because the path may be mistyped. It must not
+ * be another program's database, because opening it would change it.
  *
- * @throws {Error} saying what is in the way, or why that cannot be found out.
+ * @throws {Error} if it cannot be opened, saying why.
  */
 export async function prepareFile(path: string, { create, makesFolder }: FileOptions): Promise<void> {
   const folder = folderOf(path);
@@ -39,11 +39,11 @@ export async function prepareFile(path: string, { create, makesFolder }: FileOpt
   if (!found && create) return;
   if (!found) throw new Error("there is no such file, and only the service makes it when it starts");
   if (found.isDirectory) throw new Error("it is a folder");
-  // Opening a pipe would wait for ever.
+  // Opening a pipe would never return.
   if (!found.isFile) throw new Error("it is no file");
   if (found.size === 0 && !create) throw new Error("it is empty");
   const tables = await tablesIn(path);
-  // The first that Deno makes in a KV.
+  // The first table that Deno creates in a KV.
   if (tables.length > 0 && !tables.includes("migration_state")) {
     throw new Error("it is the database of another program");
   }
@@ -53,7 +53,7 @@ function folderOf(path: string): string {
   return path.replace(/[^/\\]*$/, "") || ".";
 }
 
-/** What is at a path; undefined if nothing is. */
+/** Stats a path; undefined if it does not exist. */
 async function find(path: string): Promise<Deno.FileInfo | undefined> {
   try {
     return await Deno.stat(path);
@@ -63,7 +63,7 @@ async function find(path: string): Promise<Deno.FileInfo | undefined> {
   }
 }
 
-/** The names of the tables in a database. Waits a few seconds, inside SQLite, if it is locked. */
+/** The names of the tables in a database. Blocks for a few seconds if it is locked. */
 async function tablesIn(path: string): Promise<unknown[]> {
   const { DatabaseSync } = await import("node:sqlite");
   const database = new DatabaseSync(path, { readOnly: true });
@@ -75,20 +75,19 @@ async function tablesIn(path: string): Promise<unknown[]> {
   }
 }
 
-/** What SQLite knows of the file of a KV. Unlike a row, it is read without waiting. */
+/** SQLite's own numbers of a KV file. They are read synchronously. */
 export interface FileState {
   /** A number that changes with every commit; undefined if the file is locked or cannot be read. */
   readonly version: () => number | undefined;
-  /** How many bytes it has, with what its write-ahead log adds; undefined if it is locked or cannot be read. */
+  /** Size in bytes, including rows in the write-ahead log; undefined if the file is locked or cannot be read. */
   readonly size: () => number | undefined;
-  /** Closes the file. */
   readonly close: () => void;
 }
 
-/** The state of a file that exists; undefined if it cannot be read in this way. */
+/** Opens an existing file to read its state; undefined if SQLite cannot open it. */
 export async function openFileState(path: string): Promise<FileState | undefined> {
   try {
-    // Imported here because Deno Deploy has no files, and no use for it.
+    // Not imported on Deno Deploy, which has no files.
     const { DatabaseSync } = await import("node:sqlite");
     const database = new DatabaseSync(path, { readOnly: true });
     database.exec("PRAGMA busy_timeout = 0");
@@ -106,7 +105,7 @@ export async function openFileState(path: string): Promise<FileState | undefined
   }
 }
 
-/** The number in a column that a statement selects; undefined if it cannot be carried out now. */
+/** The number in the column; undefined if the statement fails. */
 function numberIn(statement: StatementSync, column: string): number | undefined {
   try {
     const number = statement.get()?.[column];

@@ -5,30 +5,30 @@ import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
-/** The KV could not be opened; the message says why, for the operator. */
+/** The KV could not be opened. The message tells the operator why. */
 export class OpenError extends Error {
   override readonly name = "OpenError";
 }
 
-/** How to open a KV. */
+/** Options of {@linkcode openStore}. */
 export interface OpenOptions extends FileOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Given if a server may not be up yet. */
+  /** How long to wait for a server that is not up yet; by default not at all. */
   readonly patience?: Patience;
   readonly metrics?: Metrics;
 }
 
-/** The path of a KV that lives in this process's memory and is gone with it. */
+/** The path of a KV in this process's memory. */
 export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
 
 /**
- * Opens a store on a file, on `:memory:`, on a KV Connect server's URL, or without a path on Deno Deploy's KV. Makes
- * sure now that it holds the right rows and can be written, rather than at the first request.
+ * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
+ * Checks at once that the rows are of this service and can be written.
  *
- * @throws {OpenError}
+ * @throws {OpenError} if it cannot be used.
  */
 export async function openStore(path: string | undefined, options: OpenOptions): Promise<Store> {
   const maxChecks = path === undefined || isUrl(path) ? PORTABLE_CHECKS : LOCAL_CHECKS;
@@ -47,7 +47,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
 
 async function connect(path: string | undefined, options: OpenOptions): Promise<Connection> {
   const { patience, metrics } = options;
-  // What is in memory belongs to one handle.
+  // A KV in memory is visible through one handle only.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)], { metrics });
   if (isUrl(path)) return await openServer(path, patience, metrics);
   await prepareFile(path, options);
@@ -55,7 +55,7 @@ async function connect(path: string | undefined, options: OpenOptions): Promise<
   return new Connection(kvs, { file: await openFileState(path), metrics });
 }
 
-/** What to call the KV of a path in a message; a URL may hold a password. */
+/** How a message names the KV. Of a URL only the host is shown, because it may contain a password. */
 export function nameOfKv(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
   return isUrl(path) ? new URL(path).host : path;
@@ -66,7 +66,7 @@ export function isUrl(path: string): boolean {
   return /^https?:/.test(path) && URL.canParse(path);
 }
 
-/** What a message says of an error, without a full stop; what KV itself says may go on for many lines. */
+/** The reason of an error without a full stop. KV's own message may have many lines, so its first line is used. */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   return (error instanceof StoreUnavailable ? error.logReason : error.message).replace(/\.$/, "");

@@ -1,11 +1,11 @@
-/** A row that exists, as KV gave it. */
+/** A row that exists, as KV returns it. */
 export interface Entry {
   readonly key: Deno.KvKey;
   readonly value: unknown;
   readonly versionstamp: string;
 }
 
-/** A row does not hold what this service stores in it; the message names the first part of its key. */
+/** A row does not have the format that this service stores. The message names the first part of its key. */
 export class CorruptRow extends Error {
   override readonly name = "CorruptRow";
 }
@@ -14,7 +14,7 @@ const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * A row's value: JSON in UTF-8. KV stores bytes as they are, and every version of Deno reads them.
+ * Encodes a value as JSON in UTF-8, which every version of Deno reads.
  *
  * @example
  * ```ts
@@ -28,15 +28,15 @@ export function encodeJson(value: unknown): Uint8Array<ArrayBuffer> {
   return encodeText(JSON.stringify(value));
 }
 
-/** A row's value that is text already. */
+/** Encodes text as the value of a row. */
 export function encodeText(text: string): Uint8Array<ArrayBuffer> {
   return ENCODER.encode(text);
 }
 
 /**
- * The value of the JSON in a row.
+ * Decodes the JSON in a row.
  *
- * @throws {CorruptRow} when it holds none.
+ * @throws {CorruptRow} if it is not JSON.
  */
 export function decodeJson<T>(entry: Entry): T {
   const text = decodeText(entry);
@@ -48,9 +48,9 @@ export function decodeJson<T>(entry: Entry): T {
 }
 
 /**
- * The text in a row.
+ * Decodes the text in a row.
  *
- * @throws {CorruptRow} when it holds none.
+ * @throws {CorruptRow} if it is not UTF-8.
  */
 export function decodeText({ key, value }: Entry): string {
   try {
@@ -62,9 +62,9 @@ export function decodeText({ key, value }: Entry): string {
 }
 
 /**
- * The number in a row that grows by `Deno.AtomicOperation.sum`; 0 if there is no row.
+ * Decodes a counter written by `Deno.AtomicOperation.sum`. Without a row it is 0.
  *
- * @throws {CorruptRow} when it holds none.
+ * @throws {CorruptRow} if it is not a counter.
  */
 export function decodeCount(entry: Entry | null): number {
   if (entry === null) return 0;
@@ -72,15 +72,15 @@ export function decodeCount(entry: Entry | null): number {
   throw new CorruptRow(`A row of ${String(entry.key[0])} holds no number`);
 }
 
-/** The version of a row, as a check of it takes it: null if there is none. */
+/** The versionstamp for a check of the row; null if the row must not exist. */
 export function versionstampOf(entry: Entry | null): string | null {
   return entry?.versionstamp ?? null;
 }
 
-/** Keys that one read takes. */
+/** Maximum number of keys in one read. */
 const MAX_KEYS = 10;
 
-/** Rows in the order of their keys, null if there is none. Not one snapshot beyond ten keys. */
+/** Reads rows, in the order of `keys`; null for a missing row. More than ten keys are not one snapshot. */
 export async function getRows(kv: Deno.Kv, keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
   const reads: Promise<Deno.KvEntryMaybe<unknown>[]>[] = [];
   for (let start = 0; start < keys.length; start += MAX_KEYS) {

@@ -2,44 +2,44 @@ import type { Connection } from "./connection.ts";
 import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry } from "./row.ts";
 
-/** Key of the row that tells of which version all the others are. */
+/** Key of the row with the schema version of all rows. */
 export const SCHEMA: Deno.KvKey = ["schema"];
 
-/** Versions of the rows that a build of the service can work with. */
+/** Schema versions that a release supports. */
 export interface KnownVersions {
   readonly oldest: number;
   readonly newest: number;
 }
 
-/** Those of this build. A migration raises the newest, and the release after it the oldest. */
+/** The versions of this release. A migration raises the newest, and the release after it the oldest. */
 const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
 const FOREIGN = "it holds rows of something else, or of an unreleased version";
 
-/** The rows are of a version that this build does not know, so it writes none; its last commits may have applied. */
+/** This release does not know the version of the rows, so it writes no more. Its last commits may have applied. */
 export class UnknownSchema extends StoreUnavailable {
   override readonly name = "UnknownSchema";
 }
 
-/** The version of the rows, as the row that tells it was seen last. */
+/** The version of the rows, as last read. */
 export class Schema {
   readonly known: KnownVersions;
-  /** Of the rows; the newest that is known where none was seen. */
+  /** Version of the rows; the newest known one before it is read. */
   version: number;
-  /** Resolves when the rows turn out to be of a version that is not known: no more lanes are opened. */
-  readonly passed: Promise<UnknownSchema>;
-  readonly #pass: (error: UnknownSchema) => void;
+  /** Resolves when the rows have an unknown version. From then on no lane is opened. */
+  readonly superseded: Promise<UnknownSchema>;
+  readonly #supersede: (error: UnknownSchema) => void;
 
   constructor(known: KnownVersions = KNOWN) {
     this.known = known;
     this.version = known.newest;
-    ({ promise: this.passed, resolve: this.#pass } = Promise.withResolvers<UnknownSchema>());
+    ({ promise: this.superseded, resolve: this.#supersede } = Promise.withResolvers<UnknownSchema>());
   }
 
   /**
-   * Takes note of the row.
+   * Stores the version in the row.
    *
-   * @throws {UnknownSchema}
+   * @throws {UnknownSchema} if this release does not support it.
    */
   note(row: Entry | null): void {
     const { oldest, newest } = this.known;
@@ -53,15 +53,15 @@ export class Schema {
         ? FOREIGN
         : `its rows are of version ${version}, and this service knows version ${newest}`,
     );
-    this.#pass(error);
+    this.#supersede(error);
     throw error;
   }
 }
 
 /**
- * The version of the rows. A KV without any rows gets the newest that is known, if `create` allows it.
+ * Reads the version of the rows. An empty KV gets the newest known version if `create` is true.
  *
- * @throws {Error} saying why this version of the service cannot read the rows.
+ * @throws {Error} if this release cannot read the rows, saying why.
  * @throws {StoreUnavailable}
  */
 export async function requireSchema(
@@ -71,7 +71,7 @@ export async function requireSchema(
 ): Promise<Schema> {
   const schema = new Schema(known);
   return await retried(async () => {
-    // Looked for first: otherwise a row that another process makes meanwhile would pass for something else.
+    // Read before SCHEMA. The other way round, rows that another process creates meanwhile would look foreign.
     const [row] = await connection.read((kv) => Array.fromAsync(kv.list({ prefix: [] }, { limit: 1 })));
     const entry = await connection.read((kv) => kv.get(SCHEMA));
     if (entry.versionstamp !== null) {
@@ -88,7 +88,7 @@ export async function requireSchema(
   });
 }
 
-/** The version in the row; null where it holds none. */
+/** The version in the row; null if it is not JSON. */
 function versionIn(row: Entry): unknown {
   try {
     return decodeJson<{ version?: unknown }>(row).version;

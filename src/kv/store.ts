@@ -6,37 +6,36 @@ import { pause, StoreUnavailable } from "./deadline.ts";
 import { type Entry, getRows } from "./row.ts";
 import { SCHEMA, type Schema } from "./schema.ts";
 
-/** Checks that every KV takes in one commit; only one on this machine takes more. */
+/** Maximum number of checks in one commit. A local KV allows more. */
 export const PORTABLE_CHECKS = 10;
 
-/** What differs between KVs. */
+/** Options of a {@linkcode Store}. */
 export interface StoreOptions {
-  /** Checks that KV takes in one commit: more than PORTABLE_CHECKS if it is on this machine. */
+  /** Maximum number of checks in one commit: more than PORTABLE_CHECKS if KV is local. */
   readonly maxChecks: number;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** The version of the rows; one that has not been seen, unless it is given. */
+  /** The version of the rows; by default not read yet. */
   readonly schema?: Schema;
 }
 
-/** Rows that KV gives at a time. */
+/** Maximum number of rows that KV returns at once. */
 const MAX_BATCH = 500;
 const REMOVED_AT_ONCE = 200;
 
 /**
- * The rows of Deno KV, with a deadline on every operation, and commits that tell the truth.
+ * The rows of Deno KV, with a deadline on every operation, and commits that apply at most once.
  *
- * @throws {StoreUnavailable} from every method, when KV fails or does not answer in time.
+ * @throws {StoreUnavailable} from every method if KV fails or does not answer in time.
  */
 export class Store {
-  /** Checks that one commit may carry. */
+  /** Maximum number of checks that a caller can add to one commit. */
   readonly maxChecks: number;
-  /** Whether KV is on this machine, so that an operation waits for the disk at most. */
+  /** Whether KV is on this machine. */
   readonly isLocal: boolean;
-  /** How long reads of rows take, and commits of every kind, with what they wait for. */
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
-  /** The version of the rows: seen when it is opened, and again with each marker. */
+  /** The version of the rows, read when the store and each lane is opened. */
   readonly schema: Schema;
   /** The metrics of the service that uses this store. */
   readonly metrics: Metrics;
@@ -48,59 +47,59 @@ export class Store {
     this.#markers = new Markers(connection, clock, schema);
     this.schema = this.#markers.schema;
     this.metrics = connection.metrics;
-    this.maxChecks = maxChecks - 1; // One is the marker's.
+    this.maxChecks = maxChecks - 1; // One is for the marker.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
     this.reads = new RoundTrip(this);
     this.commits = new RoundTrip(this);
   }
 
-  /** Stays the same for as long as nobody commits anything; undefined if that is unknown. */
+  /** A number that changes with every commit of any process; undefined if unknown. */
   get dataVersion(): number | undefined {
     return this.#connection.file?.version();
   }
 
-  /** How many bytes the file of the KV has; undefined if it is no file, or that is unknown. */
+  /** Size of the KV's file, in bytes; undefined if KV is not a file, or the size is unknown. */
   get fileSize(): number | undefined {
     return this.#connection.file?.size();
   }
 
-  /** One row, or null. */
+  /** Reads a row; null if it does not exist. */
   async get(key: Deno.KvKey): Promise<Entry | null> {
     const [entry = null] = await this.getMany([key]);
     return entry;
   }
 
-  /** Rows in the order of their keys, null if there is none. Not one snapshot beyond ten keys. */
+  /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys are not one snapshot. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
     return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
   }
 
-  /** The first `limit` rows that the selector selects. */
+  /** Reads the first `limit` rows of a selector. */
   list(selector: Deno.KvListSelector, limit: number): Promise<Entry[]> {
     const batchSize = Math.min(limit, MAX_BATCH);
     return this.#connection.read((kv) => Array.fromAsync(kv.list(selector, { limit, batchSize })));
   }
 
-  /** Every row from `start` on, before `end`, a page at a time: not one snapshot. */
+  /** Yields the rows from `start` (inclusive) to `end` (exclusive) in pages, which are not one snapshot. */
   async *pages(start: Deno.KvKey, end: Deno.KvKey, size: number = MAX_BATCH): AsyncGenerator<Entry[]> {
     for (let next: Deno.KvKey | undefined = start; next;) {
       const page: Entry[] = await this.list({ start: next, end }, size);
       yield page;
       const last = page.length === size ? page.at(-1) : undefined;
-      next = last && [...last.key, ""]; // What comes right after it.
+      next = last && [...last.key, ""]; // The first key after it.
     }
   }
 
   /**
-   * Commits what `build` asks for, at most once; if it is refused, reads the rows with these keys.
+   * Commits the operation that `build` makes, at most once. If a check fails, reads the rows with these keys.
    *
-   * @throws {CommitInDoubt} when it is not known whether it applied.
+   * @throws {CommitInDoubt} if it is unknown whether it applied.
    */
   commit(build: Build, keys: readonly Deno.KvKey[] = []): Promise<CommitResult> {
     return this.commits.measured(this.#markers.commit(build, keys));
   }
 
-  /** Removes rows that nobody makes anew. */
+  /** Removes rows without a check. No other process may create them again. */
   async remove(keys: readonly Deno.KvKey[]): Promise<void> {
     if (keys.length === 0) return;
     await this.commit((operation) => {
@@ -108,20 +107,20 @@ export class Store {
     });
   }
 
-  /** Removes some of the rows that a selector selects; resolves to whether there may be more. */
+  /** Removes some of the selected rows. Resolves to true if there may be more. */
   async removeAll(selector: Deno.KvListSelector): Promise<boolean> {
     const entries = await this.list(selector, REMOVED_AT_ONCE);
     await this.remove(entries.map(({ key }) => key));
     return entries.length === REMOVED_AT_ONCE;
   }
 
-  /** Writes and reads, and so finds out whether both work. */
+  /** Checks that KV can be written and read. */
   async probe(): Promise<void> {
     await this.commit(() => {});
     await this.get(SCHEMA);
   }
 
-  /** Removes some of what killed processes left of their commits; resolves to whether there may be more. */
+  /** Removes some of the markers of killed processes. Resolves to true if there may be more. */
   async sweep(): Promise<boolean> {
     const abandoned: Entry[] = [];
     for await (const page of this.pages(MARKERS.start, MARKERS.end)) {
@@ -136,7 +135,7 @@ export class Store {
     return abandoned.length === this.maxChecks;
   }
 
-  /** Closes the KV; drain first. */
+  /** Removes the markers of this process, and closes the KV. No operation may be under way. */
   async close(): Promise<void> {
     try {
       await this.#markers.clear();
@@ -148,13 +147,13 @@ export class Store {
   }
 }
 
-/** A KV that takes longer than this counts as far, in ms. */
+/** A remote KV is far if its mean round trip is longer than this, in ms. */
 const FAR = 5;
-/** How long waiting for company is worth it there, in ms. */
+/** How long a round to a far KV waits for more requests to join, in ms. */
 const GATHERING = 1;
 const MAX_TURNS = 8;
 
-/** How long KV takes to answer. */
+/** The recent mean duration of KV operations. */
 export class RoundTrip {
   readonly #isLocal: boolean;
   #ms = 0;
@@ -168,12 +167,12 @@ export class RoundTrip {
     return this.#ms;
   }
 
-  /** Whether most of that is spent travelling. A KV on this machine may be slow, but is never far. */
+  /** Whether the network takes most of that time. A local KV may be slow, but is never far. */
   get isFar(): boolean {
     return !this.#isLocal && this.#ms > FAR;
   }
 
-  /** Notes how long an operation takes that has just begun. */
+  /** Measures an operation that has just begun. */
   async measured<Result>(operation: Promise<Result>): Promise<Result> {
     const started = performance.now();
     const result = await operation;
@@ -181,13 +180,13 @@ export class RoundTrip {
     return result;
   }
 
-  /** Resolves when all that arrive at the same time are there, as `count` tells, or `enough` of them. */
+  /** Waits for requests that arrive at the same time, which `count` counts, or for `enough` of them. */
   gather(count: () => number, enough?: number): Promise<void> {
     return this.isFar ? pause(GATHERING) : noMoreArrive(count, enough);
   }
 }
 
-/** Resolves when a turn of the event loop brings no more of them, when there are enough, or after a few turns. */
+/** Resolves when `count` stops growing from one turn of the event loop to the next, at `enough`, or after a few turns. */
 export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
   let before = 0;
   for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {

@@ -35,7 +35,7 @@ const MESSAGE = named(
   }),
 );
 
-/** What clients do with messages. */
+/** Operations on messages. */
 export function messageOperations(messages: MessageStore): Operation[] {
   const createMessage = operation({
     id: "createMessage",

@@ -4,7 +4,7 @@ import { decodeCount, decodeJson, encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Queue, Transaction } from "../store/transaction.ts";
 
-/** A message that waits to be sent. */
+/** A queued message. */
 export interface Message {
   readonly id: string;
   readonly message: string;
@@ -18,28 +18,28 @@ export interface Message {
 /** A message to accept. */
 export type NewMessage = Pick<Message, "message" | "accountId">;
 
-/** Most messages of one account that wait. */
+/** Maximum number of queued messages of one account. */
 export const MAX_WAITING = 1_000;
 
-/** When a client should ask again whose queue is full, in seconds. */
+/** The Retry-After of a full queue, in seconds. */
 const RETRY_AFTER = 60;
 const MESSAGES = "messages";
-/** How many messages wait, of all accounts. */
+/** Key of the number of queued messages of all accounts. */
 const WAITING: Deno.KvKey = ["messages_waiting"];
 const LIST_PAGE = 100;
 const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 
-/** Accepted messages, in the order of their creation. Every method that reads throws StoreUnavailable when KV fails. */
+/** Queued messages, in the order of their creation. Methods that read throw StoreUnavailable if KV fails. */
 export class MessageStore {
   readonly #store: Store;
-  /** When the last message was queued, in microseconds. */
+  /** Time of the last message, in microseconds. */
   #last = 0;
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Accepts a message at `now` (ms). Throws the ApiError `queue_full`. */
+  /** Queues a message at `now` (ms since the epoch). Throws the ApiError `queue_full`. */
   queuing(newMessage: NewMessage, now: number): Transaction<Message> {
     const createdAt = new Date(now).toISOString();
     const message: Message = { id: this.#nextId(now), ...newMessage, status: "queued", createdAt };
@@ -58,13 +58,13 @@ export class MessageStore {
     };
   }
 
-  /** How many messages wait: of one account, or of all. */
+  /** The number of queued messages of one account, or of all. */
   async countWaiting(accountId?: string): Promise<number> {
     const key = accountId === undefined ? WAITING : waitingKey(accountId);
     return decodeCount(await this.#store.get(key));
   }
 
-  /** The oldest messages, up to `count`. */
+  /** Yields up to `count` of the oldest messages. */
   async *list(count: number): AsyncGenerator<Message> {
     let left = count;
     const pages = this.#store.pages([MESSAGES, ""], [MESSAGES, "~"], Math.min(count, LIST_PAGE));
@@ -75,13 +75,13 @@ export class MessageStore {
     }
   }
 
-  /** The messages with these ids that wait. */
+  /** Reads the messages with these IDs that are still queued. */
   async find(ids: readonly string[]): Promise<Message[]> {
     const entries = await this.#store.getMany(ids.map(messageKey));
     return entries.filter((entry) => entry !== null).map((entry) => decodeJson<Message>(entry));
   }
 
-  /** Removes a message that has been taken over, if it still waits. */
+  /** Removes a message, if it is still queued. */
   removing({ id, accountId }: Message): Transaction<void> {
     const [key, waiting] = [messageKey(id), waitingKey(accountId)];
     return {
@@ -97,7 +97,7 @@ export class MessageStore {
     };
   }
 
-  /** Forgets an account, if no message of it waits. */
+  /** Removes the count of an account that has no queued messages. */
   forgetting(accountId: string): Transaction<void> {
     const key = waitingKey(accountId);
     return {
@@ -110,7 +110,7 @@ export class MessageStore {
     };
   }
 
-  /** Ids sort by time, those of one process in the order they were made in. */
+  /** IDs sort by time. IDs of one process sort in the order of their creation. */
   #nextId(now: number): string {
     this.#last = Math.max(now * 1_000, this.#last + 1);
     return `msg_${this.#last.toString(36).padStart(11, "0")}${randomBase62(10)}`;

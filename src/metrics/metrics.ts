@@ -3,7 +3,7 @@ import { Counter, Histogram } from "./prometheus.ts";
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
-/** What one service counts. */
+/** The metrics of one service. */
 export class Metrics {
   readonly requests: Counter = new Counter("animal_store_requests_total", "Requests answered.", [
     "route",
@@ -57,7 +57,7 @@ export class Metrics {
     for (const operation of ["read", "write"]) this.kvFailures.add(0, operation);
   }
 
-  /** All of them in the Prometheus text format. */
+  /** All metrics in the Prometheus text format. */
   text(): string {
     const families = [
       ...[this.requests, this.requestDuration, this.admitted, this.refused, this.bans],

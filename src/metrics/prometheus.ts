@@ -1,4 +1,4 @@
-/** Values by labels. Most are found by few, so each label leads to a map of its own. */
+/** Values by labels, in nested maps with one level for each label. */
 class Labelled<Value> {
   readonly #create: () => Value;
   readonly #names: readonly string[];
@@ -19,7 +19,7 @@ class Labelled<Value> {
     return node.value ??= this.#create();
   }
 
-  /** Every value with its labels as they are written. */
+  /** Every value with its labels in the text format. */
   *entries(node: Node<Value> = this.#root, labels: readonly string[] = []): Generator<[string[], Value]> {
     if (node.value !== undefined) {
       yield [labels.map((label, index) => `${this.#names[index]}="${escape(label)}"`), node.value];
@@ -43,23 +43,23 @@ export class Counter {
     this.#name = name;
     this.#help = help;
     this.#values = new Labelled(labels, () => ({ value: 0 }));
-    // A number that is there from the start shows its first growth, too.
+    // A counter that starts at 0 also shows its first increase.
     if (labels.length === 0) this.add(0);
   }
 
-  /** Adds to the number with these labels. */
+  /** Adds `count` to the number with these labels. */
   add(count: number, ...labels: readonly string[]): void {
     this.#values.get(labels).value += count;
   }
 
-  /** Its lines in the Prometheus text format. */
+  /** The counter in the Prometheus text format. */
   text(): string {
     const lines = [...this.#values.entries()].map(([labels, { value }]) => sample(this.#name, labels, value));
     return family(this.#name, "counter", this.#help, lines);
   }
 }
 
-/** How values are spread, by labels: how many were at most as large as each bucket. */
+/** The distribution of values, by labels: the number of values up to the bound of each bucket. */
 export class Histogram {
   readonly #name: string;
   readonly #help: string;
@@ -74,7 +74,7 @@ export class Histogram {
     this.#values = new Labelled(labels, create);
   }
 
-  /** Adds a value to those with these labels. */
+  /** Adds a value with these labels. */
   observe(value: number, ...labels: readonly string[]): void {
     const values = this.#values.get(labels);
     values.count++;
@@ -84,7 +84,7 @@ export class Histogram {
     if (bucket < values.counts.length) values.counts[bucket] = (values.counts[bucket] ?? 0) + 1;
   }
 
-  /** Its lines in the Prometheus text format. */
+  /** The histogram in the Prometheus text format. */
   text(): string {
     const lines = [...this.#values.entries()].flatMap(([labels, { counts, count, sum }]) => {
       let total = 0;
@@ -101,7 +101,7 @@ export class Histogram {
   }
 }
 
-/** A number that rises and falls, as it is now. */
+/** A gauge in the Prometheus text format. */
 export function gauge(name: string, help: string, value: number, labels: readonly string[] = []): string {
   return family(name, "gauge", help, [sample(name, labels, value)]);
 }

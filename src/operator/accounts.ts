@@ -31,7 +31,7 @@ import { type Columns, printable, printableJson, startTable } from "./table.ts";
 const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not only white space`;
 const REPLACE = "replace it with accounts rotate ID.";
 
-/** What operators do with accounts. */
+/** Commands on accounts. */
 export const ACCOUNTS: Task = {
   name: "accounts",
   loggable: /^acct_[0-9A-Za-z]{16}$/,
@@ -184,7 +184,7 @@ function found<Found>(found: Found | null, id: string): Found {
   return found;
 }
 
-/** The plan and its limits, which Enterprise takes from `--per-minute` and `--per-day`. */
+/** Parses a plan and its limits. Those of Enterprise come from `--per-minute` and `--per-day`. */
 function parsePlan(plan: string, options: Arguments["options"]): { plan: Plan; limits: Limits } {
   if (!isPlan(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
   const perMinute = options.get("per-minute")?.at(-1);
@@ -202,7 +202,7 @@ function parsePlan(plan: string, options: Arguments["options"]): { plan: Plan; l
 
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A duration such as `90s`, `30m`, `24h` or `7d`, in ms. */
+/** Parses a duration such as `90s`, `30m`, `24h` or `7d`, in ms. */
 function parseDuration(name: string, text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? NaN);
@@ -210,7 +210,7 @@ function parseDuration(name: string, text: string): number {
   return ms;
 }
 
-/** The names on lines of input, of which some may be empty. @throws {CommandError} which one is not a name. */
+/** The names in lines of input. Empty lines are ignored. @throws {CommandError} if one is invalid. */
 function namesIn(lines: readonly string[]): readonly string[] {
   const names = lines.filter((line) => line !== "");
   const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
@@ -220,7 +220,7 @@ function namesIn(lines: readonly string[]): readonly string[] {
 
 const CREATIONS_AT_ONCE = 500;
 
-/** Makes an account for each name on standard input; prints `NAME<TAB>KEY` for each. */
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. */
 async function createMany(
   { accounts, transact }: Stores,
   plan: Omit<NewAccount, "name">,
@@ -262,7 +262,7 @@ async function createMany(
   }
 }
 
-/** Prints an account's new key; `what` was done is printed for people. */
+/** Prints an account's new key. `what` says what was done, such as `Created`. */
 async function printKey(what: string, issued: Issued, { out, err }: CommandIo): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
   err("The key is shown only this once:");
@@ -274,7 +274,7 @@ async function printKey(what: string, issued: Issued, { out, err }: CommandIo): 
   }
 }
 
-/** What a list tells of an account. */
+/** Columns of `accounts list`. */
 const COLUMNS: Columns<ReturnType<typeof detailsOf>> = {
   id: ({ id }) => id,
   name: ({ name }) => name,
@@ -287,7 +287,7 @@ const COLUMNS: Columns<ReturnType<typeof detailsOf>> = {
   lastUsed: ({ lastUsed }) => lastUsed,
 };
 
-/** Everything that an operator may know of an account at `now` (ms since the epoch). */
+/** Everything that `accounts show` prints of an account at `now` (ms since the epoch). */
 function detailsOf({ account, usage: stored }: AccountState, now: number) {
   const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;
   const usage = roll(stored, now);
@@ -310,7 +310,7 @@ function detailsOf({ account, usage: stored }: AccountState, now: number) {
     createdAt: iso(createdAt),
     suspendedAt: suspendedAt === null ? null : iso(suspendedAt),
     closedAt: closedAt === null ? null : iso(closedAt),
-    /** The day of the last request that was admitted; null before the first. */
+    /** Day of the last admitted request; null before the first. */
     lastUsed: hasCalled(stored) ? iso(stored.minute).slice(0, 10) : null,
     previousKeyExpiresAt: previousKeyExpiry(account, now),
   };
@@ -322,7 +322,7 @@ function stateOf({ suspendedAt, closedAt }: Account, isBanned: boolean): string 
   return isBanned ? "banned" : "active";
 }
 
-/** An account in one line. */
+/** Describes an account in one line. */
 function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
   const limits = `${minute} requests a minute, ${day} a day`;
   return `${id}, ${printable(name)}, ${environment}, plan ${plan}, ${limits}.`;

@@ -4,17 +4,17 @@ import { CommandError } from "./command_line.ts";
 import { copyInWorker, type CopyOptions } from "./store_copy.ts";
 
 const MAGIC = "SQLite format 3\0";
-/** Where the header of a file tells its format, and what it tells of one with a write-ahead log. */
+/** Offset of the format in the header of a file, and its value if the file has a write-ahead log. */
 const FORMAT_AT = 18;
 const WITH_LOG = 2;
 
 /**
- * Makes a backup of a store, which may be in use. The file appears once it is complete and checked.
+ * Backs up a store, which may be in use. The file appears once it is complete and checked.
  *
- * @throws {CommandError} when it was not made; then nothing is left of it.
+ * @throws {CommandError} if that fails. Then nothing is left of the backup.
  */
 export async function backUp(kvPath: string, file: string, options: CopyOptions): Promise<void> {
-  await explained(`${kvPath} was not backed up`, async () => {
+  await withReason(`${kvPath} was not backed up`, async () => {
     await requireNone(file, "a backup never overwrites a file");
     await requireFile(kvPath);
     const source = resolve(kvPath);
@@ -24,13 +24,13 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
 }
 
 /**
- * Puts a backup where there is no store. The store appears once it is complete and checked.
+ * Restores a backup to a path without a store. The store appears once it is complete and checked.
  *
- * @throws {CommandError} when it was not put there; then nothing is left of it.
+ * @throws {CommandError} if that fails. Then nothing is left of the store.
  */
 export async function restore(file: string, kvPath: string, options: CopyOptions): Promise<void> {
-  await explained(`${file} was not restored`, async () => {
-    // SQLite would carry out in the new file what is left of the old one in these.
+  await withReason(`${file} was not restored`, async () => {
+    // SQLite would apply logs of an old file to the new one.
     for (const end of ["", "-wal", "-shm", "-journal"]) {
       await requireNone(kvPath + end, "a restore never overwrites a store: move it away first");
     }
@@ -42,14 +42,14 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     try {
       await writeAtomically(kvPath, (target) => copyInWorker({ source, target, distrusted: true }, options));
     } catch (error) {
-      if (isNew) await Deno.remove(folder).catch(() => {}); // Unless somebody else uses it by now.
+      if (isNew) await Deno.remove(folder).catch(() => {}); // Fails if another process uses it by now.
       throw error;
     }
   });
   options.err(`Restored ${kvPath} from ${file}.`);
 }
 
-async function explained(what: string, work: () => Promise<void>): Promise<void> {
+async function withReason(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -67,7 +67,7 @@ async function requireFile(path: string): Promise<void> {
   if (!(await Deno.stat(path)).isFile) throw new CommandError("it is not a file");
 }
 
-/** A store that was copied by hand looks complete, though its newest rows may be in a log that was not. */
+/** Requires a backup. A store that was copied by hand may lack its newest rows, which are in a separate log. */
 async function requireBackup(path: string): Promise<void> {
   using file = await Deno.open(path);
   const header = new Uint8Array(FORMAT_AT + 1);
@@ -80,7 +80,7 @@ async function requireBackup(path: string): Promise<void> {
   }
 }
 
-/** Whether there is a file, a folder or a link with this path. */
+/** Whether a file, a folder or a link has this path. */
 async function exists(path: string): Promise<boolean> {
   try {
     await Deno.lstat(path);
@@ -92,10 +92,10 @@ async function exists(path: string): Promise<boolean> {
 }
 
 /**
- * Makes a file, for its owner alone, which appears under its path once it is written and on the disk, and never
- * in the place of another. `write` gets the path to write to. If it fails, nothing is left.
+ * Creates a file that only its owner can read. It appears at its path once it is written and synced, and never replaces
+ * another file. `write` receives a temporary path. If it fails, nothing is left.
  *
- * @throws {CommandError} when there is such a path already, or nothing can be created in its folder.
+ * @throws {CommandError} if the path exists, or if nothing can be created in its folder.
  */
 export async function writeAtomically(path: string, write: (path: string) => Promise<void>): Promise<void> {
   const folder = dirname(resolve(path));
@@ -106,7 +106,7 @@ export async function writeAtomically(path: string, write: (path: string) => Pro
     await write(file);
     if (Deno.build.os !== "windows") await Deno.chmod(file, 0o600);
     await sync(file, { read: true, write: true });
-    await giveName(file, path);
+    await linkTo(file, path);
   } finally {
     await Deno.remove(unfinished, { recursive: true });
   }
@@ -114,14 +114,14 @@ export async function writeAtomically(path: string, write: (path: string) => Pro
 }
 
 /**
- * A folder, so that what SQLite makes beside the file meanwhile goes with it. Not named after the file, whose name
- * may be as long as it can be, or have characters that Deno puts into no such name: the colons of a time.
+ * Creates a temporary folder, so that files that SQLite creates beside the new one are removed with it. It is not named
+ * after the file, whose name may be too long, or have characters that Deno does not allow here, such as colons.
  */
 async function makeUnfinished(folder: string): Promise<string> {
   try {
     return await Deno.makeTempDir({ dir: folder, suffix: ".unfinished" });
   } catch (error) {
-    // Deno tells why, but not where.
+    // Deno's message does not name the folder.
     const reason = error instanceof Error ? error.message.replace(/: tmpdir$/, "") : typeof error;
     throw new CommandError(`cannot create anything in ${folder}: ${reason}`);
   }
@@ -132,13 +132,13 @@ async function sync(path: string, options: Deno.OpenOptions): Promise<void> {
   await file.sync();
 }
 
-/** A link, unlike a new name, never takes the place of a file that came to be there meanwhile. */
-async function giveName(file: string, path: string): Promise<void> {
+/** Gives the file its path. A link, unlike a rename, never replaces a file that was created meanwhile. */
+async function linkTo(file: string, path: string): Promise<void> {
   try {
     await Deno.link(file, path);
   } catch {
     if (await exists(path)) throw new CommandError(`${path} exists, although it did not a moment ago`);
-    // There are file systems without links.
+    // The file system may not support links.
     await Deno.rename(file, path);
   }
 }

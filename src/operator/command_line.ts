@@ -7,89 +7,88 @@ import type { MessageStore } from "../messages/message_store.ts";
 import type { PetStore } from "../pets/pet_store.ts";
 import { type Transaction, Unresolved } from "../store/transaction.ts";
 
-/** What an operator types after `deno task`: a command, or a group of which the next word names one. */
+/** A task of deno.json for operators: a command, or a group of commands that the next word selects. */
 export type Task<Base = Stores> =
   | { readonly name: string; readonly command: Command<Base> }
   | CommandGroup<Base>;
 
-/** Commands that belong together. */
+/** A group of commands. */
 interface CommandGroup<Base> {
   readonly name: string;
   readonly commands: Readonly<Record<string, Command<Base>>>;
-  /** What the help says below the commands. */
+  /** Follows the commands in the help. */
   readonly note?: string;
-  /** The form of an id or a number, which may be logged: other words may be names or keys. */
+  /** Matches IDs and numbers, which may be logged. Other words may be names or keys. */
   readonly loggable: RegExp;
 }
 
-/** A command, declared once: its help, and the words and options that it takes, follow from its forms. */
+/** The declaration of a command. Its help, its words and its options follow from its forms. */
 export interface Command<Base = Stores> {
-  /** What may follow its name, such as `ID [--grace 24h]`, with what that does; an empty text means as the next. */
+  /** Descriptions by usage, such as `ID [--grace 24h]`. An empty description is the same as the next one. */
   readonly forms: Readonly<Record<string, string>>;
-  /** Looks at the arguments, which fit the forms. @throws {UsageError} */
+  /** Parses the arguments, which match the forms. @throws {UsageError} */
   readonly prepare: (args: Arguments, io: CommandIo) => Work<Base>;
-  /** Picks what it takes of standard input, which it reads if its first word is `-`. @throws {CommandError} */
+  /** Selects the lines of standard input to send, if the first word is `-`. @throws {CommandError} */
   readonly input?: (lines: readonly string[]) => readonly string[];
-  /** Carries it out through the service, unless sending it is enough. Resolves to the exit code. */
+  /** Runs the command through the service, if one request is not enough. Resolves to the exit code. */
   readonly remotely?: (args: Arguments, send: Send, io: CommandIo) => Promise<number>;
 }
 
-/** Does what was understood, on the stores for example. */
+/** The work of a prepared command. */
 export type Work<Base = Stores> = (base: Base) => Promise<void>;
 
-/** Has the service carry out a command line with a text for its standard input. Resolves to the exit code. */
+/** Runs a command line, with the text of its standard input, in the service. Resolves to the exit code. */
 export type Send = (args: readonly string[], input: string, io: CommandIo) => Promise<number>;
 
-/** What commands work on. */
+/** The stores that commands work on. */
 export interface Stores {
   readonly accounts: AccountStore;
   readonly pets: PetStore;
   readonly messages: MessageStore;
-  /** Carries out a transaction. */
   readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
 }
 
 /** The arguments of a command. */
 export interface Arguments {
-  /** All that was typed. */
+  /** The whole command line. */
   readonly line: readonly string[];
-  /** The whole name of the command, such as `accounts rotate`. */
+  /** The full name of the command, such as `accounts rotate`. */
   readonly name: string;
-  /** The words after it. */
+  /** The words after the name. */
   readonly words: readonly string[];
-  /** The texts given for each option, none for a flag. */
+  /** The values of each option, which are none for a flag. */
   readonly options: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Where a command reads and writes. */
+/** The environment of a command. */
 export interface CommandIo {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   /** Lines of standard input. */
   readonly input: () => Promise<readonly string[]>;
-  /** Writes a line of output, for programs. */
+  /** Writes a line to standard output. */
   readonly out: (line: string) => Promise<void>;
-  /** Writes a line for people. */
+  /** Writes a line to standard error. */
   readonly err: (line: string) => void;
-  /** Whether the process is about to end, so that nothing more is to be begun. */
+  /** Whether the process is stopping, so that the command should end. */
   readonly isStopping: () => boolean;
-  /** Whether a line that was written may still be lost. */
+  /** Whether output goes over the network, so that a line that was written may still be lost. */
   readonly isRemote: boolean;
 }
 
-/** A command that was understood. */
+/** A parsed command, ready to run. */
 export interface Prepared<Base = Stores> {
   readonly command: Command<Base>;
   readonly args: Arguments;
   readonly work: Work<Base>;
 }
 
-/** A command line that was not understood; the message says what was expected. */
+/** The command line is invalid. The message says what was expected. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** A command that could not be carried out; the message says why. */
+/** The command failed. The message says why. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }
@@ -101,16 +100,16 @@ const LIST = new Intl.ListFormat("en-GB");
 const MARGIN = " ".repeat(21);
 const MAX_COUNT = 1e12;
 const MAX_GROUP = 100;
-/** `-abc...`, for which `parseArgs` takes time that grows with the square of its length. No word is as long. */
+/** A long `-abc...`, for which `parseArgs` takes quadratic time. */
 const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
- * Carries out a command line, such as `["accounts", "list"]`: `run` has the command work, wherever that is. Resolves to
- * the exit code: 0 success, 1 failure, 2 invalid arguments.
+ * Parses a command line, such as `["accounts", "list"]`, and calls `run` with the command. Resolves to the exit code: 0
+ * success, 1 failure, 2 invalid arguments.
  *
- * @throws what `run` throws, other than StoreUnavailable, CorruptRow and CommandError.
+ * @throws errors of `run` other than StoreUnavailable, CorruptRow and CommandError.
  */
-export async function carryOut<Base>(
+export async function runCommandLine<Base>(
   tasks: readonly Task<Base>[],
   line: readonly string[],
   io: CommandIo,
@@ -124,7 +123,7 @@ export async function carryOut<Base>(
     }
     const { command, name, words } = commandIn(task, rest);
     const args = { line, name, words, options };
-    requireFit(args, Object.keys(command.forms));
+    requireMatch(args, Object.keys(command.forms));
     return await run({ command, args, work: command.prepare(args, io) });
   } catch (error) {
     if (!(error instanceof UsageError)) return await explain(error, io);
@@ -135,8 +134,8 @@ export async function carryOut<Base>(
 }
 
 /**
- * What a log may tell of a command line, such as `accounts close acct_4kQ0…`: the command, and ids and numbers after
- * it. Empty if it names no command, or is not understood.
+ * Describes a command line for the log, such as `accounts close acct_4kQ0…`: the command with its IDs and numbers. Empty
+ * if the command line is invalid.
  */
 export function describeCommand<Base>(tasks: readonly Task<Base>[], line: readonly string[]): string {
   try {
@@ -149,7 +148,7 @@ export function describeCommand<Base>(tasks: readonly Task<Base>[], line: readon
   }
 }
 
-/** What `deno task NAME --help` prints. */
+/** The output of `deno task NAME --help`. */
 export function helpOf<Base>(task: Task<Base>): string {
   if ("command" in task) {
     const forms = Object.entries(task.command.forms).map(([form, text]) => `${form}\n\n${text}`);
@@ -162,13 +161,13 @@ export function helpOf<Base>(task: Task<Base>): string {
   return [...parts, `${SURROUNDINGS}\n${EXIT_CODES}`].join("\n\n");
 }
 
-/** The usage with the text beside it, or below if the usage is long. */
+/** A usage with its description beside it, or below a long usage. */
 function describeForm(usage: string, text: string): string {
   const start = usage.length < MARGIN.length ? usage.padEnd(MARGIN.length) : `${usage}\n${MARGIN}`;
   return `${start}${text.replaceAll(/\n */g, `\n${MARGIN}`)}`.trimEnd();
 }
 
-/** The task, the rest of the words, and all options. */
+/** Splits a command line into its task, the remaining words and the options. */
 function parse<Base>(
   tasks: readonly Task<Base>[],
   line: readonly string[],
@@ -187,7 +186,7 @@ function parse<Base>(
   return { task, rest, options: new Map(options) };
 }
 
-/** Knows the options of all commands: what they take has to be known before it is clear which command is meant. */
+/** Parses with the options of all commands, because the command is known only after the options have been parsed. */
 function parseOptions<Base>(
   tasks: readonly Task<Base>[],
   line: readonly string[],
@@ -208,13 +207,13 @@ function parseOptions<Base>(
   }
 }
 
-/** Every option in forms: a flag, unless a value follows it. */
+/** The options in forms. An option without a value is a flag. */
 function optionsIn(forms: readonly string[]): ReadonlyMap<string, "string" | "boolean"> {
   const options = forms.join("\n").matchAll(/--([\w-]+)( [\w.|]+)?/g);
   return new Map([...options].map(([, name = "", value]) => [name, value ? "string" : "boolean"]));
 }
 
-/** The command that a task's words name, its whole name, and the words after that. */
+/** Finds the command of a task by its first word. Returns it with its full name and the remaining words. */
 function commandIn<Base>(
   task: Task<Base>,
   words: readonly string[],
@@ -227,7 +226,7 @@ function commandIn<Base>(
   return { command, name: `${task.name} ${name}`, words: rest };
 }
 
-/** What messages call the words in forms. */
+/** Names of the words of forms, in messages. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ["ID", "an ID"],
   ["NAME", "a NAME"],
@@ -237,8 +236,8 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ["-", "- and ids on standard input"],
 ]);
 
-/** Makes sure that there are as many words as in the first form, and no option that is in none. */
-function requireFit({ name, words, options }: Arguments, forms: readonly string[]): void {
+/** Requires as many words as the first form has, and only options of the forms. */
+function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
   const known = optionsIn(forms);
   const unknown = options.keys().find((option) => !known.has(option));
   if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);
@@ -251,7 +250,7 @@ function requireFit({ name, words, options }: Arguments, forms: readonly string[
   }
 }
 
-/** Says why a command could not be carried out. Throws what it has no words for. */
+/** Prints why a command failed. Throws unexpected errors. */
 async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promise<1> {
   const issued = issuedInDoubt(error);
   if (issued) {
@@ -261,14 +260,14 @@ async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promi
     await out(issued.apiKey);
   } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
-    // What KV itself said is only for the operator of the machine.
+    // KV's own message is shown only on this machine.
     const { message } = !isRemote && error.cause instanceof Error ? error.cause : error;
     err(`The KV does not answer: ${message}.`);
   } else throw error;
   return 1;
 }
 
-/** The key of a transaction that may have issued it, although KV did not answer. */
+/** The key of a transaction whose result is unknown because KV did not answer; undefined if there is none. */
 export function issuedInDoubt(error: unknown): Issued | undefined {
   return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
 }
@@ -278,9 +277,9 @@ function isIssued(result: unknown): result is Issued {
 }
 
 /**
- * A whole number from 1 to 10^12.
+ * Parses a whole number from 1 to 10^12.
  *
- * @throws {UsageError} naming what was expected to be one.
+ * @throws {UsageError} with `name`, if it is not one.
  */
 export function parseCount(name: string, text = ""): number {
   const count = /^\d{1,13}$/.test(text) ? Number(text) : 0;

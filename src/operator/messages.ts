@@ -2,12 +2,12 @@ import { isJsonObject } from "../http/body.ts";
 import { type CommandIo, parseCount, type Send, type Stores, type Task, UsageError } from "./command_line.ts";
 import { printableJson } from "./table.ts";
 
-/** Messages that are removed at a time. */
+/** Number of messages per removal. */
 const REMOVED_AT_ONCE = 500;
-/** Messages that are taken at a time over HTTP. */
+/** Number of messages per request over HTTP. */
 const TAKEN_AT_ONCE = 100;
 
-/** What operators do with messages. */
+/** Commands on messages. */
 export const MESSAGES: Task = {
   name: "messages",
   loggable: /^\d{1,16}$/,
@@ -51,7 +51,7 @@ function messagesIn(count: number): string {
   return `${count} ${count === 1 ? "message" : "messages"}`;
 }
 
-/** Removes each message once it is printed; or not at all if what is printed may still be lost. */
+/** Prints messages, and removes each once it is printed. Removes none if the output may still be lost. */
 async function take(
   { messages, transact }: Stores,
   count: number,
@@ -66,7 +66,7 @@ async function take(
   if (!isRemote) err(`Took ${messagesIn(taken)}.`);
 }
 
-/** Has messages removed only once they are printed here. */
+/** Takes messages from a service, and has them removed once they are printed here. */
 async function takeRemotely(count: number, send: Send, io: CommandIo): Promise<number> {
   let taken = 0;
   for (let more = true; more && taken < count;) {

@@ -7,23 +7,23 @@ import type { Store } from "../kv/store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 import { gauge } from "../metrics/prometheus.ts";
 
-/** What the metrics are taken from. */
+/** Options of {@linkcode metricsOperation}. */
 export interface MetricsOptions {
-  /** Of the service. */
+  /** Version of the service. */
   readonly version: string;
   readonly store: Store;
   readonly inFlight: Pick<InFlight, "size">;
-  /** Counts leases that are held, and the permits that are left in them. */
+  /** Counts the leases of this process, and the permits left in them. */
   readonly permits: { count(): { readonly leases: number; readonly permits: number } };
   readonly messages: MessageStore;
 }
 
 const STARTED = performance.timeOrigin / 1_000;
-/** How long the queue of messages is waited for, in ms: less than the request has, so that the other metrics are sent in any case. */
+/** Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so the other metrics are sent. */
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** What happens in this process and, while the KV works, in the queue of messages, for Prometheus to scrape. */
+/** The operation that Prometheus scrapes: metrics of this process and, if KV answers, of the queue of messages. */
 export function metricsOperation(
   { version, store, inFlight, permits, messages }: MetricsOptions,
 ): Operation {
@@ -56,7 +56,7 @@ export function metricsOperation(
 }
 
 /**
- * What the KV tells of the messages that wait; nothing while it fails.
+ * Metrics of the queue of messages; none if KV fails.
  *
  * @throws {CorruptRow}
  */

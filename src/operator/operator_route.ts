@@ -7,14 +7,14 @@ import type { InFlight } from "../http/in_flight.ts";
 import { errorRecord, type Log } from "../http/log.ts";
 import { createResponse, NO_STORE } from "../http/response.ts";
 import { ACCOUNTS } from "./accounts.ts";
-import { carryOut, type CommandIo, describeCommand, type Stores, type Task } from "./command_line.ts";
+import { type CommandIo, describeCommand, runCommandLine, type Stores, type Task } from "./command_line.ts";
 import { MESSAGES } from "./messages.ts";
 import { PETS } from "./pets.ts";
 
-/** What operators do with the stores: where those are, or through the service. */
+/** Commands on the stores, which run here or in the service. */
 export const STORE_TASKS: readonly Task[] = [ACCOUNTS, PETS, MESSAGES];
 
-/** What operators' requests are carried out with. */
+/** Options of {@linkcode operatorOperation}. */
 export interface OperatorOptions {
   readonly stores: Stores;
   /** The time, in ms since the epoch. */
@@ -23,55 +23,55 @@ export interface OperatorOptions {
   readonly inFlight: Pick<InFlight, "isStopping">;
 }
 
-/** Where operators' commands are sent to. */
+/** Path of operators' commands. */
 export const OPERATOR_PATH = "/operator";
-/** What a command and its input may come to: 1 MiB of few values. */
+/** Bounds of a command and its input. */
 const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024, bounds: { values: 2_000, levels: 16 } };
 const MAX_ARGUMENTS = 1_000;
-/** Requests that are read and carried out at a time. */
+/** Maximum number of commands at a time. */
 const REQUESTS_AT_ONCE = 8;
 const HEADERS = { "content-type": "application/jsonl", ...NO_STORE };
 const ENCODER = new TextEncoder();
 
-/** A line of the answer, as JSON: of output, for people, or the exit code, which comes last. */
+/** A line of the response, as JSON: standard output, standard error or, at the end, the exit code. */
 type OperatorLine = { readonly out: string } | { readonly err: string } | { readonly exit: number };
 
 /** A command line with the text of its standard input. */
-export interface Order {
+export interface CommandRequest {
   readonly args: readonly string[];
   readonly input: string;
 }
 
-/** The client that sent the command has gone, which ends it. */
-class HungUp extends Error {
-  override readonly name = "HungUp";
+/** The client has disconnected, which ends its command. */
+class ClientGone extends Error {
+  override readonly name = "ClientGone";
 }
 
-/** Carries out commands for operators who cannot reach the store. */
+/** The operation that runs commands for operators who cannot reach the store. */
 export function operatorOperation({ stores, clock, log, inFlight }: OperatorOptions): Operation {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
 
-  /** Answers once the command has begun; the request goes on until the command has ended. */
+  /** Responds once the command has begun. The response ends with the command. */
   function operate(call: Call): Promise<Response> {
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
     requests.run(async () => {
-      const order = parseOrder((await call.readBody(RULES)).object);
+      const request = parseCommandRequest((await call.readBody(RULES)).object);
       const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
       resolve(createResponse(readable, { headers: HEADERS }));
-      await obey(order, writable.getWriter(), call.now);
+      await runCommand(request, writable.getWriter(), call.now);
     }).catch(reject);
     return response;
   }
 
-  /** Carries out a command and writes the lines of its answer; a failure breaks the answer off. */
-  async function obey(
-    { args, input }: Order,
+  /** Runs a command and writes the lines of the response. A failure aborts the response. */
+  async function runCommand(
+    { args, input }: CommandRequest,
     writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>,
     now: number,
   ): Promise<void> {
     const write = (line: OperatorLine) =>
       writer.write(ENCODER.encode(`${JSON.stringify(line)}\n`)).catch((cause) => {
-        throw new HungUp("Nobody reads the answer", { cause });
+        throw new ClientGone("Nobody reads the answer", { cause });
       });
     const io: CommandIo = {
       clock,
@@ -84,12 +84,12 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
     const tell = (exit: number) =>
       log.command({ time: new Date(now).toISOString(), command: describeCommand(STORE_TASKS, args), exit });
     try {
-      const exit = await carryOut(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
+      const exit = await runCommandLine(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
       tell(exit);
       write({ exit }).then(() => writer.close()).catch(() => {});
     } catch (error) {
       tell(1);
-      if (!(error instanceof HungUp)) log.error(errorRecord(error, now, OPERATOR_PATH));
+      if (!(error instanceof ClientGone)) log.error(errorRecord(error, now, OPERATOR_PATH));
       writer.abort().catch(() => {});
     }
   }
@@ -105,7 +105,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
 }
 
 /** @throws {ApiError} `invalid_request`, naming the member and what was expected. */
-function parseOrder({ args, input = "" }: JsonObject): Order {
+function parseCommandRequest({ args, input = "" }: JsonObject): CommandRequest {
   if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
   if (args.length > MAX_ARGUMENTS) {
     throw new ApiError("invalid_request", `args must have at most ${MAX_ARGUMENTS} strings.`);

@@ -9,7 +9,7 @@ const FIELDS = Object.entries(PET_FIELDS);
 const NAMES = Object.keys(PET_FIELDS);
 const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
-/** What operators do with animals. */
+/** Commands on animals. */
 export const PETS: Task = {
   name: "pets",
   loggable: /^\d{1,16}$/,
@@ -74,12 +74,12 @@ function parsePatch(options: Arguments["options"]): PetPatch {
   }
 }
 
-/** The option for a field: `category-id` for `categoryId`. */
+/** The option of a field: `category-id` for `categoryId`. */
 function optionOf(field: string): string {
   return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** The option with what stands for its value: the choices, or a word. A list takes it several times. */
+/** The usage of a field's option, with its choices or a placeholder. The option of a list can be repeated. */
 function usageOf([name, schema]: readonly [name: string, schema: Schema]): string {
   const { items } = resolved(schema);
   const { enum: choices, type } = resolved(items ? { ...schema, json: items } : schema);

@@ -1,32 +1,32 @@
 import { isJsonObject } from "../http/body.ts";
 import { CommandError, type CommandIo, type Prepared, type Send } from "./command_line.ts";
-import { OPERATOR_PATH, type Order } from "./operator_route.ts";
+import { type CommandRequest, OPERATOR_PATH } from "./operator_route.ts";
 
-/** A service that is operated over HTTP. */
+/** A service that runs commands over HTTP. */
 export interface RemoteService {
-  /** What its URLs begin with. */
+  /** Prefix of its URLs. */
   readonly url: string;
-  /** The operator's token. */
+  /** The operator token. */
   readonly token: string;
 }
 
-/** Most bytes of JSON that are sent of the input at a time; with the arguments, the service takes four times as much. */
+/** Maximum size of one part of the input as JSON, in bytes. The service accepts four times as much, with the arguments. */
 const MAX_PART = 256 * 1024;
 const ENCODER = new TextEncoder();
-/** How long nothing may be heard of a service that carries out a command, in ms. */
+/** Maximum wait for the next line of a response, in ms. */
 const SILENCE = 60_000;
 
 /**
- * Has a service carry out a command that was understood here. Resolves to the exit code.
+ * Runs a prepared command in a service. Resolves to the exit code.
  *
- * @throws {CommandError} when it cannot be reached, or refuses, or its answer breaks off.
+ * @throws {CommandError} if the service cannot be reached or refuses, or if its response is incomplete.
  */
-export async function carryOutRemotely(
+export async function runRemotely(
   { command, args }: Prepared,
   service: RemoteService,
   io: CommandIo,
 ): Promise<number> {
-  const send: Send = (args, input, io) => sendOrder({ args, input }, service, io);
+  const send: Send = (args, input, io) => sendCommand({ args, input }, service, io);
   if (command.remotely) return await command.remotely(args, send, io);
   if (!command.input || args.words[0] !== "-") return await send(args.line, "", io);
   const parts = partsOf(command.input(await io.input()));
@@ -38,13 +38,13 @@ export async function carryOutRemotely(
   return 0;
 }
 
-/** Input in parts that are not too long to be sent; at least one. */
+/** Splits input into parts that are small enough to send. There is at least one. */
 function partsOf(lines: readonly string[]): readonly string[] {
   const parts: string[] = [];
   let part: string[] = [];
   let bytes = 0;
   for (const line of lines) {
-    const more = ENCODER.encode(JSON.stringify(line)).length; // Two quotes take as much as the end of a line.
+    const more = ENCODER.encode(JSON.stringify(line)).length; // The two quotes make up for `\n`.
     if (bytes + more > MAX_PART && part.length > 0) {
       parts.push(part.join("\n"));
       [part, bytes] = [[], 0];
@@ -55,13 +55,17 @@ function partsOf(lines: readonly string[]): readonly string[] {
   return [...parts, part.join("\n")];
 }
 
-async function sendOrder(order: Order, { url, token }: RemoteService, io: CommandIo): Promise<number> {
+async function sendCommand(
+  request: CommandRequest,
+  { url, token }: RemoteService,
+  io: CommandIo,
+): Promise<number> {
   const silence = new AbortController();
   const giveUp = () =>
     silence.abort(new CommandError(`${url} does not respond, so it is unknown what was done`));
   let timer = setTimeout(giveUp, SILENCE);
   try {
-    const response = await post(order, url, token, silence.signal);
+    const response = await post(request, url, token, silence.signal);
     for await (const line of linesOf(response)) {
       clearTimeout(timer);
       if (typeof line.exit === "number") return line.exit;
@@ -75,15 +79,20 @@ async function sendOrder(order: Order, { url, token }: RemoteService, io: Comman
   throw new CommandError("The connection broke, so it is unknown how the command ended");
 }
 
-/** The response of a service that begins to carry out what it was sent. */
-async function post(order: Order, url: string, token: string, signal: AbortSignal): Promise<Response> {
+/** Sends a command. Resolves to the response once the service has begun to run it. */
+async function post(
+  request: CommandRequest,
+  url: string,
+  token: string,
+  signal: AbortSignal,
+): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(url + OPERATOR_PATH, {
       method: "POST",
       redirect: "manual",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify(order),
+      body: JSON.stringify(request),
       signal,
     });
   } catch (error) {
@@ -94,14 +103,14 @@ async function post(order: Order, url: string, token: string, signal: AbortSigna
   return response;
 }
 
-/** What `fetch` tells of why it failed, such as `: Connection refused (os error 111)`. */
+/** The reason of a failed `fetch`, such as `: Connection refused (os error 111)`; empty if unknown. */
 function failureIn(error: unknown): string {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
   const last = reason.split("\n")[0]?.split(": ").at(-1);
   return last ? `: ${last}` : "";
 }
 
-/** Why a service refuses. */
+/** Why the service refused. */
 async function reasonOf(response: Response): Promise<string> {
   const location = response.headers.get("location");
   const problem: unknown = await response.json().catch(() => undefined);
@@ -116,7 +125,7 @@ async function reasonOf(response: Response): Promise<string> {
   return problem.message.replace(/\.$/, "");
 }
 
-/** The JSON objects of an answer, a line each, as far as it gets. */
+/** Yields the JSON objects of a response, one per line. Ends early if the response is incomplete. */
 async function* linesOf({ body }: Response): AsyncGenerator<Readonly<Record<string, unknown>>> {
   let rest = "";
   try {

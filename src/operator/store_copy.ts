@@ -5,36 +5,36 @@ import { AGAIN, retried } from "../kv/deadline.ts";
 import { requireSchema } from "../kv/schema.ts";
 import { CommandError } from "./command_line.ts";
 
-/** A file of a store to copy. */
+/** A store's file to copy. */
 export interface CopyJob {
   readonly source: string;
-  /** The file to make. */
+  /** Path of the copy. */
   readonly target: string;
-  /** Whether to check the source before it is copied, too. */
+  /** Whether to check the source, too. */
   readonly distrusted: boolean;
-  /** How many pages to copy between two notices. */
+  /** Number of pages between two notices. */
   readonly step?: number;
 }
 
-/** How a store is copied. */
+/** Options of {@linkcode copyInWorker}. */
 export interface CopyOptions {
-  /** Writes a line for people. */
+  /** Writes a line to standard error. */
   readonly err: (line: string) => void;
-  /** Aborts when the work is to be given up. */
+  /** Aborts the copy. */
   readonly signal: AbortSignal;
 }
 
-/** What the worker tells; the last time, neither a notice nor a failure if all went well. */
+/** A message of the worker. The last one is empty if the copy succeeded. */
 interface CopyReport {
-  /** A line for people. */
+  /** A line for the operator. */
   readonly notice?: string;
-  /** Why there is no copy. */
+  /** Why the copy failed. */
   readonly failure?: string;
 }
 
 /**
- * Copies a store as `copyStore` does, in a worker. SQLite checks a file without a pause, for seconds if it has
- * gigabytes, and waits for locks; this thread would not hear Ctrl-C meanwhile.
+ * Calls `copyStore` in a worker, because SQLite blocks its thread while it checks a file or waits for locks. Meanwhile
+ * this thread can handle Ctrl-C.
  *
  * @throws {CommandError}
  */
@@ -43,7 +43,7 @@ export async function copyInWorker(job: CopyJob, { err, signal }: CopyOptions): 
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const giveUp = () => reject(signal.reason);
   signal.addEventListener("abort", giveUp);
-  // Without `env`, Deno would ask at the terminal whether all variables may be read.
+  // Without `env`, Deno would prompt for access to all variables.
   const worker = new Worker(new URL(import.meta.url), { workerData: job, env: {} });
   worker.on("error", reject);
   worker.on("exit", () => reject(new CommandError("the copy ended early")));
@@ -60,22 +60,22 @@ export async function copyInWorker(job: CopyJob, { err, signal }: CopyOptions): 
   }
 }
 
-/** 100 MB. Deno 2.5 sleeps for a quarter of a second between two steps, and gives no notice. */
+/** 100 MB. Deno 2.5 sleeps for a quarter of a second between two steps, and does not report progress. */
 const STEP = 25_000;
 const LOCK_TIMEOUT = 5_000;
 
 /**
- * Copies a store as it is at one moment, even while others write to it, and makes sure that the copy is sound.
- * The copy is one file and complete without a write-ahead log. Waits inside SQLite, for as long as it takes.
+ * Copies a snapshot of a store, even while other processes write to it, and checks the copy. The copy is one file, without
+ * a write-ahead log. Blocks its thread.
  *
- * @throws {CommandError} when the store is damaged, or not one that this version of the service reads.
+ * @throws {CommandError} if the store is damaged, or if this release cannot read it.
  */
 export async function copyStore(job: CopyJob, notice: (line: string) => void): Promise<void> {
   const source = openDatabase(job.source);
   let noticed = false;
   try {
     if (job.distrusted) requireSound(source);
-    // While this snapshot is held, no write of others makes SQLite copy everything anew.
+    // While this snapshot is open, writes of other processes do not make SQLite start over.
     source.exec("BEGIN");
     source.prepare("SELECT * FROM sqlite_schema").get();
     await backup(source, job.target, {
@@ -111,7 +111,7 @@ async function requireRows(path: string): Promise<void> {
   await requireSchema(new Connection([kv]), false);
 }
 
-/** Makes a database do without a write-ahead log; false while the KV has not closed it yet. */
+/** Switches off the write-ahead log; false if the KV has not closed the database yet. */
 function leaveLog(database: DatabaseSync): boolean {
   try {
     return database.prepare("PRAGMA journal_mode = DELETE").get()?.["journal_mode"] === "delete";

@@ -1,21 +1,21 @@
 import { stringifyJson } from "../http/json.ts";
 import type { CommandIo } from "./command_line.ts";
 
-/** Columns of a table by name, each with what it tells of a thing. */
-export type Columns<Thing> = Readonly<Record<string, (thing: Thing) => unknown>>;
+/** Columns of a table by name. Each function returns a cell of an item. */
+export type Columns<Item> = Readonly<Record<string, (item: Item) => unknown>>;
 
 /**
- * Begins a list of things: a line each with tabs in between, below a header for people, or a JSON object each.
- * Returns what writes the line of a thing.
+ * Begins a table with one line per item: a JSON object, or cells with tabs between them. The header of the latter goes to
+ * standard error. Returns a function that writes the line of an item.
  */
-export function startTable<Thing>(
-  columns: Columns<Thing>,
+export function startTable<Item>(
+  columns: Columns<Item>,
   asJson: boolean,
   { out, err }: Pick<CommandIo, "out" | "err">,
-): (thing: Thing) => Promise<void> {
+): (item: Item) => Promise<void> {
   if (!asJson) err(Object.keys(columns).join("\t"));
-  return (thing) => {
-    const cells = Object.entries(columns).map(([name, tell]) => [name, tell(thing)] as const);
+  return (item) => {
+    const cells = Object.entries(columns).map(([name, cellOf]) => [name, cellOf(item)] as const);
     const members = cells.filter(([, cell]) => cell !== undefined);
     return out(
       asJson
@@ -25,12 +25,12 @@ export function startTable<Thing>(
   };
 }
 
-/** The text without control characters, which a terminal might obey, and bidirectional controls. */
+/** Replaces control characters, which could change the terminal, and bidirectional controls. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\u{fffd}");
 }
 
-/** The same JSON without those characters, some of which JSON leaves as they are. */
+/** Escapes those characters in JSON, as far as JSON.stringify does not. */
 export function printableJson(json: string): string {
   return json.replace(
     /[\x7f-\x9f\p{Bidi_Control}]/gu,

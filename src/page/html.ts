@@ -5,7 +5,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 
-/** Text that is HTML already. */
+/** HTML, which is not escaped again. */
 export class Html {
   readonly #text: string;
 
@@ -18,11 +18,11 @@ export class Html {
   }
 }
 
-/** What may stand in a template: text, which is escaped, HTML, or several of them. */
+/** Content of a template: text, which is escaped, HTML, or a list of both. */
 export type Content = string | number | Html | readonly Content[];
 
 /**
- * HTML from a template, without space around it. Text in it is escaped, for contents as for quoted attributes.
+ * Makes HTML from a template, without white space around it. Text is escaped for elements and quoted attributes.
  *
  * @example
  * ```ts
@@ -37,7 +37,7 @@ export function html(strings: TemplateStringsArray, ...contents: readonly Conten
 }
 
 /**
- * HTML from the text of a template file, in which `{{name}}` stands for the content of that name.
+ * Makes HTML from a template file. Each `{{name}}` is replaced by the content of that name.
  *
  * @example
  * ```ts
@@ -57,7 +57,7 @@ export function fill(template: string, contents: Readonly<Record<string, Content
   }));
 }
 
-/** HTML of a sentence with `code` in backquotes. */
+/** Makes HTML from a sentence with `code` in backquotes. */
 export function prose(text: string): Html {
   return html`${text.split("`").map((part, index) => index % 2 === 1 ? html`<code>${part}</code>` : part)}`;
 }

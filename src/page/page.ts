@@ -7,43 +7,41 @@ import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { type Content, fill, Html, html, prose } from "./html.ts";
 import { buildRequest, KEY_PLACEHOLDER, sample } from "./page.js";
 
-/** What the page has to know of the service. */
+/** Options of {@linkcode renderPage}. */
 export interface PageOptions {
-  /** What its URLs begin with; undefined for the origin that each request names. */
+  /** Prefix of the service's URLs; undefined for the origin of each request. */
   readonly publicUrl: string | undefined;
   readonly environment: Environment;
-  /** Whether anybody may make an account. */
+  /** Whether clients may create accounts. */
   readonly signUpIsOpen: boolean;
-  /** All operations of the service. */
+  /** Returns all operations of the service. */
   readonly operations: () => readonly Operation[];
 }
 
-/** The style of the page. */
 export const STYLE: string = read("page.css");
-/** The script of the page. */
 export const SCRIPT: string = read("page.js");
 const TEMPLATE = read("page.html");
 
-/** A paw, as shapes in a square of 32. */
+/** SVG shapes of a paw, 32 by 32. */
 const PAW = `<ellipse cx="7.6" cy="15.2" rx="2.3" ry="3"/>` +
   `<ellipse cx="12.7" cy="9.6" rx="2.4" ry="3.3"/><ellipse cx="19.3" cy="9.6" rx="2.4" ry="3.3"/>` +
   `<ellipse cx="24.4" cy="15.2" rx="2.3" ry="3"/><path d="M16 14.6c3.4 0 7.2 4.6 7.2 7.8 0 2.2-1.7 3.2-3.5 3.2` +
   `-1.5 0-2.5-.7-3.7-.7s-2.2.7-3.7.7c-1.8 0-3.5-1-3.5-3.2 0-3.2 3.8-7.8 7.2-7.8z"/>`;
-/** The icon: a paw of paper on the page's accent. */
+/** The icon: a paw in the page's colours. */
 export const ICON: string = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">` +
   `<rect width="32" height="32" rx="8" fill="#1c3faa"/><g fill="#fdf9f1">${PAW}</g></svg>`;
 
-/** Errors of requests that lead to no operation. */
+/** Errors of requests that match no operation. */
 const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
 const PRINT = new Html(`<svg><use href="#paw"/></svg>`);
 const DEPRECATED = html`<em>deprecated</em>`;
 
-/** A file beside this one. Text imports would need an unstable flag in each configuration before Deno 2.6. */
+/** Reads a file beside this one. Before Deno 2.6, text imports would need an unstable flag in each configuration. */
 function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** The page, in which samples and links begin with `base`. Its console calls the public URL, or else its own origin. */
+/** Renders the page. Samples and links begin with `base`. The console calls the public URL, or the page's own origin. */
 export function renderPage(base: string, options: PageOptions): string {
   const { publicUrl = "", environment, signUpIsOpen } = options;
   const operations = options.operations().filter(isDocumented);
@@ -62,7 +60,7 @@ export function renderPage(base: string, options: PageOptions): string {
     style: new Html(STYLE),
     script: new Html(SCRIPT),
     paw: new Html(PAW),
-    // With its icon in it, the page needs no second request.
+    // Inlined, so that the page needs no second request.
     icon: `data:image/svg+xml,${encodeURIComponent(ICON)}`,
     base,
     publicUrl,
@@ -94,7 +92,7 @@ export function renderPage(base: string, options: PageOptions): string {
   }));
 }
 
-/** The errors that all of these operations share. */
+/** The errors that all of the operations have in common. */
 function commonErrors(operations: readonly Operation[]): ReadonlySet<ErrorCode> {
   const [first = new Set<ErrorCode>(), ...others] = operations.map((operation) =>
     new Set(errorsOf(operation))
@@ -102,7 +100,7 @@ function commonErrors(operations: readonly Operation[]): ReadonlySet<ErrorCode> 
   return others.reduce((common, codes) => common.intersection(codes), first);
 }
 
-/** A curl command for the operation, with its example as the body. */
+/** A curl command for the operation, with the example of its body. */
 function curl(operation: Operation, base: string): string {
   const { method, path, access, body } = operation;
   const key = access === "key" ? KEY_PLACEHOLDER : "";
@@ -110,7 +108,7 @@ function curl(operation: Operation, base: string): string {
   return sample("curl", buildRequest(target, [], exampleOf(body)));
 }
 
-/** A text with a button to copy it. Screen readers call the button "Copy" and the name. */
+/** A text with a button that copies it. Screen readers call the button "Copy" and `name`. */
 function copyable(id: string, name: string, text: Content): Html {
   return html`
     <div class="copyable">
@@ -154,7 +152,7 @@ function operationLine({ id, method, path, summary, deprecated }: Operation): Ht
   `;
 }
 
-/** The reference of an operation: what it takes, what it answers, and the errors that not all operations share. */
+/** The reference of an operation: its inputs, answers, and the errors that are not common to all. */
 function article(operation: Operation, errors: readonly Content[]): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
@@ -184,7 +182,7 @@ function article(operation: Operation, errors: readonly Content[]): Html {
   `;
 }
 
-/** A value of a request, with the first sentence of its description. The document has the rest. */
+/** An input of a request, with the first sentence of its description. The document has the rest. */
 function row({ name, place, isRequired, schema }: InputMember): Html {
   const [sentence = ""] = /^.*?\.(?= [A-Z])|^.*/.exec(schema.description ?? "") ?? [];
   const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
@@ -208,7 +206,7 @@ function typeOf(
   return (values?.join(" | ") ?? `${format ?? type}${bounds}`) + otherwise;
 }
 
-/** The request of an operation as a form: what a visitor may change is a field. The first one is shown at first. */
+/** The request of an operation as a form. Only the first form is visible initially. */
 function requestFields(operation: Operation, index: number): Html {
   const { id, method, path, access, summary } = operation;
   const [[status = "", answer] = []] = Object.entries(operation.answers);

@@ -9,9 +9,9 @@ import { createResponse } from "../http/response.ts";
 import { html } from "./html.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
-/** What these operations stand on. */
+/** Options of {@linkcode serviceOperations}. */
 export interface ServiceOperationsOptions extends PageOptions {
-  /** Where to report a security problem, as a URI; undefined if there is no such place. */
+  /** URI of the security contact; undefined if there is none. */
   readonly securityContact: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
@@ -24,7 +24,7 @@ const DOCUMENT = named("Document", {
   json: { type: "object", description: "An OpenAPI 3.1 document", additionalProperties: true },
 });
 
-/** What the service shows of itself to anybody: OpenAPI document, page, icon, security.txt and robots.txt. */
+/** Public operations of the service: OpenAPI document, page, icon, security.txt and robots.txt. */
 export function serviceOperations(options: ServiceOperationsOptions): Operation[] {
   const { operations, publicUrl, securityContact, clock } = options;
   const common = { method: "GET", access: "public" } as const;
@@ -32,7 +32,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     type: "image/svg+xml",
     headers: { "cache-control": "max-age=86400" },
   });
-  // Both describe all operations, so they are made at the first request, when all are known.
+  // Created at the first request, because both describe all operations.
   let document: HostedContent | undefined;
   let page: HostedContent | undefined;
 
@@ -103,7 +103,7 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
   ];
 }
 
-/** Headers of the page. The policy (CSP 3) allows what the page does, and nothing that could be injected into it. */
+/** Headers of the page. The policy (CSP 3) allows only the page's own script and style, and calls to the service. */
 function pageHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",

@@ -2,16 +2,16 @@ import { type Operation, operation } from "../api/operation.ts";
 import { createResponse } from "../http/response.ts";
 
 const SINCE = Date.UTC(2025, 11, 5);
-/** When `getPet` ends, ms since the epoch. */
+/** When `getPet` is removed, in ms since the epoch. */
 export const SUNSET: number = Date.UTC(2030, 11, 5);
-/** The same in words. */
+/** The date of SUNSET, in words. */
 export const SUNSET_DAY: string = dayOf(SUNSET);
 const DOCUMENT = "/docs/deprecations";
 
 /**
  * Headers that announce the removal of `getPet` (RFC 9745, RFC 8594, RFC 8288).
  *
- * @param root What URLs begin with; empty where they are relative.
+ * @param root Prefix of URLs; empty for relative ones.
  */
 export function deprecationHeaders(root: string): Readonly<Record<string, string>> {
   return {
@@ -22,12 +22,12 @@ export function deprecationHeaders(root: string): Readonly<Record<string, string
   };
 }
 
-/** Whether the operation has ended by `now` (ms since the epoch). */
+/** Whether the operation is removed at `now` (ms since the epoch). */
 export function isRemoved(now: number): boolean {
   return now >= SUNSET;
 }
 
-/** The document that the deprecation link leads to. */
+/** The document that the deprecation link refers to. */
 export const DEPRECATION_OPERATION: Operation = operation({
   id: "getDeprecations",
   method: "GET",

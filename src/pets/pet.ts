@@ -13,10 +13,8 @@ import {
 } from "../api/schema.ts";
 import { CONTROLS, nameText } from "../api/name.ts";
 
-/** Values of the availability of an animal. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
 
-/** Availability of an animal. */
 export const PET_STATUS = named(
   "PetStatus",
   oneOf(PET_STATUSES, { description: "Availability status" }),
@@ -24,7 +22,7 @@ export const PET_STATUS = named(
 
 const MAX_NAME_LENGTH = 255;
 
-/** What clients may say of an animal. */
+/** Fields that clients set. */
 export const PET_FIELDS = {
   name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
   categoryId: int64({
@@ -40,7 +38,7 @@ export const PET_FIELDS = {
 /** An animal to add. */
 export const NEW_PET = named("NewPet", object(PET_FIELDS, { examples: [{ name: "Rex", categoryId: 1 }] }));
 
-/** What to change of an animal. */
+/** A change of an animal. */
 export const PET_PATCH = named(
   "PetPatch",
   object(partial(PET_FIELDS), {
@@ -60,12 +58,12 @@ export const PET = named(
       description: "Unique identifier assigned by the service on creation. It is never reused.",
     }),
     ...PET_FIELDS,
-    // Names that were stored may be ones that are refused by now.
+    // Stored names may break today's rules.
     name: text({ max: MAX_NAME_LENGTH, description: "The animal's name" }),
   }, { examples: [REX] }),
 );
 
-/** Some animals of the catalogue. */
+/** A page of the catalogue. */
 export const PETS = named("Pets", list(PET, 100, { examples: [[REX]] }));
 
 /** One of the availability statuses. */
@@ -74,7 +72,7 @@ export type PetStatus = Parsed<typeof PET_STATUS>;
 /** An animal to add. */
 export type NewPet = Parsed<typeof NEW_PET>;
 
-/** What to change of an animal. */
+/** A change of an animal. */
 export type PetPatch = Parsed<typeof PET_PATCH>;
 
 /** An animal of the catalogue. */

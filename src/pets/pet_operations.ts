@@ -18,12 +18,12 @@ import type { OwnedPet, PetStore } from "./pet_store.ts";
 
 const MAX_PETS = 5_000;
 
-/** What the operations of animals stand on. */
+/** Options of {@linkcode petOperations}. */
 export interface PetOperationsOptions {
   readonly pets: PetStore;
-  /** The row whose version changes with every animal. */
+  /** The row whose version changes when an animal does. */
   readonly catalogue: VersionRow;
-  /** What URLs begin with; undefined where they are relative. */
+  /** Prefix of URLs; undefined for relative ones. */
   readonly publicUrl: string | undefined;
 }
 
@@ -39,7 +39,7 @@ const PRECONDITIONS = {
   ),
 };
 
-/** What clients do with animals, and the document that announces the end of `getPet`. */
+/** Operations on animals, and the document about the removal of `getPet`. */
 export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptions): Operation[] {
   const pages = new PetPages(pets, catalogue);
   const representations = new VersionedCache<number, Representation | null>(catalogue, MAX_PETS);
@@ -103,7 +103,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       reply(pet) {
         const json = stringifyJson(pet);
         const location = `${call.base}${PETS_PATH}/${pet.id}`;
-        // The body is what is there (RFC 9110 section 8.7); and Deno sends it along with a head this long.
+        // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends both at once.
         const headers = { location, "content-location": location, etag: quickEtagOf(json) };
         return { status: 201, headers, body: json };
       },
@@ -201,7 +201,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
   return [listPets, createPet, getPet, updatePet, deletePet, DEPRECATION_OPERATION];
 }
 
-/** The animal, if the account may change it as it is now, under these conditions (RFC 9110 section 13.2). */
+/** The animal, if the account owns it and the preconditions hold (RFC 9110 section 13.2). Otherwise throws an ApiError. */
 function changeable(owned: OwnedPet | null, accountId: string, headers: Preconditions): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
@@ -215,7 +215,7 @@ function petNotFound(headers: Readonly<Record<string, string>> = {}): ApiError {
   return new ApiError("pet_not_found", "No animal has this petId.", headers);
 }
 
-/** The id in a path. No animal has any other; so that is 404, with these headers. Ids are never beyond 2^53 - 1. */
+/** The ID in a path, at most 2^53 - 1. No animal can have an invalid ID, so that is 404, with these headers. */
 function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
   return {
     ...integer(1, Number.MAX_SAFE_INTEGER),

@@ -6,17 +6,17 @@ import { Representation } from "../http/representation.ts";
 import { PET_STATUSES } from "./pet.ts";
 import type { PetQuery, PetStore } from "./pet_store.ts";
 
-/** Where the catalogue is. */
+/** Path of the catalogue. */
 export const PETS_PATH = "/v1/pets";
-/** Most animals of a page. */
+/** Maximum number of animals in a page. */
 export const MAX_LIMIT = 100;
 
-/** How many queries there are without a cursor: of any status or of one, with each limit. */
+/** Number of different queries without a cursor: with each status or none, and with each limit. */
 const FIRST_PAGES = (1 + PET_STATUSES.length) * MAX_LIMIT;
 const MAX_OTHER_PAGES = 100;
 const MAX_BASES = 4;
 
-/** Where a page begins: after the animal with this id. As text it is opaque, so that no client relies on what is in it. */
+/** The ID of the last animal before the page. As text it is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {
   json: {
     type: "string",
@@ -33,22 +33,22 @@ export const CURSOR: Schema<number> = {
   },
 };
 
-/** Pages of the catalogue, each kept for as long as no animal changes. */
+/** Pages of the catalogue, each cached until an animal changes. */
 export class PetPages {
   readonly #pets: PetStore;
-  /** Those without a cursor: there is room for all, so no other page takes the place of one. */
+  /** Pages without a cursor. There is room for all of them. */
   readonly #first: VersionedCache<string, RenderedPage>;
   readonly #others: VersionedCache<string, RenderedPage>;
 
-  /** What `get` finds is as true as the version of the catalogue: it has to have been looked at. */
+  /** `get` relies on the last known version of the catalogue, so call it after a check of the versions. */
   constructor(pets: PetStore, catalogue: VersionRow) {
     this.#pets = pets;
-    // A bounded map is sure to keep half of what it has room for.
+    // A bounded map may evict entries once it is half full.
     this.#first = new VersionedCache(catalogue, 2 * FIRST_PAGES);
     this.#others = new VersionedCache(catalogue, MAX_OTHER_PAGES);
   }
 
-  /** The page that a query asks for. */
+  /** The page for a query. */
   get(query: PetQuery): RenderedPage | Promise<RenderedPage> {
     const cache = query.cursor === undefined ? this.#first : this.#others;
     return cache.get(queryString(query), () => this.#render(query));
@@ -64,12 +64,12 @@ export class PetPages {
   }
 }
 
-/** What a page is made of. */
+/** The content of a page. */
 interface PageContent {
-  /** The query string that it answers. */
+  /** The query string of the page. */
   readonly query: string;
   readonly json: string;
-  /** The query string of the next page; empty where this is the last. */
+  /** The query string of the next page; empty if this is the last one. */
   readonly next: string;
 }
 
@@ -77,18 +77,18 @@ interface PageContent {
 export class RenderedPage {
   readonly #content: PageContent;
   readonly #etag: string;
-  /** By what URLs begin with: those that come first, for a client can make up any number of hosts. */
+  /** By base URL. Only the first few are kept, because clients can make up any number of hosts. */
   readonly #representations: Map<string, Representation> = new Map();
 
   constructor(content: PageContent) {
     this.#content = content;
-    // A page that has gained a next one is another, though its animals are the same.
+    // Includes the link to the next page, which can change although the animals are the same.
     this.#etag = etagOf([content.query, content.next, content.json].join("\n"));
   }
 
   /**
-   * The page, or 304 when the client has it already, as its If-None-Match tells; a shared response. `base` is what its
-   * URLs begin with.
+   * A shared response: the page with URLs that begin with `base`, or 304 if `known`, the value of If-None-Match, has the
+   * current entity tag.
    */
   respondTo(known: string | undefined, base: string): Response {
     return (this.#representations.get(base) ?? this.#represent(base)).respondTo(known);
@@ -105,7 +105,7 @@ export class RenderedPage {
   }
 }
 
-/** The one query string that stands for all that ask for the same page. */
+/** The canonical query string of a page. */
 function queryString({ limit, status, cursor }: PetQuery): string {
   const filter = status === undefined ? "" : `&status=${status}`;
   const after = cursor === undefined ? "" : `&cursor=${encodeCursor(cursor)}`;

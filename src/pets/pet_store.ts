@@ -9,27 +9,27 @@ import type { Transactions } from "../store/transactions.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { type NewPet, PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
 
-/** The members of an animal; a row may have others, which a later version added. */
+/** The members of an animal that this release knows. */
 const MEMBERS: ReadonlySet<string> = new Set(["id", ...Object.keys(PET_FIELDS)]);
 const CATALOGUE: Queue = { label: "changes", lanes: () => 3 };
 
-/** The row whose version changes whenever an animal does. */
+/** The row whose version changes when an animal does. */
 export const CATALOGUE_VERSION: Deno.KvKey = ["catalogue"];
 
 /** Which animals to list. */
 export interface PetQuery {
-  /** Most animals to return. */
+  /** Maximum number of animals. */
   readonly limit: number;
-  /** Left out for any status. */
+  /** Only animals with this status. */
   readonly status?: PetStatus;
-  /** Only animals with a greater id; left out for all. */
+  /** Only animals with a greater ID. */
   readonly cursor?: number;
 }
 
-/** Some of the animals, ascending by id, each as JSON. */
+/** A page of animals in ascending order of ID, each as JSON. */
 export interface PetPage {
   readonly pets: readonly string[];
-  /** Id of the last one, if more animals follow. */
+  /** ID of the last animal, if there are more. */
   readonly next: number | undefined;
 }
 
@@ -37,20 +37,20 @@ export interface PetPage {
 export interface OwnedPet {
   readonly pet: Pet;
   readonly ownerId: string;
-  /** Members that a later version has stored, unchanged; left out if there are none. */
+  /** Members that a later release has stored. They are kept unchanged. */
   readonly rest?: JsonObject;
 }
 
-/** The catalogue. Every method that reads throws StoreUnavailable when KV fails. */
+/** The catalogue. Methods that read throw StoreUnavailable if KV fails. */
 export class PetStore {
-  /** Those of animals. */
+  /** IDs of new animals. */
   readonly ids: Ids;
-  /** The animal with this id as JSON; null where there is none. Requests at the same time share a read. */
+  /** Reads an animal as JSON; null if no animal has this ID. Simultaneous calls share a read. */
   readonly find: (id: number) => Promise<string | null>;
   readonly #store: Store;
   readonly #version: VersionRow;
 
-  /** Its transactions change the version row with every animal. */
+  /** Transactions that add, change or remove an animal bump `version`. */
   constructor(store: Store, transactions: Transactions, version: VersionRow) {
     this.#store = store;
     this.#version = version;
@@ -78,8 +78,7 @@ export class PetStore {
   }
 
   /**
-   * Changes an animal to what `decide` makes of it, or removes it where that is null. It comes to the animal as it is
-   * then, or null.
+   * Changes an animal to the result of `decide`, or removes it if that is null. The result of the transaction is the same.
    */
   changing(id: number, decide: (owned: OwnedPet | null) => Pet | null): Transaction<Pet | null> {
     const key = petKey(id);
@@ -102,7 +101,7 @@ export class PetStore {
     };
   }
 
-  /** Every animal with its owner, ascending by id. */
+  /** Yields every animal with its owner, in ascending order of ID. */
   async *listOwned(): AsyncGenerator<OwnedPet> {
     for await (const page of this.#store.pages(petKey(0), petKey(Infinity))) yield* page.map(ownedPetIn);
   }
@@ -118,7 +117,7 @@ export class PetStore {
     };
   }
 
-  /** Both rows of an animal, by id and by status, hold the JSON it is answered with, and on a second line its owner. */
+  /** Writes both rows of an animal, by ID and by status. The first line is the JSON for clients, the second the owner. */
   #put({ pet, ownerId, rest }: OwnedPet, write: Write): void {
     const value = encodeText(`${stringifyJson({ ...pet, ...rest })}\n${ownerId}`);
     write.set(petKey(pet.id), value);
@@ -135,7 +134,7 @@ function statusKey({ status, id }: Pet): Deno.KvKey {
   return ["pets_by_status", status, id];
 }
 
-/** The JSON that an animal is answered with: as it is stored, unless it has members that only a later version knows. */
+/** The JSON of an animal for clients: the stored text, without members that only a later release knows. */
 function jsonIn(entry: Entry): string {
   const { json, members } = linesIn(entry);
   return Object.keys(members).every((name) => MEMBERS.has(name))
@@ -143,7 +142,7 @@ function jsonIn(entry: Entry): string {
     : stringifyJson(ownedPetIn(entry).pet);
 }
 
-/** The animal that was stored. Today's bounds do not matter. */
+/** Decodes an animal. Its fields may exceed today's bounds. */
 function ownedPetIn(entry: Entry): OwnedPet {
   const { members, ownerId } = linesIn(entry);
   const { known = [], rest } = Object.groupBy(
@@ -155,14 +154,14 @@ function ownedPetIn(entry: Entry): OwnedPet {
   return { pet, ownerId, ...(rest && { rest: Object.fromEntries(rest) }) };
 }
 
-/** Both lines of a row. */
+/** Splits a row into its two lines. */
 function linesIn(entry: Entry): { json: string; members: JsonObject; ownerId: string } {
   const [json = "", ownerId = ""] = decodeText(entry).split("\n");
   try {
     const members = parseStoredJson(json);
     if (isJsonObject(members)) return { json, members, ownerId };
   } catch {
-    // It is no JSON.
+    // Not JSON.
   }
   throw new CorruptRow("A row of pets holds no animal");
 }

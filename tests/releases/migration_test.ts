@@ -224,7 +224,7 @@ async function play(world: World, kill: number): Promise<Played> {
     for (const apply of process.line.held) assertEquals(apply().ok, false);
     process.line.isCut = false;
     let isUnknown = false;
-    process.store.schema.passed.then(() => isUnknown = true);
+    process.store.schema.superseded.then(() => isUnknown = true);
     await process.writeUntil(() => isUnknown);
   }
   for (const repeat of [...kv.repetitions]) repeat();

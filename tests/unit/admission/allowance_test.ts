@@ -141,7 +141,7 @@ Deno.test("Allowance.apply() keeps newer rows than those of its commit: an unban
   const { accountRow, usageRow } = rows.state;
 
   rows.changeUsage(pardon(written));
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
 
   assertGreater(written.bannedUntil, NOON);
@@ -283,7 +283,7 @@ Deno.test("Allowance.apply() leaves strikes alone that came after the account ha
   rows.changeUsage(written);
   rows.changeAccount({ name: "Ben" });
 
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   refuse(2);
   apply(allowance, rows, run);
 
@@ -327,15 +327,15 @@ Deno.test("Allowance.decide() leases sixteen for each request served, at most, h
   assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
 });
 
-Deno.test("Allowance.see() takes over neither row if it is older than the one seen: a key that ended stays so", () => {
+Deno.test("Allowance.noteRows() takes over neither row if it is older than the one seen: a key that ended stays so", () => {
   const { rows, allowance } = allowanceOf({}, {});
   const before = rows.state;
   rows.changeAccount({ closedAt: NOON });
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   rows.changeUsage({ used: 5 });
 
-  allowance.see({ ...before, usage: rows.usage, usageRow: rows.state.usageRow });
-  allowance.see(before);
+  allowance.noteRows({ ...before, usage: rows.usage, usageRow: rows.state.usageRow });
+  allowance.noteRows(before);
 
   assertEquals([allowance.account.closedAt, allowance.usageWithoutLease(before, false).used], [NOON, 5]);
 });
@@ -375,7 +375,7 @@ Deno.test("Allowance.apply() takes nothing off that came while its transaction w
   const [first, second] = permits;
   assert(first && second);
   rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   allowance.begin(NOON, TIMES);
   allowance.withdraw(first);
   const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
@@ -472,7 +472,7 @@ for (
 
     if ("limits" in change) rows.changeAccount(change);
     else rows.changeUsage(change);
-    allowance.see(rows.state);
+    allowance.noteRows(rows.state);
 
     assertEquals(allowance.leaseAt(now), undefined);
   });
@@ -483,7 +483,7 @@ Deno.test("Allowance.isActive is so for as long as something is not in the rows,
   const { rows, allowance } = leased(2);
   const permit = take(allowance);
   rows.changeAccount({ limits: { minute: 2, day: 99 } });
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   transact(allowance, rows, calm);
   assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
 
@@ -493,7 +493,7 @@ Deno.test("Allowance.isActive is so for as long as something is not in the rows,
   assertEquals(allowance.isActive, false);
 
   rows.changeUsage({ used: 2 });
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   allowance.refuse(NOON);
   assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
   transact(allowance, rows, calm);
@@ -512,7 +512,7 @@ Deno.test("Allowance.reads() reads rows again that others write or that a failur
   assertEquals(brings(), true);
 
   rows.changeUsage({ used: 1 });
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
   assertEquals(brings(), true);
   await time.advance(10);
   assertEquals(brings(), false);
@@ -585,7 +585,7 @@ Deno.test("Allowance.decide() gives what comes back to the minute that it was ta
   apply(allowance, rows, { ...run, ahead: 3, usage: rows.usage });
   allowance.withdraw(permit);
   rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
-  allowance.see(rows.state);
+  allowance.noteRows(rows.state);
 
   const { used, usedToday, leased: ofMinute, leasedToday } = transact(allowance, rows, { ...TIMES, span: 0 });
 
@@ -611,7 +611,7 @@ for (
 
     rows.changeUsage(usage);
     if ("name" in account) rows.changeAccount(account);
-    allowance.see(rows.state);
+    allowance.noteRows(rows.state);
 
     assertEquals(allowance.refuse(NOON)?.refusal, refusal);
   });

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { OpenError, type OpenOptions, openStore } from "../../../src/kv/open.ts";
-import { answering, reopener } from "../../../src/kv/connection.ts";
+import { reopener, waitForServer } from "../../../src/kv/connection.ts";
 import { ConnectServer } from "../../support/process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
@@ -77,14 +77,14 @@ function metadata(): Response {
 
 const { signal } = new AbortController();
 
-Deno.test("answering() knocks anew where a knock is not answered, and is content with any answer", {
+Deno.test("waitForServer() knocks anew where a knock is not answered, and is content with any answer", {
   timeout,
 }, async () => {
   await using door = new Door();
   const lost = Promise.withResolvers<void>();
   door.onKnock = () => door.knocks === 1 ? lost.promise : lost.resolve();
 
-  await answering(door.url, signal);
+  await waitForServer(door.url, signal);
 
   assert(door.knocks > 1);
 });

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { carryOut } from "../../../src/operator/command_line.ts";
+import { runCommandLine } from "../../../src/operator/command_line.ts";
 import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
@@ -84,7 +84,7 @@ async function tell(line: string): Promise<{ code: number; out: string[]; err: s
     throw new Error("Nothing is to be read or done");
   };
   const [out, err]: [string[], string[]] = [[], []];
-  const code = await carryOut(
+  const code = await runCommandLine(
     STORE_TASKS,
     line.split(" ").filter((word) => word !== "").map((word) => words.get(word) ?? word),
     {
@@ -101,7 +101,7 @@ async function tell(line: string): Promise<{ code: number; out: string[]; err: s
 }
 
 for (const [says, lines] of Object.entries(misunderstood)) {
-  Deno.test.each(lines)(`carryOut() does not understand '%s': ${says}`, async (line) => {
+  Deno.test.each(lines)(`runCommandLine() does not understand '%s': ${says}`, async (line) => {
     const { code, out, err } = await tell(line);
 
     assertEquals([code, out, err.length], [2, [], 1]);
@@ -128,7 +128,7 @@ Deno.test.each<[string, string[]]>([
   ["accounts rotate --grace soon -h", ["rotate"]],
   ["pets -h", ["list", "set", "delete"]],
   ["messages take --help", ["take", "remove"]],
-])("carryOut() prints help when it is given '%s'", async (line, names) => {
+])("runCommandLine() prints help when it is given '%s'", async (line, names) => {
   const { code, out, err } = await tell(line);
 
   assertEquals([code, err], [0, []]);

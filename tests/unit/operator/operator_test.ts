@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { carryOut } from "../../../src/operator/command_line.ts";
+import { runCommandLine } from "../../../src/operator/command_line.ts";
 import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
-Deno.test("carryOut() passes on what KV says of a failure, but not over HTTP", async () => {
+Deno.test("runCommandLine() passes on what KV says of a failure, but not over HTTP", async () => {
   const failure = new StoreUnavailable("The operation failed", { cause: new Error("the disk is full") });
   const said: string[] = [];
 
@@ -17,7 +17,7 @@ Deno.test("carryOut() passes on what KV says of a failure, but not over HTTP", a
       isRemote,
     };
     assertEquals(
-      await carryOut(STORE_TASKS, ["accounts", "list"], terminal, () => Promise.reject(failure)),
+      await runCommandLine(STORE_TASKS, ["accounts", "list"], terminal, () => Promise.reject(failure)),
       1,
     );
   }
