@@ -52,14 +52,15 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
 /**
  * Returns the whole service as a function of a request. A request passes these functions in order:
  *
- *     fetch          matches the route, and charges the request while the versions are checked
- *     admitted       has the account and its limits
- *     answerFor      returns the refusal, the operation's response, or an error
- *     finish         adds limit headers and CORS; writes metrics and the access log
+ *     fetch                 matches the route, and charges the request while the versions are checked
+ *     admitted              has the account and its limits
+ *     answerProvisionally   for a write with a permit of a lease: answers, then confirms the permit or begins again
+ *     answerFor             returns the refusal, the operation's response, or an error
+ *     finish                adds limit headers and CORS; writes metrics and the access log
  *
  * A read is answered once the check of versions has confirmed that memory is current. A write that has a permit from
- * memory does not wait for that check, because its commits check the version of the accounts. If it has changed, the
- * request is admitted again.
+ * memory does not wait for that check, because its first commit checks the version of the accounts. If that has changed,
+ * the request is admitted again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
@@ -77,14 +78,15 @@ export function createApp(options: AppOptions): App {
     if (inFlight.isFull) return done(errorResponse(OVERLOADED));
     try {
       const caller = callerOf(arrival);
-      const early = caller && gate.admitAtOnce(caller);
-      const isUnsure = caller && (early === undefined || (caller.isRead && early instanceof Promise));
-      const ready = isUnsure ? versions.check() : undefined;
-      if (early instanceof Promise) early.catch(() => {}); // Not awaited if the check fails.
+      const atOnce = caller && gate.admitAtOnce(caller);
+      // A read that was charged to its address at once uses nothing from memory.
+      const needsCheck = caller && (atOnce === undefined || (caller.isRead && atOnce instanceof Promise));
+      const ready = needsCheck ? versions.check() : undefined;
+      if (atOnce instanceof Promise) atOnce.catch(() => {}); // Not awaited if the check fails.
       const work = (budget: Budget) => {
         if (caller === undefined) return answerFor(arrival, budget);
         return whenReady(
-          early ?? gate.admit(caller),
+          atOnce ?? gate.admit(caller),
           (charged) => admitted(charged, arrival, caller, budget),
         );
       };

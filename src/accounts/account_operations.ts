@@ -72,7 +72,9 @@ const ACCOUNT = named(
     ...ACCOUNT_FIELDS,
     limits: answer({ minute: COUNT, day: COUNT }),
     usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
-    bannedUntil: nullable(timestamp()),
+    bannedUntil: nullable(
+      timestamp({ description: "When the last ban ends. During a ban, this request is refused too." }),
+    ),
     createdAt: timestamp(),
     previousKeyExpiresAt: nullable(
       timestamp({ description: "When the previous key expires; null if no previous key is valid." }),

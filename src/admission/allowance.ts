@@ -111,9 +111,9 @@ interface Awaited {
 }
 
 /** Until this time (ms since the epoch), permits that other processes hold of a window count as used. */
-type Lost = Readonly<Record<FullWindow, number>>;
+type WrittenOff = Readonly<Record<FullWindow, number>>;
 
-const NOTHING_LOST: Lost = { minute: 0, day: 0 };
+const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
 
 /** The decisions of a transaction on an account's usage and its waiting requests. */
 export interface Run {
@@ -168,7 +168,7 @@ export class Allowance {
   /** Until when requests wait for permits of other processes, by `performance.now()`; 0 if none waits. */
   #awaitsUntil = 0;
   #awaited: Awaited = { window: "minute", end: 0 };
-  #lostUntil = NOTHING_LOST;
+  #writtenOff = NOTHING_WRITTEN_OFF;
   /** No transaction begins before this time unless a request waits, by `performance.now()`. */
   #postponedUntil = 0;
 
@@ -307,13 +307,16 @@ export class Allowance {
     const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
+    // First it gives back and writes strikes of before, then it takes permits, then it refuses the other requests.
     const settled = returned.reduce(settle, usage);
     const before = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
-    const lost = isSameRow(state.accountRow, this.#state.accountRow) ? this.#lostUntil : NOTHING_LOST;
-    const awaited = rest.length > 0 ? this.#windowToAwait(taken, lost, now) : undefined;
+    const writtenOff = isSameRow(state.accountRow, this.#state.accountRow)
+      ? this.#writtenOff
+      : NOTHING_WRITTEN_OFF;
+    const awaited = rest.length > 0 ? this.#windowToAwait(taken, writtenOff, now) : undefined;
     const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
     const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
     // Refusals during a ban are not strikes, but the one that starts it is.
@@ -426,7 +429,7 @@ export class Allowance {
     const { account, accountRow } = isNewer ? state : known;
     const { usage, usageRow } = isUsageNewer ? state : known;
     this.#state = { account, accountRow, usage, usageRow };
-    if (isNewer) this.#lostUntil = NOTHING_LOST;
+    if (isNewer) this.#writtenOff = NOTHING_WRITTEN_OFF;
     if (isUsageNewer) this.#seenAt = performance.now();
     if (!isOfSameMinute(known, this.#state)) this.#strikes = { count: 0, since: 0 };
   }
@@ -451,12 +454,12 @@ export class Allowance {
     if (current.bannedUntil > now) return "ban";
     if (current !== usage || this.isLeased || this.#unconfirmed > 0) return undefined;
     const window = fullWindow(usage, limits);
-    return window && mayComeBack(usage, window, now, this.#lostUntil) ? undefined : window;
+    return window && mayComeBack(usage, window, now, this.#writtenOff) ? undefined : window;
   }
 
   /** The window whose permits requests wait for; undefined if none can be given back, or the wait was too long. */
-  #windowToAwait({ usage, refusal }: Taken, lost: Lost, now: number): FullWindow | undefined {
-    if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, lost)) return undefined;
+  #windowToAwait({ usage, refusal }: Taken, writtenOff: WrittenOff, now: number): FullWindow | undefined {
+    if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, writtenOff)) return undefined;
     const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;
     return isNew || performance.now() < this.#awaitsUntil ? refusal : undefined;
   }
@@ -467,7 +470,7 @@ export class Allowance {
     if (awaited === undefined) {
       const { window, end } = this.#awaited;
       if (this.isAwaiting && time >= this.#awaitsUntil) {
-        this.#lostUntil = { ...this.#lostUntil, [window]: end };
+        this.#writtenOff = { ...this.#writtenOff, [window]: end };
       }
       this.#awaitsUntil = 0;
     } else if (!this.isAwaiting || awaited.end > this.#awaited.end) {
@@ -561,8 +564,8 @@ function refusals(requests: readonly Waiting[], refusal: Refusal | undefined, le
 }
 
 /** Whether leased permits of a window may still be given back. */
-function mayComeBack(usage: Usage, window: FullWindow, now: number, lost: Lost): boolean {
-  return now >= lost[window] && (window === "day" ? usage.leasedToday : usage.leased) > 0;
+function mayComeBack(usage: Usage, window: FullWindow, now: number, writtenOff: WrittenOff): boolean {
+  return now >= writtenOff[window] && (window === "day" ? usage.leasedToday : usage.leased) > 0;
 }
 
 function isSameLimits(one: Limits, other: Limits): boolean {

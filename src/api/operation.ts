@@ -188,7 +188,7 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);
-    return texts.length === 0 ? undefined : schema.fromTexts(texts, name);
+    return texts.length === 0 ? undefined : schema.fromTexts(texts, `The query parameter ${name}`);
   });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 

@@ -183,7 +183,12 @@ for (const { operation, target } of DOCUMENTED) {
       };
       if (inQuery && query[name]?.json.type !== "array") {
         const twice = await ask(`?${name}=1&${name}=1`, {});
-        await assertError(twice, 400, "invalid_request", RegExp(`^${name} must be given at most once`));
+        await assertError(
+          twice,
+          400,
+          "invalid_request",
+          RegExp(`^The query parameter ${name} must be given at most once`),
+        );
       }
       if (!inQuery) {
         assertEquals([await outcomeOf(undefined), await outcomeOf(null)], [

@@ -67,7 +67,7 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
     { a: "x", b: "1", c: 1 },
   ],
   [
-    "X-One must have 1 to 3 characters; limit must be given at most once; a must be a string; " +
+    "X-One must have 1 to 3 characters; The query parameter limit must be given at most once; a must be a string; " +
     "b must be written without fraction or exponent; c is required and must be an integer from 0 to 9.",
     "?limit=1&l%69mit=1",
     { "x-one": "long" },
