@@ -391,7 +391,7 @@ export class Allowance {
     this.#postponedUntil = performance.now() + LONGEST_LIFE;
   }
 
-  /** Drops everything, because the account is gone or permits can no longer be given back. */
+  /** Drops everything. Call it if the account is gone, or if permits can no longer be given back. */
   drop(): void {
     this.#requeue();
     this.#lease = undefined;

@@ -32,7 +32,7 @@ export class Operator implements AsyncDisposable {
     return operator;
   }
 
-  /** Runs a command, such as `run("accounts list")` or `run("accounts create", "two words")`. Resolves to the exit code. */
+  /** Runs a command, such as `run("accounts list")` or `run("accounts create", "two words")`. Returns the exit code. */
   run(command: string, ...more: string[]): Promise<number> {
     [this.out, this.err] = [[], []];
     return main(

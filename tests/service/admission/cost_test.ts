@@ -288,6 +288,6 @@ Deno.test("Gate excludes from a commit only the accounts whose rows another proc
   const replies = await callAll();
 
   assertEquals(replies.map(({ remaining }) => remaining), [57, 58, 58, 58]);
-  // One for all accounts, one for the account whose row was written, and one for the others. One that opens a lane has one check.
+  // One for all accounts, one for the account whose row was written, and one for the others. One more opens a lane.
   assertLessOrEqual(service.commits.filter(({ checks }) => checks > 1).length, 3);
 });

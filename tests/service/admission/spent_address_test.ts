@@ -19,7 +19,7 @@ function keysRead({ reads }: NotedService): number {
   return reads.flat().filter(([table]) => table === "api_keys").length;
 }
 
-Deno.test("createApp() looks five unknown keys per second of a spent address up, and refuses all of them", async () => {
+Deno.test("createApp() looks up five unknown keys per second of a spent address, and refuses all of them", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
@@ -46,7 +46,7 @@ Deno.test("createApp() does not check the versions for unknown keys that it does
   assertEquals([service.reads, service.commits], [[], []]);
 });
 
-Deno.test("createApp() looks every unknown key up of an address that is not spent, or no longer", async () => {
+Deno.test("createApp() looks up every unknown key of an address that is not spent, or no longer", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callWithUnknownKeys(80, service);
