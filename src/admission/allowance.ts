@@ -307,7 +307,7 @@ export class Allowance {
     const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
-    // First it gives back and writes strikes of before, then it takes permits, then it refuses the other requests.
+    // First it gives permits back and writes earlier strikes. Then it takes permits, and refuses the remaining requests.
     const settled = returned.reduce(settle, usage);
     const before = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
