@@ -307,7 +307,7 @@ export class Allowance {
     const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
-    // First it gives back and writes strikes of before, then it takes permits, then it refuses the other requests.
+    // First it gives permits back and writes earlier strikes. Then it takes permits, and refuses the remaining requests.
     const settled = returned.reduce(settle, usage);
     const before = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
@@ -391,7 +391,7 @@ export class Allowance {
     this.#postponedUntil = performance.now() + LONGEST_LIFE;
   }
 
-  /** Drops everything, because the account is gone or permits can no longer be given back. */
+  /** Drops everything. Call it if the account is gone, or if permits can no longer be given back. */
   drop(): void {
     this.#requeue();
     this.#lease = undefined;

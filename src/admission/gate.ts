@@ -71,12 +71,12 @@ export class Gate {
     if (authorization === null) return this.#chargeAddress(caller);
     const allowance = this.#keys.recall(authorization, now);
     if (allowance === undefined) {
-      if (this.#keys.knows(authorization)) return undefined; // It has ended, or its account is suspended.
+      if (this.#keys.knows(authorization)) return undefined; // The key has ended, or its account is suspended.
       return this.#keys.mayOpen(authorization)
         ? this.#lookUp(authorization, caller)
         : this.#chargeAddress(caller);
     }
-    if (!this.#keys.isCurrent(allowance)) return this.admit(caller); // That reads the account, so it needs no check.
+    if (!this.#keys.isCurrent(allowance)) return this.admit(caller); // Reads the account, so no check is needed.
     const lent = caller.isRead ? undefined : this.#permits.lend(allowance, this.#check());
     if (lent) return { account: allowance.account, ...lent };
     const isUndecided = this.#permits.needsTransaction(allowance);
@@ -84,7 +84,7 @@ export class Gate {
   }
 
   /**
-   * Charges a request. The versions must have been checked since it arrived, unless its account is to be read.
+   * Charges a request. The versions must have been checked since it arrived, unless this reads its account.
    *
    * @throws {StoreUnavailable}
    */

@@ -4,8 +4,8 @@ import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
 import { SCHEMA, Schema } from "./schema.ts";
 
 /**
- * Adds checks and changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin any
- * more. It is called again if an attempt had no effect. Sums must come first: if a row is not a counter, KV throws at
+ * Adds checks and changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin.
+ * It is called again if an attempt had no effect. Sums must come first: if a row is not a counter, KV throws at
  * its sum, but stores the changes before it.
  */
 export type Build = (operation: Deno.AtomicOperation) => void;

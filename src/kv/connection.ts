@@ -244,7 +244,7 @@ export async function openServer(
 /**
  * Returns a function that opens `count` handles as soon as the server answers. It polls the server with plain requests,
  * which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice `count`
- * hang, for at most half a minute. Rejects with the signal's reason.
+ * hang, for at most half a minute. The function rejects when the signal aborts.
  */
 export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;
@@ -310,8 +310,8 @@ async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Den
 }
 
 /**
- * Resolves once the server answers with any status. Sends a request every half second, because packets get lost. Rejects
- * with the signal's reason.
+ * Resolves once the server answers with any status. Rejects when the signal aborts. Sends a request every half second,
+ * because packets get lost.
  */
 export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();

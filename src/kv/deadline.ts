@@ -18,7 +18,7 @@ export class DeadlineExceeded extends StoreUnavailable {
   override readonly name = "DeadlineExceeded";
 }
 
-/** Longest wait for one KV operation, in ms. */
+/** Deadline of one KV operation, in ms. */
 export const KV_DEADLINE = 5_000;
 
 /**

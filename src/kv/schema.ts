@@ -16,7 +16,7 @@ const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
 const FOREIGN = "it holds rows of something else, or of an unreleased version";
 
-/** This release does not know the version of the rows, so it writes no more. Its last commits may have applied. */
+/** This release does not know the version of the rows, so it stops writing. Its last commits may have applied. */
 export class UnknownSchema extends StoreUnavailable {
   override readonly name = "UnknownSchema";
 }

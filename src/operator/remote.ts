@@ -44,7 +44,7 @@ function partsOf(lines: readonly string[]): readonly string[] {
   let part: string[] = [];
   let bytes = 0;
   for (const line of lines) {
-    const more = ENCODER.encode(JSON.stringify(line)).length; // The two quotes make up for `\n`.
+    const more = ENCODER.encode(JSON.stringify(line)).length; // Its two quotes count for the `\n` that follows it.
     if (bytes + more > MAX_PART && part.length > 0) {
       parts.push(part.join("\n"));
       [part, bytes] = [[], 0];

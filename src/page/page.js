@@ -1,28 +1,28 @@
 // @ts-check
 /// <reference lib="dom" />
-// The script of the page, which has it inline. Tests import its functions. It starts if there is a document.
+// The page's inline script. Tests import its functions. It starts only if there is a document.
 
-/** Stands for the API key in samples that are read. */
+/** Placeholder of the API key in samples. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
-/** A race is offered if at most this many requests of the minute are left, so that it stays small. */
+/** Maximum remaining requests of the minute for a race, so that it stays small. */
 const MOST_LEFT = 68;
 const MOST_PRINTS = 60;
 const FIRST_CALL = "listPets";
 
 /**
  * @typedef {{ method: string, url: string, headers: [name: string, value: string][], body: string }} Call
- *   A request; one with an empty body has none.
+ *   A request. An empty body means none.
  * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, which resets in `seconds`.
  * @typedef {{ reset: number, limit: number, used: number, marks: ("ok" | "bad")[], refused: number }} Minute
- *   A window: what the service counted, and what came of the requests of this page.
- * @typedef {"" | "ok" | "bad" | "other" | "refused"} Print What came of the request that a print stands for.
- * @typedef {{ status: number, reset: number }} Finish What came of a request of the race; status 0 is no answer.
+ *   A window: the service's count, and the outcomes of this page's requests.
+ * @typedef {"" | "ok" | "bad" | "other" | "refused"} Print The outcome of the request that a paw print stands for.
+ * @typedef {{ status: number, reset: number }} Finish The outcome of a request of the race. Status 0 means no answer.
  * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
- *   message: string, newKey: string, wait: number }} Answer Status 0 is no answer; `wait` is in seconds.
+ *   message: string, newKey: string, wait: number }} Answer Status 0 means no answer. `wait` is in seconds.
  */
 
 /**
- * The request that the fields make. Those left empty are left out.
+ * Builds a request from the fields of the form. Empty fields are left out.
  * @param {{ base: string, method: string, path: string, bodyType: string, key: string }} target
  * @param {readonly { name: string, place: string, value: string }[]} fields
  * @param {string} [body]
@@ -45,14 +45,14 @@ export function buildRequest({ base, method, path, bodyType, key }, fields, body
 }
 
 /**
- * The request as a program in `curl`, `javascript` or `python`, and otherwise as HTTP.
+ * Writes the request for `curl`, in `javascript` or `python`, or otherwise as HTTP.
  * @param {string} language
  * @param {Call} call
  * @returns {string}
  */
 export function sample(language, { method, url, headers, body }) {
   const shell = (/** @type {string} */ text) => `'${text.replaceAll("'", `'\\''`)}'`;
-  // A literal of JavaScript and Python, which agree on what JSON escapes.
+  // A JSON string is a valid literal in JavaScript and Python.
   const quote = (/** @type {string} */ text) =>
     text.includes('"') && !/['\\\n]/.test(text) ? `'${text}'` : JSON.stringify(text);
   const pairs = (/** @type {string} */ indent) =>
@@ -98,7 +98,7 @@ export function sample(language, { method, url, headers, body }) {
 }
 
 /**
- * JSON text, indented, in pieces to colour. It is not parsed, so every digit of a number stays.
+ * Splits JSON into indented pieces to colour. Numbers are not parsed, so they keep all digits.
  * @param {string} text
  * @returns {[kind: "name" | "string" | "number" | "plain", text: string][]}
  */
@@ -153,7 +153,7 @@ export function minuteReset(headers) {
 }
 
 /**
- * The minute after one more answer: a new one if the answer is of a later minute, the same if it is of an earlier one.
+ * Updates the minute after an answer: a new minute if the answer is of a later one, the same if it is of an earlier one.
  * @param {Minute | undefined} minute
  * @param {{ status: number, headers: Headers }} answer
  * @returns {Minute | undefined}
@@ -174,10 +174,10 @@ export function countAnswer(minute, { status, headers }) {
 }
 
 /**
- * What the prints of a minute show: those of others first, those that were refused after the limit's.
+ * The paw prints of a minute: requests of other clients first, refused ones after the limit.
  * @param {Minute} minute
- * @param {number} [pending] How many requests of this page are not answered yet; they are not of others.
- * @returns {{ per: number, others: number, prints: Print[] }} `per` is how many requests a print stands for.
+ * @param {number} [pending] Number of requests of this page that are not answered yet.
+ * @returns {{ per: number, others: number, prints: Print[] }} `per` is the number of requests per print.
  */
 export function printsOf({ limit, used, marks, refused }, pending = 0) {
   const per = Math.max(1, Math.ceil(limit / MOST_PRINTS));
@@ -194,7 +194,7 @@ export function printsOf({ limit, used, marks, refused }, pending = 0) {
 }
 
 /**
- * How many requests a race sends: what is left of the minute and a few more, so few that no ban comes of them. None if
+ * The number of requests of a race: the rest of the minute and a few more, but too few for a ban. 0 if
  * too many are left, or the day has too few.
  * @param {readonly Limit[]} limits
  */
@@ -206,9 +206,9 @@ export function raceSize(limits) {
 }
 
 /**
- * The outcome of a race, counted in the minute in which most answers came.
+ * The outcome of a race, counted in the minute of most answers.
  * @param {readonly Finish[]} finishes
- * @param {(reset: number) => number} leftOf How many requests the minute had left before.
+ * @param {(reset: number) => number} leftOf Returns the remaining requests of the minute before the race.
  */
 export function tally(finishes, leftOf) {
   const answers = finishes.filter(({ status }) => status > 0 && status !== 503);
@@ -231,7 +231,7 @@ export function nextCursor(link) {
   return decodeURIComponent(cursor);
 }
 
-/** The `code` and `message` of an Error body; both empty if it is none. @param {string} text */
+/** The `code` and `message` of an Error body; both empty for other bodies. @param {string} text */
 export function readProblem(text) {
   try {
     const { code = "", message = "" } = JSON.parse(text);
@@ -241,18 +241,18 @@ export function readProblem(text) {
   }
 }
 
-/** Seconds in words for people. @param {number} seconds */
+/** Seconds in words. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 100) return `${seconds} s`;
   return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
 }
 
-/** The beginning of the key, with the rest hidden from onlookers. @param {string} key */
+/** The beginning of the key, with the rest hidden. @param {string} key */
 export function maskKey(key) {
   return key.length > 12 ? `${key.slice(0, 12)}****` : key;
 }
 
-/** Sends the request and reads all of the answer. @param {Call} call @returns {Promise<Answer>} */
+/** Sends the request and reads the whole response. @param {Call} call @returns {Promise<Answer>} */
 export async function exchange({ method, url, headers, body }) {
   const begun = performance.now();
   try {
@@ -260,15 +260,15 @@ export async function exchange({ method, url, headers, body }) {
       method,
       headers,
       body: body === "" ? null : body,
-      // Otherwise the browser's own cache might answer.
+      // Bypasses the browser's cache.
       cache: "no-store",
       credentials: "omit",
-      // The service gives up before that.
+      // Longer than the service's own timeout.
       signal: AbortSignal.timeout(30_000),
     });
     const text = await response.text();
     const { status } = response;
-    // Only a new key counts: the OpenAPI document has keys as examples.
+    // Only in a 201, because the OpenAPI document has keys as examples.
     const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? text : "") ?? [];
     const isRefused = status === 429 || status === 503;
     return {
@@ -282,7 +282,7 @@ export async function exchange({ method, url, headers, body }) {
       wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
     };
   } catch {
-    // fetch() refuses such a header before it sends anything.
+    // fetch() refuses an invalid header before it sends anything.
     const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
     const again = method === "GET"
       ? "then send it again."
@@ -308,7 +308,7 @@ function byId(id, kind) {
   return found;
 }
 
-/** The same, of any kind. @param {string} id */
+/** The element with this id, of any kind. @param {string} id */
 function part(id) {
   return byId(id, HTMLElement);
 }
@@ -318,17 +318,17 @@ function all(selector) {
   return document.querySelectorAll(selector);
 }
 
-/** The last of the elements that match and begin above `y`. @param {string} selector @param {number} y */
+/** The last matching element that begins above `y`. @param {string} selector @param {number} y */
 function lastAbove(selector, y) {
   return [...all(selector)].findLast((element) => element.getBoundingClientRect().top < y);
 }
 
-/** Has a screen reader say the text. @param {string} text */
+/** Announces the text to screen readers. @param {string} text */
 function say(text) {
   part("announcement").textContent = text;
 }
 
-/** A new element; its text is never read as HTML. @param {string} name @param {string} className @param {string} text */
+/** Creates an element. Its text is never parsed as HTML. @param {string} name @param {string} className @param {string} text */
 function element(name, className, text) {
   const made = document.createElement(name);
   made.className = className;
@@ -337,7 +337,7 @@ function element(name, className, text) {
 }
 
 /**
- * Has the button copy what `read` returns, and say so.
+ * Makes the button copy the result of `read`, and confirm it.
  * @param {HTMLElement} button
  * @param {() => string} read
  * @param {(text: string) => void} [onCopied]
@@ -359,7 +359,7 @@ function startCopy(button, read, onCopied = () => {}) {
   });
 }
 
-/** Copies the text; resolves to whether that worked. @param {string} text */
+/** Copies the text. Resolves to true if that worked. @param {string} text */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -376,7 +376,7 @@ async function copyText(text) {
   }
 }
 
-/** The API key of the visitor's calls. It is kept in memory and nowhere else. */
+/** The visitor's API key. It is kept only in memory. */
 class HeldKey {
   /** The key; empty if there is none yet. */
   current = "";
@@ -402,7 +402,7 @@ class HeldKey {
     });
   }
 
-  /** Whether the key may be replaced. A new one that was not copied would be lost, so the visitor is asked first. */
+  /** Whether the key may be replaced. Asks the visitor if a new key was not copied, because it would be lost. */
   mayGo() {
     const question = "Your key is not copied, and will not be shown again. Continue without it?";
     if (this.#uncopied !== "" && confirm(question)) this.#uncopied = "";
@@ -410,9 +410,9 @@ class HeldKey {
   }
 
   /**
-   * Calls with this key from now on.
+   * Uses this key from now on.
    * @param {string} key
-   * @param {boolean} isNew Whether it was made just now, and is shown this once.
+   * @param {boolean} isNew Whether it was just created, and is shown only this once.
    */
   adopt(key, isNew) {
     this.current = key;
@@ -425,15 +425,15 @@ class HeldKey {
     part("console").dataset.key = "held";
   }
 
-  /** Notes what the visitor copied. @param {string} text */
+  /** Records that the visitor copied a text. @param {string} text */
   #noteCopied(text) {
     if (text.includes(this.#uncopied)) this.#uncopied = "";
   }
 }
 
-/** The paw prints and the numbers beside them, as the answers to calls with the key have them. */
+/** The paw prints and the numbers beside them, from the answers to requests with the key. */
 class Meter {
-  /** How many requests with the key are under way. */
+  /** Number of requests with the key under way. */
   pending = 0;
   #image = part("prints");
   #label = this.#image.ariaLabel;
@@ -443,7 +443,7 @@ class Meter {
   /** @type {(Limit & { until: number })[]} */
   #limits = [];
 
-  /** The limits as they are now. A window whose time has passed has all its requests again. */
+  /** The current limits. A window that has ended has all its requests again. */
   get limits() {
     return this.#limits.map(({ until, ...limit }) => {
       const seconds = Math.ceil((until - Date.now()) / 1_000);
@@ -451,7 +451,7 @@ class Meter {
     });
   }
 
-  /** The minute as it is now; undefined if none is known. */
+  /** The current minute; undefined if unknown. */
   get minute() {
     const isOver = this.limits.some(({ name, seconds }) => name === "minute" && seconds === 0);
     return isOver && this.#minute
@@ -492,7 +492,7 @@ class Meter {
     const told = readLimits(answer.headers);
     const isOfKey = told.some(({ name }) => name === "day");
     const isLate = minuteReset(answer.headers) < (this.#minute?.reset ?? 0);
-    // A late answer of an earlier minute has nothing new; that of a banned key has the end of the ban.
+    // Ignores late answers of an earlier minute, and the 429 of a ban, whose reset is the end of the ban.
     if (!isOfKey || isLate || answer.code === "key_banned") return;
     this.#minute = countAnswer(this.#minute, answer);
     this.#limits = told.map((limit) => {
@@ -518,9 +518,9 @@ class Meter {
 }
 
 /**
- * Shows what came of a request.
- * @param {{ head: string[][], message: string, advice: string, kind: string }} outcome Texts of the head follow
- *   their class names.
+ * Shows the outcome of a request.
+ * @param {{ head: string[][], message: string, advice: string, kind: string }} outcome Texts of the head, each after
+ *   its class name.
  * @param {{ body?: string, headers?: Headers }} [answer]
  */
 function showOutcome({ head, message, advice, kind }, { body = "", headers = new Headers() } = {}) {
@@ -545,7 +545,7 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
   if (next.value === "" && document.activeElement === next) part("answer").focus();
 }
 
-/** @param {Answer} answer @param {Call} call The call that it answers. */
+/** @param {Answer} answer @param {Call} call The request that it answers. */
 function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, { method, url }) {
   const { pathname, search } = new URL(url);
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
@@ -592,12 +592,12 @@ function showRace(finishes, before, ms) {
   });
 }
 
-/** What the table of errors says to do. @param {string} code */
+/** The advice in the table of errors. @param {string} code */
 function adviceOn(code) {
   return document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
 }
 
-/** Brings the status into view, with some of what follows it. */
+/** Scrolls the status into view, with some of the content below it. */
 function reveal() {
   const { top, bottom } = part("answer-head").getBoundingClientRect();
   if (top < 0 || bottom > innerHeight * 0.75) part("answer").scrollIntoView({ block: "nearest" });
@@ -605,14 +605,14 @@ function reveal() {
 
 /** The form in which the visitor composes a request, and the button that sends it. */
 class Composer {
-  /** What URLs of the service begin with. */
+  /** Prefix of the service's URLs. */
   base = part("console").dataset.base || location.origin;
   form = byId("call", HTMLFormElement);
   send = byId("send", HTMLButtonElement);
   #select = byId("operation", HTMLSelectElement);
   #key;
   #isTouched = false;
-  /** The waits that answers asked for, by payer. @type {Map<string, { begun: number, until: number }>} */
+  /** Retry-After waits, by payer. @type {Map<string, { begun: number, until: number }>} */
   #waits = new Map();
 
   /** @param {HeldKey} key */
@@ -682,12 +682,12 @@ class Composer {
     this.drawWait();
   }
 
-  /** Has requests that this payer is charged for wait. @param {string} payer @param {number} seconds */
+  /** Delays requests that are charged to this payer. @param {string} payer @param {number} seconds */
   wait(payer, seconds) {
     this.#waits.set(payer, { begun: Date.now(), until: Date.now() + seconds * 1_000 });
   }
 
-  /** How many ms the payer has to wait. @param {string} payer */
+  /** Remaining wait of the payer, in ms. @param {string} payer */
   waitOf(payer) {
     return Math.max(0, (this.#waits.get(payer)?.until ?? 0) - Date.now());
   }
@@ -696,7 +696,7 @@ class Composer {
     const left = this.waitOf(this.payer);
     const { begun = 0, until = 0 } = this.#waits.get(this.payer) ?? {};
     if (left > 0) {
-      // A button with `disabled` would lose the focus.
+      // `disabled` would take the focus from the button.
       this.send.ariaDisabled = "true";
       this.send.textContent = `Wait ${duration(Math.ceil(left / 1_000))}`;
       this.send.style.setProperty("--waited", `${1 - left / (until - begun)}`);
@@ -707,7 +707,7 @@ class Composer {
     }
   }
 
-  /** Sends for the page of the list that begins at the cursor. @param {string} cursor */
+  /** Requests the page of the list that begins at the cursor. @param {string} cursor */
   #turnTo(cursor) {
     this.#isTouched = true;
     this.choose();
@@ -749,7 +749,7 @@ function drawFields(fieldset, key) {
   if (credentials) credentials.textContent = key && `Bearer ${maskKey(key)}`;
 }
 
-/** Where the visitor makes a key, composes a request, sends it and reads the answer. */
+/** The console: creates a key, composes and sends requests, and shows answers. */
 class Console {
   #key = new HeldKey();
   #meter = new Meter();
@@ -768,7 +768,7 @@ class Console {
     this.#request.draw();
   }
 
-  /** Draws what changes with the time alone. */
+  /** Draws everything that changes with time. */
   #draw() {
     const { minute, limits } = this.#meter;
     this.#meter.draw();
@@ -778,9 +778,9 @@ class Console {
   }
 
   /**
-   * Sends one request, or several, while nothing else may be sent; says what the answer shows.
+   * Sends one or more requests while the buttons are locked, and announces the answer.
    * @param {() => Promise<void>} act
-   * @param {string} [news] What to say first.
+   * @param {string} [news] What to announce first.
    */
   async #busily(act, news = "") {
     if (part("console").ariaBusy) return;
@@ -793,7 +793,7 @@ class Console {
     say([news, ...shown].filter(Boolean).join(". ").replaceAll("..", "."));
   }
 
-  /** Sends a request, and takes over the key and the limits of the answer. @param {Call} call */
+  /** Sends a request, and uses the key and the limits of the answer. @param {Call} call */
   async #run(call, payer = this.#request.payer) {
     const isOfKey = payer === this.#key.current;
     if (isOfKey) this.#meter.pending++;
@@ -810,7 +810,7 @@ class Console {
     return answer;
   }
 
-  /** Sends the request that is shown. */
+  /** Sends the shown request. */
   async #call(news = "") {
     const { send, operation } = this.#request;
     if (send.ariaDisabled) return say(`${send.textContent} before sending again.`);
@@ -821,7 +821,7 @@ class Console {
     reveal();
   }
 
-  /** The first call with another key. */
+  /** Sends the first request with another key. */
   async #callFirst(news = "") {
     this.#meter.forget();
     this.#request.choose();
@@ -850,7 +850,7 @@ class Console {
     });
     if (this.#key.current === "") return reveal();
     await this.#callFirst(part("key-note").textContent);
-    // The key is shown this once, so it has to be in view.
+    // Scrolls to the key, because it is shown only this once.
     if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
   }
 
@@ -884,13 +884,13 @@ class Console {
       this.#racedIn = Math.max(...finishes.map(({ reset }) => reset));
       showRace(finishes, before, Math.round(performance.now() - begun));
     });
-    // The button that had the focus is hidden now.
+    // The button with the focus is hidden now.
     if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
     for (const id of ["prints", "answer-message"]) part(id).scrollIntoView({ block: "nearest" });
   }
 }
 
-/** Marks the section that the visitor reads in the table of contents. */
+/** Marks the visible section in the table of contents. */
 function startContents() {
   const nav = part("contents");
   function mark() {
@@ -907,7 +907,7 @@ function startContents() {
   mark();
 }
 
-/** Starts the interactive parts. Everything to read is there without them. */
+/** Starts the interactive parts. The page can be read without them. */
 function start() {
   new Console();
   startContents();

@@ -1,8 +1,8 @@
-// What every error, and every answer that counts, has to say.
+// Assertions about errors and about limit headers.
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ErrorCode } from "../../src/http/error.ts";
 
-/** Asserts the status, and an Error body with these members and no others. */
+/** Asserts the status, and that the Error body has exactly these members. */
 export async function assertError(
   response: Response,
   status: number,
@@ -16,7 +16,7 @@ export async function assertError(
   assertMatch(String(body.message), message);
 }
 
-/** Asserts that the response tells the caller's limits. */
+/** Asserts that the response has limit headers. */
 export function assertLimitHeaders({ headers }: Response): void {
   for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]) {
     assertMatch(headers.get(name) ?? `no ${name}`, /^\d+$/);

@@ -1,26 +1,26 @@
-// Requests to the service, wherever it runs, and what tests want to know of its answers.
+// Requests to the service, in this process or another, and parsed responses.
 
-/** What a request carries beside its method and path. */
+/** Options of a request. */
 export interface HarnessRequest extends RequestInit {
-  /** API key to send as bearer credential. */
+  /** API key to send as bearer token. */
   readonly key?: string;
   /** Body to send as JSON. */
   readonly json?: unknown;
 }
 
-/** The whole service: a harness, or a process of its own. */
+/** The service: a harness, or a process of its own. */
 export interface Callable {
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
   fetch(target: string, request?: HarnessRequest): Promise<Response>;
 }
 
-/** What an answer says. */
+/** A parsed response. */
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   /** A JSON body, parsed; undefined if there is none. */
   readonly json: unknown;
-  /** Error code; empty if the answer is no error. */
+  /** Error code; empty if the response is not an error. */
   readonly code: string;
   readonly limit: number;
   readonly remaining: number;
@@ -30,13 +30,13 @@ export interface Reply {
   readonly retryAfter: number | undefined;
 }
 
-/** An animal as a test of a process sees it. */
+/** An animal in a response. */
 export interface Animal {
   readonly id: number;
   readonly name: string;
 }
 
-/** The request that `fetch()` sends to this origin. */
+/** Creates the request that `fetch()` sends to this origin. */
 export function requestTo(
   origin: string,
   target: string,
@@ -50,7 +50,7 @@ export function requestTo(
   return new Request(`${origin}${path}`, { ...init, method, headers, body });
 }
 
-/** Sends a request, by default one that counts against the limits, and reads the answer. */
+/** Sends a request, by default one that counts toward the limits, and reads the response. */
 export async function call(
   service: Callable,
   key?: string,
@@ -75,7 +75,7 @@ export async function call(
   };
 }
 
-/** Sends such requests all at once, to the services in turn. */
+/** Sends requests all at once, to each service in turn. */
 export function callAtOnce(
   count: number,
   services: readonly Callable[],
@@ -88,29 +88,29 @@ export function callAtOnce(
   );
 }
 
-/** The status of an answer and, of an error, its code. */
+/** The status of a response, and its code if it is an error. */
 export function outcome({ status, code }: Pick<Reply, "status" | "code">): string {
   return code ? `${status} ${code}` : `${status}`;
 }
 
-/** How many replies came out how. */
+/** Number of responses by outcome. */
 export function tally(replies: readonly Pick<Reply, "status" | "code">[]): Record<string, number> {
   const counts = Object.groupBy(replies, outcome);
   return Object.fromEntries(Object.entries(counts).map(([name, same = []]) => [name, same.length]));
 }
 
-/** What admitted requests were told to have left, ascending. */
+/** X-RateLimit-Remaining of admitted requests, ascending. */
 export function remainders(replies: readonly Reply[]): number[] {
   return replies.filter(({ status }) => status === 200).map(({ remaining }) => remaining)
     .sort((a, b) => a - b);
 }
 
-/** The numbers from 0 to below `end`. */
+/** The numbers from 0 to `end`, exclusive. */
 export function upTo(end: number): number[] {
   return Array.from({ length: end }, (_, number) => number);
 }
 
-/** Adds an animal with this name. */
+/** Adds an animal. */
 export function addAnimal(
   service: Callable,
   key: string,
@@ -120,7 +120,7 @@ export function addAnimal(
   return call(service, key, "POST /v1/pets", { headers, json: { name, categoryId: 1 } });
 }
 
-/** Every animal of the catalogue, by a walk through its pages. */
+/** Reads every page of the catalogue. */
 export async function listAnimals(service: Callable, key: string): Promise<Animal[]> {
   const animals: Animal[] = [];
   for (let target: string | undefined = "GET /v1/pets?limit=100"; target !== undefined;) {
@@ -141,7 +141,7 @@ export function readAnimal(json: unknown): Animal {
   throw new TypeError("Not an animal");
 }
 
-/** The request that the link to the next page stands for; undefined if there is none. */
+/** The request for the next page; undefined if there is none. */
 export function nextTarget({ headers }: Pick<Response, "headers">): string | undefined {
   const url = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
   return url && `GET ${url.replace(/^https?:\/\/[^/]+/, "")}`;

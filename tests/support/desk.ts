@@ -1,4 +1,4 @@
-// What an operator does: by commands over HTTP, and in a process of its own.
+// Operators' commands, over HTTP and in a process of their own.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Account,
@@ -20,20 +20,20 @@ import { Transactions } from "../../src/store/transactions.ts";
 import { Versions } from "../../src/store/versions.ts";
 import { requestTo } from "./client.ts";
 
-/** What an operator has to send here. */
+/** The operator token. */
 export const OPERATOR_TOKEN = "an-operator's-token-of-32-characters";
 
-/** What a command came to. */
+/** The result of a command. */
 export interface Outcome {
   readonly exit: number;
-  /** Lines for programs, and for people. */
+  /** Lines of standard output and of standard error. */
   readonly out: readonly string[];
   readonly err: readonly string[];
 }
 
 const INFO = { remoteAddr: { transport: "tcp", hostname: "198.51.100.1", port: 1 } } as const;
 
-/** Has a service carry out an operator's command over HTTP, such as `operate(app, ["accounts", "list"])`. */
+/** Runs a command over HTTP, such as `operate(app, ["accounts", "list"])`. */
 export async function operate(app: App, args: readonly string[], input: string = ""): Promise<Outcome> {
   const options = { key: OPERATOR_TOKEN, json: { args, input } };
   const response = await app(requestTo("http://localhost", "POST /operator", options), INFO);
@@ -44,14 +44,14 @@ export async function operate(app: App, args: readonly string[], input: string =
   return { exit: Number(lines.at(-1)?.exit ?? NaN), out: texts("out"), err: texts("err") };
 }
 
-/** The same, for a command that has to succeed; resolves to its lines for programs and for people. */
+/** Runs a command that must succeed. Resolves to its lines of standard output and of standard error. */
 export async function operated(app: App, args: readonly string[], input?: string): Promise<Outcome> {
   const outcome = await operate(app, args, input);
   assertEquals(outcome.exit, 0, outcome.err.join("\n"));
   return outcome;
 }
 
-/** Where an operator changes accounts, by commands over HTTP; and where a test reads, and forges, what is stored of them. */
+/** Changes accounts by commands over HTTP, and reads or forges their rows. */
 export class Desk {
   readonly #app: App;
   readonly #kv: Deno.Kv;
@@ -61,7 +61,7 @@ export class Desk {
     this.#kv = kv;
   }
 
-  /** Makes an account on a plan, or with limits of its own; gives its id and its key. */
+  /** Creates an account on a plan, or with its own limits. Resolves to its ID and its key. */
   async create(plan: Exclude<Plan, "enterprise"> | Limits): Promise<{ id: string; apiKey: string }> {
     const options = typeof plan === "string" ? [plan] : enterprise(plan);
     const { out: [apiKey], err } = await operated(this.#app, [
@@ -81,7 +81,7 @@ export class Desk {
     await operated(this.#app, ["accounts", "plan", id, ...enterprise(limits)]);
   }
 
-  /** Gives an account another key; the one before ends after the grace (in seconds), or at once. */
+  /** Gives an account a new key. The previous one expires after `grace` seconds, or at once. */
   async rotate(id: string, graceSeconds: number = 0): Promise<string> {
     const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
     const { out: [apiKey] } = await operated(this.#app, ["accounts", "rotate", id, ...grace]);
@@ -89,27 +89,27 @@ export class Desk {
     return apiKey;
   }
 
-  /** Does what needs no more than the account's id. */
+  /** Runs a command that needs only the account's ID. */
   async do(what: "suspend" | "resume" | "unban" | "reset" | "close" | "delete", id: string): Promise<void> {
     await operated(this.#app, ["accounts", what, id]);
   }
 
-  /** What is stored of an account. */
+  /** The stored account. */
   async account(id: string): Promise<Account> {
     return decodeAccount(await this.#row(accountKey(id)));
   }
 
-  /** What is stored of what an account has used. */
+  /** The stored usage of an account. */
   async usage(id: string): Promise<Usage> {
     return decodeUsage(await this.#row(usageKey(id)));
   }
 
-  /** Changes what says nothing to requests, so that every process reads the accounts again. */
+  /** Changes an account without an effect on requests, so that every process reads the accounts again. */
   async rename(id: string, name: string): Promise<void> {
     await this.#rewrite(id, { name });
   }
 
-  /** Forges what an account has used. */
+  /** Forges the usage of an account. */
   async forgeUsage(id: string, change: Partial<Usage>): Promise<void> {
     await this.#rewrite(id, {}, change);
   }
@@ -120,7 +120,7 @@ export class Desk {
     return entry;
   }
 
-  /** As another process does that changes an account: every process notices. */
+  /** Changes an account as another process does, so that every process notices. */
   async #rewrite(id: string, change: Partial<Account>, usageChange?: Partial<Usage>): Promise<void> {
     const account = await this.#row(accountKey(id));
     const operation = this.#kv.atomic().check(account).set(ACCOUNTS_VERSION, encodeJson({}));
@@ -137,7 +137,7 @@ function enterprise({ minute, day }: Limits): string[] {
   return ["enterprise", "--per-minute", `${minute}`, "--per-day", `${day}`];
 }
 
-/** What another process does to accounts, as an operator's command: it knows nothing of what the service remembers. */
+/** Changes accounts in another process, which shares no memory with the service. */
 export class AccountsElsewhere {
   readonly #accounts: AccountStore;
   readonly #transactions: Transactions;

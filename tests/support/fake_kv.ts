@@ -1,16 +1,16 @@
-// A KV in plain memory, and any KV whose reads and commits hang, fail, come late or twice.
+// A KV in memory, and a wrapper of any KV whose reads and commits hang, fail, or apply late or twice.
 import { Connection } from "../../src/kv/connection.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { Store } from "../../src/kv/store.ts";
 
-/** What a commit comes to. */
+/** The result of a commit. */
 export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
 
-/** What lies between a process and the KV. */
+/** The network between a process and the KV. */
 export interface Network {
-  /** Comes before a read is carried out. */
+  /** Called before a read. */
   read(): Promise<void>;
-  /** Comes in place of a commit that sets these values; `apply` carries it out, once more at each call. */
+  /** Replaces a commit that sets these values. Each call of `apply` applies it. */
   commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult>;
 }
 
@@ -25,17 +25,17 @@ interface Row {
   readonly versionstamp: string;
 }
 
-/** A KV that several processes share, each over a network of its own, without any input or output. */
+/** A KV that several processes share, each over a network of its own, without any I/O. */
 export class FakeKv {
   /** By key. */
   readonly rows: Map<string, Row> = new Map();
-  /** Carries out each commit once more that ever applied. */
+  /** Repeats every commit that has applied. */
   readonly repetitions: (() => CommitResult)[] = [];
   #version = 0;
 
-  /** A handle for a process, over a network whose methods a test may replace at any time. */
+  /** A handle of a process, over a network whose methods a test can replace at any time. */
   connect(network: Network = calmNetwork()): Deno.Kv {
-    // Another object at each read: which of them two share tells that they know of each other.
+    // A new object for each read, because rows that two transactions share by identity were read together.
     const get = (key: Deno.KvKey) => ({
       ...this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null },
     });
@@ -115,7 +115,7 @@ export class FakeKv {
   }
 }
 
-/** As KV does, it fails after what comes before it has been stored. */
+/** Like KV, it throws after the changes before it have been stored. */
 function sumOf(before: unknown, count: bigint): Deno.KvU64 {
   if (before !== undefined && !(before instanceof Deno.KvU64)) {
     throw new TypeError("Failed to perform 'sum' mutation on a non-U64 value in the database");
@@ -134,7 +134,7 @@ function isSelected(key: Deno.KvKey, selector: Deno.KvListSelector): boolean {
   return compareKeys(key, selector.start) >= 0 && compareKeys(key, selector.end) < 0;
 }
 
-/** In the order of KV, which is known here of texts and numbers: texts come first. */
+/** Compares keys as KV does. Keys have only texts and numbers, and texts come first. */
 function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
   for (let index = 0; index < Math.min(one.length, other.length); index++) {
     const [a, b] = [one[index], other[index]];
@@ -146,28 +146,28 @@ function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
   return one.length - other.length;
 }
 
-/** A text for each key; JSON has no bigint, and no key has an array. */
+/** A text for each key. A bigint becomes an array, because JSON has none, and keys have no arrays. */
 function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key.map((part) => typeof part === "bigint" ? [`${part}`] : part));
 }
 
-/** A commit on its way to the KV. */
+/** A commit that is under way. */
 export interface Commit {
-  /** Carries it out, once more at each call. */
+  /** Applies it, again at each call. */
   readonly apply: () => Promise<CommitResult>;
   readonly checks: number;
   readonly keys: readonly Deno.KvKey[];
 }
 
-/** What comes between a store and its KV. */
+/** Interventions between a store and its KV. */
 export interface Disturbance {
-  /** Comes before a read of these keys, or of a range (then without keys). */
+  /** Called before a read of these keys, or of a range (without keys). */
   readonly read?: (keys: readonly Deno.KvKey[]) => Promise<void> | void;
-  /** Comes in place of a commit. */
+  /** Replaces a commit. */
   readonly commit?: (commit: Commit) => Promise<CommitResult>;
 }
 
-/** The KV as it looks to somebody whose reads and commits are disturbed. */
+/** Wraps a KV so that a test can disturb its reads and commits. */
 export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: Disturbance): Deno.Kv {
   async function* list(selector: Deno.KvListSelector, options: Deno.KvListOptions) {
     await read([]);
@@ -188,23 +188,23 @@ export function carryOut({ apply }: Commit): Promise<CommitResult> {
   return apply();
 }
 
-/** Lets a commit through that takes a while. */
+/** Lets a commit through after a while. */
 export async function slowly({ apply }: Commit): Promise<CommitResult> {
   await pause(20);
   return await apply();
 }
 
-/** What SQLite says of a commit while another process holds the file: it was not applied. */
+/** Fails as SQLite does while another process has locked the file. The commit does not apply. */
 export function locked(): Promise<never> {
   return Promise.reject(new TypeError("database is locked: Error code 5: The database file is locked"));
 }
 
-/** What SQLite says when the disk fails. */
+/** Fails as SQLite does when the disk fails. */
 export function fail(): Promise<never> {
   return Promise.reject(new TypeError("disk I/O error: /secret/animals.kv"));
 }
 
-/** What never comes to an end. */
+/** Never settles. */
 export function hang(): Promise<never> {
   return new Promise(() => {});
 }
@@ -230,14 +230,14 @@ function disturbedOperation(
 
 export const DAY = 86_400_000;
 
-/** A store that takes ten checks a commit, on a KV in memory, whose clock and KV a test may disturb. */
+/** A store with ten checks per commit, on a KV in memory. Tests can disturb its clock and its KV. */
 export class RoughStore implements Disposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
   now: number = 100 * DAY;
   disturbance: Disturbance = {};
 
-  /** The deadline of each operation in ms: a short one is for what hangs. */
+  /** The deadline of each operation, in ms; short if operations hang. */
   constructor(kv: Deno.Kv, deadline = 5_000) {
     this.kv = kv;
     const rough = disturbed(kv, {
@@ -252,7 +252,7 @@ export class RoughStore implements Disposable {
     return new RoughStore(await Deno.openKv(":memory:"), deadline);
   }
 
-  /** The processes and numbers that markers are left of. */
+  /** Processes and numbers of the remaining markers. */
   async marks(): Promise<Deno.KvKeyPart[][]> {
     return (await Array.fromAsync(this.kv.list({ prefix: ["commits"] }))).map(({ key }) => key.slice(1));
   }

@@ -1,4 +1,4 @@
-// The one harness: the whole service as a function of a request, and who stands around it.
+// The harness: the whole service as a function of a request.
 import { assertLessOrEqual } from "@std/assert";
 import type { Issued, Limits, Plan } from "../../src/accounts/account.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
@@ -13,17 +13,17 @@ import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fa
 import { Description } from "./openapi.ts";
 import { NOON, type VirtualTime } from "./time.ts";
 
-/** How a harness differs from others. */
+/** Options of a harness. */
 export interface HarnessOptions extends Partial<ServiceOptions> {
-  /** Checks that its KV takes in one commit. */
+  /** Maximum number of checks in one commit. */
   readonly maxChecks?: number;
-  /** Longest wait for one operation of its KV, in ms. */
+  /** Deadline of one KV operation, in ms. */
   readonly deadline?: number;
-  /** The only token of its operator. */
+  /** The operator token. */
   readonly operatorToken?: string;
 }
 
-/** The whole service on a KV of its own in memory, with a clock that stands still until it is set. */
+/** The whole service on its own KV in memory. Its clock stands still until it is set. */
 export class Harness implements AsyncDisposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
@@ -34,17 +34,17 @@ export class Harness implements AsyncDisposable {
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
-  /** Whether the test makes the service or its store fail; otherwise an error in the log fails the test. */
+  /** Whether errors in the log are expected. Otherwise they fail the test. */
   expectsErrors: boolean = false;
   readonly app: Service;
-  /** Whether its KV is closed with it. */
+  /** Whether the KV is closed with the harness. */
   ownsKv: boolean = true;
   readonly #inFlight: InFlight;
   readonly #options: ServiceOptions;
   readonly #atDesk: InFlight = new InFlight();
   #desk: Desk | undefined;
   #description: Description | undefined;
-  /** What is wrong with the responses so far, by what is declared; undefined for each that is right. */
+  /** How responses differ from what operations declare; undefined for each that does not. */
   readonly #checks: Promise<unknown>[] = [];
 
   constructor(
@@ -83,8 +83,7 @@ export class Harness implements AsyncDisposable {
   }
 
   /**
-   * Where an operator changes accounts, with what the service stands on, but with nothing of it in memory, and nothing
-   * but errors in its log.
+   * An operator in another process with the same options. It logs only errors.
    */
   get desk(): Desk {
     const log = { ...this.#options.log, access: () => {}, command: () => {} };
@@ -92,24 +91,24 @@ export class Harness implements AsyncDisposable {
     return this.#desk ??= new Desk(createService(operator).fetch, this.kv);
   }
 
-  /** A harness on a fresh KV in memory. */
+  /** Creates a harness on a new KV in memory. */
   static async open(options?: HarnessOptions): Promise<Harness> {
     return new Harness(await Deno.openKv(":memory:"), options);
   }
 
-  /** An account on a plan, or with limits of its own, and its key. */
+  /** Creates an account on a plan, or with its own limits. */
   async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
     const { id, apiKey } = await this.desk.create(plan);
     return { account: await this.desk.account(id), apiKey };
   }
 
-  /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and notes whether the answer is as declared. */
+  /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and checks the response against its declaration. */
   async fetch(target: string, options?: HarnessRequest): Promise<Response> {
     const request = requestTo("http://localhost:8000", target, options);
     const response = await this.app.fetch(request, {
       remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
     });
-    // Without a valid Host there is no telling which operation is meant.
+    // Without a valid Host, the operation is unknown.
     const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
     this.#description ??= Description.of(this.app.operations);
     const checked = this.#description.check(request.method, asked, response);
@@ -117,7 +116,7 @@ export class Harness implements AsyncDisposable {
     return response;
   }
 
-  /** Stops, as the service does before its KV is closed; throws if something was wrong until then. */
+  /** Stops as the service does. Throws if a response or the log was wrong. */
   async stop(): Promise<void> {
     await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
     await this.app.settle();
@@ -132,19 +131,19 @@ export class Harness implements AsyncDisposable {
   }
 }
 
-/** Another process of the service, on a KV that is closed elsewhere. */
+/** Another process of the service on a KV. It does not close the KV. */
 export class OtherProcess extends Harness {
   override ownsKv = false;
 }
 
 /**
- * A process of the service in virtual time that notes what it asks of its KV. As long as time stands still,
- * a client that sends two requests, one after the other, gets a lease.
+ * A process of the service in virtual time that records its KV operations. While time stands still, two requests in
+ * succession create a lease.
  */
 export class NotedService extends Harness {
   readonly reads: (readonly Deno.KvKey[])[] = [];
   readonly commits: Commit[] = [];
-  /** What comes between it and its KV from now on. */
+  /** Interventions between it and its KV from now on. */
   disturbance: Disturbance = {};
   readonly #time: VirtualTime;
 
@@ -158,13 +157,13 @@ export class NotedService extends Harness {
     this.#time = time;
   }
 
-  /** Asserts that it has asked its KV for no more than this since it last forgot. */
+  /** Asserts the KV operations since the last call of `forget`. */
   assertCost(most: { readonly reads: number; readonly commits: number }): void {
     assertLessOrEqual(this.reads.length, most.reads, `reads of ${JSON.stringify(this.reads)}`);
     assertLessOrEqual(this.commits.length, most.commits, "commits");
   }
 
-  /** Forgets what it has noted so far. */
+  /** Forgets the recorded operations. */
   forget(): void {
     this.reads.length = this.commits.length = 0;
   }

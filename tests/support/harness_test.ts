@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { Harness } from "./harness.ts";
 
 Deno.test.each([false, true])(
-  "stop() throws when the store failed, unless errors are expected: %s",
+  "stop() throws if the store has failed, unless errors are expected: %s",
   async (expectsErrors) => {
     using kv = await Deno.openKv(":memory:");
     const service = new Harness(kv);

@@ -1,4 +1,4 @@
-// Whether answers are as the OpenAPI document, or the declaration of the operation, has them.
+// Checks responses against the OpenAPI document, or against the declaration of the operation.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { errorsOf, isDocumented, openApiDocument } from "../../src/api/openapi.ts";
@@ -6,7 +6,7 @@ import type { Operation } from "../../src/api/operation.ts";
 import type { JsonSchema } from "../../src/api/schema.ts";
 import { createMatcher } from "../../src/http/router.ts";
 
-/** An OpenAPI document, as far as it is looked at here. */
+/** The part of an OpenAPI document that is used here. */
 export interface Document {
   readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, PathItem>>;
@@ -43,17 +43,17 @@ interface HeaderObject {
 /** Headers that any response may have. */
 const OF_ALL =
   /^(content-(type|length)|transfer-encoding|connection|vary|x-content-type-options|access-control-.*)$/;
-/** Errors where there is no operation. */
+/** Errors of requests that match no operation. */
 const OF_NO_OPERATION: readonly string[] = [
   ...["not_found", "method_not_allowed", "invalid_request", "rate_limit_minute", "rate_limit_day"],
   ...["key_banned", "internal_error", "overloaded", "store_unavailable"],
 ];
 const ID = "openapi";
 
-/** What the OpenAPI document of a service says, and whether responses are as it says. */
+/** The OpenAPI document of a service, and checks of responses against it. */
 export class Description {
   static readonly #known: Map<string, Description> = new Map();
-  /** The document, as a client reads it. */
+  /** Reads the document as a client does. */
   readonly document: Document;
   readonly #match: ReturnType<typeof createMatcher<Operation>>;
   readonly #ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
@@ -67,7 +67,7 @@ export class Description {
     this.#ajv.addSchema(this.document, ID);
   }
 
-  /** The one of these operations. */
+  /** Creates the document of these operations. */
   static of(operations: readonly Operation[]): Description {
     const text = JSON.stringify(openApiDocument(operations, ""));
     const name = operations.map(({ id, errors }) => `${id} ${errors}`).join() + text;
@@ -76,14 +76,14 @@ export class Description {
     return description;
   }
 
-  /** How the document describes an operation; undefined where it does not. */
+  /** The description of an operation; undefined if the document has none. */
   describes({ method, path }: Operation): OperationObject | undefined {
     return this.document.paths[path.replace(/^\/v1/, "")]?.[method.toLowerCase()];
   }
 
-  /** What is wrong with a value, in words; empty where it is as the schema wants it. */
+  /** How a value differs from the schema, in words; empty if it is valid. */
   problems(schema: object, value: unknown): string[] {
-    // References lead into the document, wherever the schema is put.
+    // References are resolved in the document.
     const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${ID}#`);
     const validate = this.#validators.get(text) ?? this.#ajv.compile(JSON.parse(text));
     this.#validators.set(text, validate);
@@ -92,11 +92,11 @@ export class Description {
   }
 
   /**
-   * Checks that a response is one that its operation declares: status, headers and body, and of errors the code.
+   * Checks that an operation declares the response: status, headers and body, and the code of an error.
    * It reads a clone.
    *
-   * @param path The path that was asked for; a query does not matter.
-   * @throws {Error} that lists what differs.
+   * @param path The path of the request, with or without a query.
+   * @throws {Error} if it does not, with the differences.
    */
   async check(method: string, path: string, response: Response): Promise<void> {
     const problems = await this.#responseProblems(method, path.split("?", 1)[0] ?? "", response);
@@ -133,7 +133,7 @@ export class Description {
     ];
   }
 
-  /** An error has one of the codes that its operation declares, or that follow from its access and body. */
+  /** Checks that the operation declares the code, or that it follows from its access and body. */
   #errorProblems(codes: readonly string[], body: string | undefined): string[] {
     if (body === undefined) return [];
     const problems = this.#bodyProblems({ $ref: "#/components/schemas/Error" }, body);

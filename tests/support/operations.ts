@@ -1,25 +1,25 @@
-// A good request to every operation that there is.
+// A valid request for every operation.
 import type { Operation } from "../../src/api/operation.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { REX, Shop } from "./pets.ts";
 
-/** Has a service answer every operation that there is. */
+/** Options of a service with every operation. */
 export const ALL: HarnessOptions & { readonly operatorToken: string } = {
   operatorToken: "the-operators-token-in-the-tests",
   securityContact: "mailto:security@pets.example",
 };
 
-/** A good request: by an account in order, which has added an animal with the id 1. */
+/** A valid request of an open account, which has added an animal with the ID 1. */
 interface Good {
   readonly json?: unknown;
-  /** Of the answer; 200 if it is left out. */
+  /** Expected status; by default 200. */
   readonly status?: number;
-  /** Tables whose rows it changes, beside those that count requests; none if it is left out. */
+  /** Tables with rows that it changes, except counts of requests; by default none. */
   readonly changes?: readonly string[];
 }
 
-/** An operation and a good request to it. */
+/** An operation and a valid request. */
 export interface Sample extends Required<Pick<Good, "status" | "changes">> {
   readonly operation: Operation;
   /** Such as `GET /v1/pets/1`. */
@@ -27,7 +27,7 @@ export interface Sample extends Required<Pick<Good, "status" | "changes">> {
   readonly request: HarnessRequest;
 }
 
-/** By id of the operation. */
+/** By ID of the operation. */
 export const GOOD: Readonly<Record<string, Good>> = {
   listPets: {},
   createPet: { json: REX, status: 201, changes: ["catalogue", "pets", "pets_by_status"] },
@@ -59,7 +59,7 @@ export const GOOD: Readonly<Record<string, Good>> = {
 
 await using service = await Harness.open(ALL);
 
-/** Every operation of the service, with a good request to it. */
+/** Every operation of the service, with a valid request. */
 export const SAMPLES: readonly Sample[] = service.app.operations.map((operation) => {
   const { id, method, path } = operation;
   const { json, status = 200, changes = [] } = GOOD[id] ?? {};
@@ -67,7 +67,7 @@ export const SAMPLES: readonly Sample[] = service.app.operations.map((operation)
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
 });
 
-/** The credential that a good request carries, if the account's key is `key`. */
+/** The credentials of a valid request. `key` is the account's. */
 export function credentialFor(
   { access }: Pick<Operation, "access">,
   key: string,
@@ -76,17 +76,17 @@ export function credentialFor(
   return access === "operator" ? { key: ALL.operatorToken } : {};
 }
 
-/** A response, what was asked, and by whom it may be called. */
+/** A response, its request, and the access of the operation. */
 export interface Answered {
   readonly target: string;
   readonly access: Operation["access"];
   readonly response: Response;
 }
 
-/** Paths and methods that nothing answers. */
+/** Paths and methods that match no operation. */
 const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/pets", "OPTIONS /v1/pets"] as const;
 
-/** What comes of good requests with these headers, with a credential and without, and of misses. */
+/** Responses to valid requests with these headers, with and without credentials, and to requests without operation. */
 export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
   const misses = MISSES.map((target) => ({ operation: { access: "key" }, target, request: {} } as const));
   for (const { operation, target, request } of [...SAMPLES, ...misses]) {

@@ -1,20 +1,20 @@
-// Somebody who types commands, without a process for each.
+// Operators' commands without a process for each.
 import { main } from "../../src/cli.ts";
 import { openStore } from "../../src/kv/open.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { NOON } from "./time.ts";
 
-/** Somebody who runs commands on a KV file of their own, and keeps what they print. */
+/** Runs commands on a KV file of its own, and keeps their output. */
 export class Operator implements AsyncDisposable {
   readonly folder: string;
   readonly environment: Map<string, string>;
   now: number = NOON;
   /** Lines of standard input. */
   input: string[] = [];
-  /** Lines of the last command for programs, and for people. */
+  /** Lines of the last command on standard output and on standard error. */
   out: string[] = [];
   err: string[] = [];
-  /** Stands in for a program that reads the output. */
+  /** Called with each line of output, in place of a program that reads it. */
   reader: (line: string) => Promise<void> = () => Promise.resolve();
 
   private constructor(folder: string) {
@@ -22,7 +22,7 @@ export class Operator implements AsyncDisposable {
     this.environment = new Map([["KV_PATH", `${folder}/data/animals.kv`]]);
   }
 
-  /** One whose file the service has made. */
+  /** Creates the KV file as the service does. */
   static async start(): Promise<Operator> {
     const operator = new Operator(await Deno.makeTempDir());
     const { environment, now } = operator;
@@ -32,7 +32,7 @@ export class Operator implements AsyncDisposable {
     return operator;
   }
 
-  /** Runs a command, such as `run("accounts list")` or `run("accounts create", "two words")`, to its exit code. */
+  /** Runs a command, such as `run("accounts list")` or `run("accounts create", "two words")`. Returns the exit code. */
   run(command: string, ...more: string[]): Promise<number> {
     [this.out, this.err] = [[], []];
     return main(
@@ -52,7 +52,7 @@ export class Operator implements AsyncDisposable {
     );
   }
 
-  /** Makes an account; resolves to its id and its key. */
+  /** Creates an account. Resolves to its ID and its key. */
   async createAccount(options = ""): Promise<{ id: string; key: string }> {
     await this.run(`accounts create tests ${options}`);
     const [id] = /acct_\w+/.exec(this.err.join()) ?? [];
@@ -61,7 +61,7 @@ export class Operator implements AsyncDisposable {
     return { id, key };
   }
 
-  /** The service on the same KV. */
+  /** Creates the service on the same KV. */
   async serve(options?: HarnessOptions): Promise<Harness> {
     return new Harness(await Deno.openKv(this.environment.get("KV_PATH")), options);
   }

@@ -1,4 +1,4 @@
-// The harness with an account that keeps animals.
+// A harness with an account that adds animals.
 import type { PetStatus } from "../../src/pets/pet.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
@@ -14,26 +14,26 @@ export interface ListedPet {
 /** An animal to add. */
 export const REX = { name: "Rex", categoryId: 7 } as const;
 
-/** Headers that announce a JSON body. */
+/** Headers of a JSON body. */
 export const JSON_TYPE: Readonly<Record<string, string>> = { "content-type": "application/json" };
 
-/** The whole service, and an account that is never short of requests. */
+/** The whole service, and an account with very high limits. */
 export class Shop extends Harness {
   key: string = "";
 
-  /** One on a fresh KV in memory. */
+  /** Creates one on a new KV in memory. */
   static override async open(options?: HarnessOptions): Promise<Shop> {
     return await Shop.on(await Deno.openKv(":memory:"), options);
   }
 
-  /** One on this KV, which it will close. */
+  /** Creates one on this KV, which it closes. */
   static async on(kv: Deno.Kv, options?: HarnessOptions): Promise<Shop> {
     const shop = new Shop(kv, options);
     const { apiKey } = await shop.createAccount({ minute: 1_000_000, day: 1_000_000 });
     return Object.assign(shop, { key: apiKey });
   }
 
-  /** Another process on the same KV, which calls with the same key. */
+  /** Another process on the same KV, with the same key. */
   beside(options?: HarnessOptions): Shop {
     return Object.assign(new Shop(this.kv, options), { key: this.key, ownsKv: false });
   }
@@ -43,7 +43,7 @@ export class Shop extends Harness {
     return this.fetch(target, { key: this.key, ...request });
   }
 
-  /** Adds an animal of each status, one after the other; resolves to their ids. */
+  /** Adds an animal of each status, one after the other. Resolves to their IDs. */
   async add(...statuses: PetStatus[]): Promise<number[]> {
     const ids: number[] = [];
     for (const status of statuses) {
@@ -58,18 +58,18 @@ export class Shop extends Harness {
     return this.call(`PATCH /v1/pets/${id}`, { json, headers });
   }
 
-  /** Ids of the animals that a query lists. */
+  /** IDs of the animals that a query lists. */
   async ids(query = ""): Promise<number[]> {
     return (await petsIn(await this.call(`GET /v1/pets${query}`))).map(({ id }) => id);
   }
 }
 
-/** As many times the same status. */
+/** An array of `count` times the same status. */
 export function all(count: number, status: PetStatus): PetStatus[] {
   return new Array<PetStatus>(count).fill(status);
 }
 
-/** The animals in a response, or the one. */
+/** The animals in a response. */
 export async function petsIn(response: Response): Promise<ListedPet[]> {
   return [await response.json()].flat();
 }

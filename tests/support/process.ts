@@ -1,30 +1,30 @@
-// Processes: the service, its commands, a KV Connect server, any program in Deno.
+// Processes: the service, its commands, a KV Connect server, and other programs in Deno.
 import config from "../../deno.json" with { type: "json" };
 import { pause } from "../../src/kv/deadline.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 
-/** Environment variables of a process, beside those every process needs. */
+/** Environment variables of a process, in addition to those that every process has. */
 export type Variables = Readonly<Record<string, string>>;
 
-/** How a process differs from others. */
+/** Options of a process. */
 export interface ProcessOptions {
-  /** Most files, connections included, that it may have open. */
+  /** Maximum number of open files, including connections. */
   readonly openFiles?: number;
-  /** Largest file that it may write, in KiB; a limit that can be raised while it runs. */
+  /** Maximum size of a file that it writes, in KiB. The limit can be raised while it runs. */
   readonly fileSize?: number;
-  /** After how many ms it is killed in any case. */
+  /** It is killed after this many ms. */
   readonly lifetime?: number;
   /** Further arguments of `deno run`. */
   readonly runtime?: readonly string[];
-  /** What is run in place of `deno run`. */
+  /** Command in place of `deno run`. */
   readonly program?: readonly string[];
 }
 
-/** How a process ended, and all it wrote. */
+/** The end of a process, and its output. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
-  /** Lines on standard error, without Deno's own warning of permissions in the configuration file. */
+  /** Lines on standard error, without Deno's warning about permissions in the configuration file. */
   readonly errorLines: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export const KV_TOKEN = "any token will do";
 const OWN_WARNING = /^Warning Permissions in the config file/;
 const SERVICE_VARIABLES = ["OTEL_DENO", ...config.permissions.default.env];
 
-/** Text that a process writes, kept as it comes. */
+/** The output of a process so far. */
 export class Output {
   text = "";
   readonly ended: Promise<void>;
@@ -47,7 +47,7 @@ export class Output {
     this.ended = this.#collect(stream);
   }
 
-  /** Waits for text that matches; undefined when the output ends without. */
+  /** Waits for a match; undefined if the output ends without one. */
   async find(pattern: RegExp): Promise<RegExpExecArray | undefined> {
     while (true) {
       const found = pattern.exec(this.text);
@@ -57,12 +57,12 @@ export class Output {
     }
   }
 
-  /** Stops to read, until `resume`. */
+  /** Stops reading until `resume`. */
   pause(): void {
     this.#paused ??= Promise.withResolvers();
   }
 
-  /** Reads on. */
+  /** Continues to read. */
   resume(): void {
     this.#paused?.resolve();
     this.#paused = undefined;
@@ -85,7 +85,7 @@ export class Output {
   }
 }
 
-/** Deno with a program, in a process of its own; killed when disposed of, and at the end of its lifetime. */
+/** A Deno process. It is killed when it is disposed, or at the end of its lifetime. */
 export class DenoProcess implements AsyncDisposable {
   readonly pid: number;
   readonly stdout: Output;
@@ -93,7 +93,7 @@ export class DenoProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #timer: ReturnType<typeof setTimeout>;
 
-  /** Starts `deno run` with these arguments and no other variables of the service. */
+  /** Starts `deno run` with these arguments and variables, and no other variables of the service. */
   constructor(
     args: readonly string[],
     variables: Variables,
@@ -104,7 +104,7 @@ export class DenoProcess implements AsyncDisposable {
     );
     const limits = [
       ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}; `]),
-      // A write beyond the limit fails where the signal is ignored, and else ends the process.
+      // If the signal is ignored, a write beyond the limit fails. Otherwise it would end the process.
       ...(fileSize === undefined ? [] : [`trap "" XFSZ; ulimit -Sf ${fileSize}; `]),
     ];
     this.#child = new Deno.Command("bash", {
@@ -122,7 +122,7 @@ export class DenoProcess implements AsyncDisposable {
     this.stderr = new Output(this.#child.stderr);
   }
 
-  /** Waits until an output has something that matches, or that it captures. */
+  /** Waits until an output matches. Resolves to the match, or to what it captures. */
   async wrote(output: "stdout" | "stderr", pattern: RegExp): Promise<string> {
     const found = await this[output].find(pattern);
     if (found) return found[1] ?? found[0];
@@ -135,11 +135,11 @@ export class DenoProcess implements AsyncDisposable {
     try {
       this.#child.kill(signal);
     } catch {
-      // It has ended already.
+      // The process has already ended.
     }
   }
 
-  /** Waits until the process has ended by itself. */
+  /** Waits until the process ends by itself. */
   async ended(): Promise<Outcome> {
     const { code } = await this.#child.status;
     clearTimeout(this.#timer);
@@ -152,7 +152,7 @@ export class DenoProcess implements AsyncDisposable {
     return { code, stdout: this.stdout.text, errorLines };
   }
 
-  /** Ends the process with SIGKILL: it cannot do anything about it. */
+  /** Ends the process with SIGKILL. */
   async crash(): Promise<void> {
     this.signal("SIGKILL");
     await this.ended();
@@ -163,7 +163,7 @@ export class DenoProcess implements AsyncDisposable {
   }
 }
 
-/** The service, by default on a port that is free. */
+/** The service, by default on a free port. */
 export class ServerProcess extends DenoProcess {
   port = 0;
 
@@ -171,18 +171,18 @@ export class ServerProcess extends DenoProcess {
     super(["-P", ...runtime, "main.ts", ...args], { PORT: "0", HOST: "127.0.0.1", ...variables }, options);
   }
 
-  /** Starts the service and waits until it says where it listens. */
+  /** Starts the service, and waits until it listens. */
   static async start(variables: Variables, options?: ProcessOptions): Promise<ServerProcess> {
     return await new ServerProcess(variables, options).listening();
   }
 
-  /** Waits until it says where it listens. */
+  /** Waits until it listens. */
   async listening(): Promise<this> {
     this.port = Number(await this.wrote("stderr", /^Listening on http:\/\/localhost:(\d+)\/(?: |$)/m));
     return this;
   }
 
-  /** Has it stop by itself. */
+  /** Stops it gracefully. */
   async stop(): Promise<Outcome> {
     this.signal("SIGTERM");
     return await this.ended();
@@ -198,7 +198,7 @@ export class ServerProcess extends DenoProcess {
   }
 }
 
-/** Starts the service in the expectation that it ends by itself. */
+/** Starts the service, and waits until it ends by itself. */
 export function runServer(variables: Variables, ...args: readonly string[]): Promise<Outcome> {
   return new ServerProcess(variables, {}, ...args).ended();
 }
@@ -208,23 +208,23 @@ export function runCommand(args: readonly string[], variables: Variables): Promi
   return new DenoProcess(["-P", "src/cli.ts", ...args], variables).ended();
 }
 
-/** What a KV Connect server stands on, and how it behaves. */
+/** Options of a KV Connect server. */
 export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
-  /** The file of its KV; without it, one of its own, which is removed with it. */
+  /** The file of its KV; by default a temporary one. */
   readonly file?: string;
-  /** By default one that is free. */
+  /** By default a free port. */
   readonly port?: number;
-  /** Of this many writes, the reply to one is lost, though it was carried out; without it, none. */
+  /** One in this many replies to writes is lost; by default none. */
   readonly lostOneIn?: number;
 }
 
 /** A KV Connect server: the denokv that DENOKV names, or else, and to lose replies, the engine of `@deno/kv`. */
 export class ConnectServer extends DenoProcess {
-  /** Where it is, with a slash at the end. */
+  /** Its URL, with a slash at the end. */
   url = "";
   #ownFolder: string | undefined;
 
-  /** Starts it; clients in this process have a token from then on. */
+  /** Starts it, and gives clients in this process a token. */
   static async start(
     { file, port = 0, lostOneIn = Infinity, ...options }: ConnectServerOptions = {},
   ): Promise<ConnectServer> {
@@ -240,7 +240,7 @@ export class ConnectServer extends DenoProcess {
     return server;
   }
 
-  /** It says nothing when it is there. */
+  /** Waits until it answers, because it prints nothing. */
   static async #startDenokv(file: string, port: number, options: ProcessOptions): Promise<ConnectServer> {
     const address = ["--access-token", KV_TOKEN, "--addr", `127.0.0.1:${port}`];
     const server = new ConnectServer(["--sqlite-path", file, "serve", ...address], {}, options);
@@ -254,7 +254,7 @@ export class ConnectServer extends DenoProcess {
     return server;
   }
 
-  /** How many replies were lost. */
+  /** Number of lost replies. */
   async lost(): Promise<number> {
     return await (await fetch(`${this.url}lost`)).json();
   }
@@ -265,7 +265,7 @@ export class ConnectServer extends DenoProcess {
   }
 }
 
-/** Arguments that start it; its native code takes permissions that tests do not have. */
+/** Arguments that start it. Its native code needs permissions that tests do not have. */
 function engineFor(file: string): string[] {
   const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
   const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
@@ -286,7 +286,7 @@ async function accepts(port: number): Promise<boolean> {
   }
 }
 
-/** Bytes of memory that a process has; Deno itself reads such files only with every permission. */
+/** Resident memory of a process, in bytes. Deno reads such files only with every permission. */
 export async function residentMemory(pid: number): Promise<number> {
   const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/status`] }).output();
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout)) ?? [];

@@ -1,8 +1,8 @@
-// Bytes on a socket: HTTP/1.1 by hand.
+// HTTP/1.1 by hand, on a socket.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { ServerProcess } from "./process.ts";
 
-/** A response as it came over the wire. */
+/** A response as received. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -27,7 +27,7 @@ export class RawConnection implements Disposable {
     return new RawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
   }
 
-  /** Writes all of the text. Resolves to whether that could be done: the server may have closed the connection. */
+  /** Writes a text. Resolves to false if the server has closed the connection. */
   async send(text: string): Promise<boolean> {
     const bytes = ENCODER.encode(text);
     try {
@@ -39,12 +39,12 @@ export class RawConnection implements Disposable {
     }
   }
 
-  /** Says that nothing more will be sent. */
+  /** Closes the sending side of the connection. */
   closeWrite(): Promise<void> {
     return this.#connection.closeWrite();
   }
 
-  /** The next response, or undefined when the server closes the connection without one. */
+  /** Reads the next response; undefined if the server closes the connection first. */
   async receive({ bodiless = false }: { bodiless?: boolean } = {}): Promise<RawAnswer | undefined> {
     while (!this.#received.includes(END_OF_HEAD)) {
       if (!await this.#read()) return undefined;
@@ -63,7 +63,7 @@ export class RawConnection implements Disposable {
     return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body };
   }
 
-  /** The next `length` bytes; undefined when the server closes the connection before. */
+  /** Reads `length` bytes; undefined if the server closes the connection first. */
   async #take(length: number): Promise<string | undefined> {
     while (this.#received.length < length) {
       if (!await this.#read()) return undefined;
@@ -73,7 +73,7 @@ export class RawConnection implements Disposable {
     return taken;
   }
 
-  /** A body in chunks, without trailers (RFC 9112 section 7.1). */
+  /** Reads a chunked body without trailers (RFC 9112 section 7.1). */
   async #takeChunks(): Promise<string | undefined> {
     let body = "";
     while (true) {
@@ -88,7 +88,7 @@ export class RawConnection implements Disposable {
     }
   }
 
-  /** Whatever else the server sends until it closes the connection. */
+  /** Reads everything until the server closes the connection. */
   async receiveRest(): Promise<string> {
     while (await this.#read());
     return this.#received;
@@ -98,7 +98,7 @@ export class RawConnection implements Disposable {
     this.#connection.close();
   }
 
-  /** Reads some more; false at the end. Answers are ASCII, hence characters are bytes. */
+  /** Reads more; false at the end. Responses are ASCII, so characters are bytes. */
   async #read(): Promise<boolean> {
     const buffer = new Uint8Array(16_384);
     try {
@@ -114,8 +114,8 @@ export class RawConnection implements Disposable {
 }
 
 /**
- * A request as it goes over the wire, such as `rawRequest("GET /v1/pets", { authorization })`.
- * A body comes with its Content-Length unless the headers say something else.
+ * The text of a request, such as `rawRequest("GET /v1/pets", { authorization })`.
+ * A body has a Content-Length unless the headers say otherwise.
  */
 export function rawRequest(
   target: string,
@@ -128,7 +128,7 @@ export function rawRequest(
   return [`${target} HTTP/1.1`, ...lines, "", body].join("\r\n");
 }
 
-/** The answer to a request on a connection of its own. */
+/** Sends a request on its own connection, and reads the response. */
 export async function exchange({ port }: { readonly port: number }, request: string): Promise<RawAnswer> {
   using connection = await RawConnection.open(port);
   await connection.send(request);
@@ -148,15 +148,15 @@ function isDisconnection(error: unknown): boolean {
 }
 
 /**
- * What may come back on a connection: a status of the service's own or, where it gets to see no request,
- * the HTTP layer's refusal: a status from 400 to 499, or the end of the connection.
+ * What a connection may return: a status of the service or, if the HTTP layer refuses the request,
+ * a status from 400 to 499 or the end of the connection.
  */
 export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 411 | 413 | "refused";
 
-/** What is sent on a connection, and what may come back. */
+/** A text to send on a connection, and what it may return. */
 export type RawCase = readonly [name: string, request: string, expected: Expected];
 
-/** Sends each request on a connection of its own, a step each, and sees that the server goes on. */
+/** Sends each request on its own connection, one step each, and checks that the server still answers. */
 export async function runCases(
   t: Deno.TestContext,
   server: ServerProcess,
@@ -172,14 +172,14 @@ export async function runCases(
   }
 }
 
-/** Makes sure that the server answers others. */
+/** Checks that the server answers other requests. */
 export async function assertAlive(server: ServerProcess): Promise<void> {
   const response = await fetch(`${server.origin}/health`);
   assertEquals(response.status, 200);
   await response.body?.cancel();
 }
 
-/** Holds the answer against what is expected, with an Error body from 400 on. */
+/** Compares the response with what is expected, with an Error body from 400 on. */
 function assertAnswer(answer: RawAnswer | undefined, expected: Expected): void {
   if (expected === "refused") {
     const status = answer?.status ?? 400;

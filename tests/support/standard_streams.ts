@@ -1,10 +1,10 @@
-// Standard input and error in the hands of a test.
+// Standard input and error under the control of a test.
 
-/** Standard error in the hands of a test, until it is disposed of. */
+/** Captures standard error until it is disposed. */
 export class CapturedErrors implements Disposable {
-  /** What was written. */
+  /** The text written so far. */
   text = "";
-  /** Whether nothing more can be written. */
+  /** Whether writes fail. */
   isFull = false;
   readonly #restore: () => void;
 
@@ -22,13 +22,13 @@ export class CapturedErrors implements Disposable {
   }
 }
 
-/** Has standard input bring these pieces, until it is disposed of. */
+/** Replaces standard input with these pieces until it is disposed. */
 export function standardInput(...pieces: readonly string[]): Disposable {
   const readable = ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece)));
   return { [Symbol.dispose]: replace("stdin", { readable }) };
 }
 
-/** Puts something in the place of a stream; gives what undoes that. */
+/** Replaces a stream until the result is disposed. */
 function replace(name: "stdin" | "stderr", value: unknown): () => void {
   const original = Deno[name];
   Object.defineProperty(Deno, name, { configurable: true, value });

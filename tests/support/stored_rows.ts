@@ -1,14 +1,14 @@
-// Rows as they are stored: whether they agree, and forging them.
+// Checks that stored rows are consistent, and forges rows.
 import { assertEquals } from "@std/assert";
 
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 
-/** Asserts that rows of a KV which belong together are there together, and say the same. */
+/** Asserts that related rows of a KV exist together and agree. */
 export async function assertConsistent(kv: Deno.Kv): Promise<void> {
   assertEquals(await findFaults(kv), []);
 }
 
-/** Rows of a KV without those that belong to them, in words. */
+/** Inconsistent rows of a KV, in words. */
 export async function findFaults(kv: Deno.Kv): Promise<string[]> {
   const rows = new Map<string, string>();
   for await (const { key, value } of kv.list({ prefix: [] })) {
@@ -62,7 +62,7 @@ function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>)
   }
 }
 
-/** Gives an animal a name as a version stored it that took any: in both its rows. */
+/** Gives an animal a name that only an earlier release accepted, in both its rows. */
 export async function storeName(kv: Deno.Kv, id: number, name: string): Promise<void> {
   for (
     const prefix of [

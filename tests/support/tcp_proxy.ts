@@ -1,23 +1,23 @@
-// A network on the way to a port of this machine.
+// A TCP proxy that simulates a network.
 
-/** What becomes of a connection to a proxy: it is passed on, hung up on, or its bytes are swallowed. */
+/** What a proxy does with a connection: passes it on, closes it, or swallows its bytes. */
 export type Treatment = "pass" | "refuse" | "swallow";
 
-/** How far away, and how bad, a network is. */
+/** Latency and reliability of a network. */
 export interface NetworkOptions {
-  /** Of a round trip, in ms. */
+  /** Duration of a round trip, in ms. */
   readonly latency: number;
-  /** Up to how much longer one way may take, in ms. */
+  /** Maximum additional latency of one way, in ms. */
   readonly jitter: number;
-  /** The share of replies with which the connection breaks instead. */
+  /** Share of replies in place of which the connection breaks. */
   readonly loss: number;
 }
 
 const CALM: NetworkOptions = { latency: 0, jitter: 0, loss: 0 };
 
-/** Passes connections on to a port of this machine, and can be a bad network on the way. */
+/** A proxy to a port of this machine that can simulate a bad network. */
 export class TcpProxy implements AsyncDisposable {
-  /** What becomes of new connections. */
+  /** What it does with new connections. */
   treatment: Treatment = "pass";
   readonly #listener: Deno.TcpListener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #target: number;
@@ -27,21 +27,21 @@ export class TcpProxy implements AsyncDisposable {
   readonly #swallowed: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #accepting: Promise<void>;
 
-  /** Leads to the server at this URL. */
+  /** Creates a proxy to the server at this URL. */
   constructor(url: string, network: NetworkOptions = CALM) {
     this.#target = Number(new URL(url).port);
     this.#network = network;
     this.#accepting = this.#accept();
   }
 
-  /** The URL of the server by way of this proxy. */
+  /** The URL of the server through the proxy. */
   get url(): string {
     return `http://127.0.0.1:${this.#listener.addr.port}/`;
   }
 
   /**
-   * Lets no more bytes through on the connections there are; neither end gets to know. Resolves when the first
-   * have been swallowed.
+   * Swallows all bytes on existing connections, unnoticed by both ends. Resolves once the first
+   * are swallowed.
    */
   silence(): Promise<void> {
     for (const connection of this.#connections) this.#silent.add(connection);
@@ -74,7 +74,7 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  /** Passes bytes on, in order and as late as the network has it. */
+  /** Passes bytes on, in order and after the latency. */
   async #pipe(from: Deno.TcpConn, to: Deno.TcpConn, loss: number): Promise<void> {
     const { latency, jitter } = this.#network;
     const buffer = new Uint8Array(65_536);
@@ -92,7 +92,7 @@ export class TcpProxy implements AsyncDisposable {
         delivered = deliver(delivered, arrival, to, bytes);
       }
     } catch {
-      // One of its ends has gone.
+      // One end has closed.
     }
     await delivered;
     if (this.#silent.has(from)) return;
@@ -101,7 +101,7 @@ export class TcpProxy implements AsyncDisposable {
   }
 }
 
-/** Writes bytes after those before them, and not before this time. */
+/** Writes bytes in order, and not before this time. */
 async function deliver(
   before: Promise<void>,
   arrival: number,
@@ -114,7 +114,7 @@ async function deliver(
   try {
     for (let sent = 0; sent < bytes.length;) sent += await to.write(bytes.subarray(sent));
   } catch {
-    // Its end has gone.
+    // The other end has closed.
   }
 }
 
@@ -122,6 +122,6 @@ function close(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // It is closed already.
+    // Already closed.
   }
 }

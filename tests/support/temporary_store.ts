@@ -1,4 +1,4 @@
-// What server processes of a test stand on: a KV file that goes with the test, as it is or behind a network.
+// A temporary KV file for server processes, used directly or through a KV Connect server.
 import { assert } from "@std/assert";
 import type { Usage } from "../../src/accounts/usage.ts";
 import { openStore } from "../../src/kv/open.ts";
@@ -15,13 +15,13 @@ import {
 } from "./process.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
-/** Limits of an account; ample by default. */
+/** Limits of an account; high by default. */
 export interface Allowance {
   readonly perMinute?: number;
   readonly perDay?: number;
 }
 
-/** An account that was made. */
+/** A new account. */
 export interface Credential {
   readonly id: string;
   readonly key: string;
@@ -29,7 +29,7 @@ export interface Credential {
 
 const AMPLE = 1_000_000_000;
 
-/** A KV file in a folder of its own, for server processes and commands; removed when disposed of. */
+/** A KV file in its own folder, for server processes and commands. Removed when it is disposed. */
 export class TemporaryStore implements AsyncDisposable {
   readonly folder: string;
   readonly kvPath: string;
@@ -39,17 +39,17 @@ export class TemporaryStore implements AsyncDisposable {
     this.kvPath = `${folder}/animals.kv`;
   }
 
-  /** Makes the folder, in which a server makes the KV file. */
+  /** Creates the folder, in which a server creates the KV file. */
   static async empty(): Promise<TemporaryStore> {
     return new TemporaryStore(await Deno.makeTempDir({ prefix: "animal_store_" }));
   }
 
-  /** A KV file in a folder that somebody else removes. */
+  /** Uses a KV file in a folder that is not removed here. */
   static within(folder: string): TemporaryStore {
     return new TemporaryStore(folder);
   }
 
-  /** Makes the folder, and in it the KV file, as a server does when it first starts. */
+  /** Creates the folder and the KV file, as a server does at its first start. */
   static async create(): Promise<TemporaryStore> {
     const store = await TemporaryStore.empty();
     await store.#use(() => Promise.resolve());
@@ -66,7 +66,7 @@ export class TemporaryStore implements AsyncDisposable {
     return runCommand(args, { KV_PATH: this.kvPath });
   }
 
-  /** Makes an account on the KV file. */
+  /** Creates an account on the KV file. */
   async createAccount({ perMinute = AMPLE, perDay = AMPLE }: Allowance = {}): Promise<Credential> {
     const account = {
       name: "tests",
@@ -79,7 +79,7 @@ export class TemporaryStore implements AsyncDisposable {
     return { id: issued.account.id, key: issued.apiKey };
   }
 
-  /** What an account has used, as its row tells. */
+  /** The stored usage of an account. */
   async usageOf({ id }: Credential): Promise<Usage> {
     const state = await this.#use((accounts) => accounts.find(id));
     assert(state);
@@ -98,7 +98,7 @@ export class TemporaryStore implements AsyncDisposable {
   }
 }
 
-/** A server on a KV file of its own, and an account to call it with. */
+/** A server on its own KV file, and an account. */
 export class ServedStore implements AsyncDisposable {
   readonly store: TemporaryStore;
   readonly account: Credential;
@@ -128,7 +128,7 @@ export class ServedStore implements AsyncDisposable {
   }
 }
 
-/** Runs a test about a day's limit; anew where midnight passed meanwhile, by which days are counted. */
+/** Runs a test of a daily limit. Repeats it if midnight (UTC) has passed meanwhile. */
 export async function inOneDay(test: () => Promise<void>): Promise<void> {
   const today = () => new Date().getUTCDate();
   const day = today();
@@ -140,7 +140,7 @@ export async function inOneDay(test: () => Promise<void>): Promise<void> {
   }
 }
 
-/** A KV file behind a KV Connect server, and that behind a network which can be made bad. */
+/** A KV file behind a KV Connect server, and a proxy to that server. */
 export class FarStore implements AsyncDisposable {
   readonly file: TemporaryStore;
   readonly proxy: TcpProxy;
@@ -175,7 +175,7 @@ export class FarStore implements AsyncDisposable {
 
 /** Waits until the server can read its store again. */
 export async function untilReady(server: ServerProcess): Promise<void> {
-  // Far longer than a server takes to connect anew.
+  // Much longer than a server takes to reconnect.
   for (let count = 0; count < 300; count++) {
     if ((await call(server, undefined, "GET /ready")).status === 200) return;
     await pause(50);

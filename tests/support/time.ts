@@ -1,7 +1,7 @@
-// Time and chance in the hands of a test.
+// Time and random numbers under the control of a test.
 import { setImmediate } from "node:timers";
 
-/** Noon of a day on which every operation still exists, ms since the epoch. */
+/** Noon of a day before any operation is removed, in ms since the epoch. */
 export const NOON: number = Date.UTC(2027, 0, 15, 12);
 
 interface Timer {
@@ -10,15 +10,15 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Turns of the event loop after which everything that does not wait for a timer has come to rest. */
+/** Number of turns of the event loop after which all work that does not wait for a timer is done. */
 const TURNS = 24;
 
 /**
- * Time that moves only on demand: `setTimeout`, `setInterval` and `performance.now()` follow it from
- * its making until it is disposed of. What runs under it may not do any input or output.
+ * Virtual time: `setTimeout`, `setInterval` and `performance.now()` follow it from
+ * its creation until it is disposed. Code under virtual time must not do any I/O.
  */
 export class VirtualTime implements Disposable {
-  /** Ms since its making. */
+  /** Ms since its creation. */
   now = 0;
   readonly #timers: Map<number, Timer> = new Map();
   readonly #originals = { setTimeout, clearTimeout, setInterval, clearInterval, now: performance.now };
@@ -40,14 +40,14 @@ export class VirtualTime implements Disposable {
     performance.now = () => this.now;
   }
 
-  /** Lets everything happen that does within `ms`. */
+  /** Advances time by `ms`. */
   async advance(ms: number): Promise<void> {
     const end = this.now + ms;
     for (await settle(); this.#fireNext(end); await settle());
     this.now = end;
   }
 
-  /** Lets time pass until the promise settles, or for `ms`. */
+  /** Advances time until the promise settles, by at most `ms`. */
   async until<T>(promise: Promise<T>, ms: number): Promise<T> {
     let done = false;
     const noted = promise.finally(() => done = true);
@@ -82,14 +82,14 @@ export class VirtualTime implements Disposable {
   }
 }
 
-/** Lets everything happen that does without time passing. */
+/** Runs all work that does not wait for a timer. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) {
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }
 
-/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1 that depend only on the seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -10,19 +10,19 @@ import { VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 
-/** What brings an account of the Free plan into a condition. */
+/** Ways to bring an account of the Free plan into a condition. */
 const CONDITIONS:
   readonly (readonly [condition: string, prepare: (service: Harness, key: string) => Promise<unknown>])[] = [
     ["in use", (service, key) => callAtOnce(12, [service], key)],
     ["leased", async (service, key) => {
-      // Time stands still, so these come very fast.
+      // Time stands still, so the rate is very high.
       for (let count = 0; count < 12; count++) await call(service, key);
     }],
     ["exhausted", (service, key) => callAtOnce(70, [service], key)],
     ["banned", (service, key) => callAtOnce(121, [service], key)],
   ];
 
-/** What is said next in each condition: what remains, or the code of the error. */
+/** The next response in each condition: remaining requests, or the error code. */
 type Told = readonly [inUse: string, leased: string, exhausted: string, banned: string];
 
 const ENDED: Told = ["invalid_api_key", "invalid_api_key", "invalid_api_key", "invalid_api_key"];
@@ -41,7 +41,7 @@ const RESET: Told = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
 
 type Apply = (desk: Desk, id: string) => Promise<string | void>;
 
-/** A change, what is said next to the key there was, and to a new one after that. */
+/** A change, the next response to the old key, and then to a new one. */
 const changes: readonly (readonly [what: string, apply: Apply, told: Told, toNewKey?: Told])[] = [
   ["closed", (desk, id) => desk.do("close", id), ENDED],
   ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
@@ -71,7 +71,7 @@ function told({ code, remaining, limit }: Reply): string {
 
 for (const [what, apply, expected, toNewKey] of changes) {
   CONDITIONS.forEach(([condition, prepare], index) => {
-    Deno.test(`createApp() notices at the next request that an account, ${condition}, was ${what} elsewhere`, async () => {
+    Deno.test(`createApp() notices at the next request that an account, ${condition}, was ${what} in another process`, async () => {
       using time = new VirtualTime();
       const kv = new FakeKv();
       await using service = new NotedService(time, kv);
@@ -92,7 +92,7 @@ for (const [what, apply, expected, toNewKey] of changes) {
 
 for (const { operation, target, request } of SAMPLES) {
   if (operation.access !== "key") continue;
-  Deno.test(`createApp() does nothing for ${target} with the key of a leased account that was closed elsewhere`, async () => {
+  Deno.test(`createApp() does nothing for ${target} if a leased account was closed in another process`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
     await using service = new NotedService(time, kv);
@@ -112,7 +112,7 @@ for (const { operation, target, request } of SAMPLES) {
   });
 }
 
-Deno.test("createApp() loses no request when its account is changed while many are under way", async () => {
+Deno.test("createApp() loses no request if the account changes while many are under way", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
@@ -126,7 +126,7 @@ Deno.test("createApp() loses no request when its account is changed while many a
   assertEquals((await call(service, apiKey)).remaining, 99);
 });
 
-Deno.test("createApp() charges a request again while its account changes, for five seconds", async () => {
+Deno.test("createApp() repeats a charge for up to five seconds while the account keeps changing", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -149,7 +149,7 @@ Deno.test("createApp() charges a request again while its account changes, for fi
   assertEquals((await time.until(call(service, apiKey), 1_000)).remaining, 998);
 });
 
-Deno.test("createApp() charges an account by one commit, while another account changes", async () => {
+Deno.test("createApp() charges an account in one commit while another account changes", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -171,7 +171,7 @@ Deno.test("createApp() charges an account by one commit, while another account c
   assertEquals(service.commits.length, 1);
 });
 
-/** Has the replies of commits wait, once they have applied, until they are let go. */
+/** Delays replies of commits that have applied until they are released. */
 function holdReplies(service: NotedService): { readonly letGo: () => void; readonly count: () => number } {
   const { promise, resolve } = Promise.withResolvers<void>();
   let count = 0;
@@ -189,7 +189,7 @@ function holdReplies(service: NotedService): { readonly letGo: () => void; reado
   return { letGo, count: () => count };
 }
 
-Deno.test("createApp() admits nobody beyond a plan that is lowered while a lease is on its way", async () => {
+Deno.test("createApp() never exceeds a plan that is lowered while a lease is being taken", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv, { maxChecks: 10 });
@@ -202,7 +202,7 @@ Deno.test("createApp() admits nobody beyond a plan that is lowered while a lease
   };
   for (let count = 0; count < 300; count++) await callNext();
   const held = holdReplies(service);
-  // More is leased before the last places are handed out.
+  // The lease is renewed before its last permits are handed out.
   for (let count = 0; count < 1_000 && held.count() === 0; count++) await callNext();
   assert(held.count() > 0);
   const leased = (await other.desk.usage(id)).leased;
@@ -219,7 +219,7 @@ Deno.test("createApp() admits nobody beyond a plan that is lowered while a lease
   });
 });
 
-Deno.test("createApp() refuses a key that ended when its account is read while a request waits", async () => {
+Deno.test("createApp() refuses a key that has ended, if its account is read while a request waits", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -233,7 +233,7 @@ Deno.test("createApp() refuses a key that ended when its account is read while a
   await other.desk.do("close", id);
 
   const after = call(service, apiKey);
-  // Written otherwise, the key is looked up anew.
+  // With another spelling of the header, the key is looked up again.
   const again = call(service, undefined, "GET /v1/pets", { headers: { authorization: `bearer ${apiKey}` } });
 
   assertEquals((await time.until(again, 1_000)).code, "invalid_api_key");

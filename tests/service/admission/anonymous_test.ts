@@ -15,7 +15,7 @@ for (
     ["a key of the other environment", "invalid_api_key", createApiKey("production")],
   ] as const
 ) {
-  Deno.test(`createApp() tells an address with ${what} 401 sixty times a minute, and then 429`, async () => {
+  Deno.test(`createApp() answers an address with ${what} 401 sixty times a minute, and then 429`, async () => {
     await using service = await Harness.open();
 
     const replies = await callAtOnce(100, [service], key);
@@ -29,7 +29,7 @@ for (
   });
 }
 
-Deno.test("createApp() tells an exhausted address that it is keys that are missing", async () => {
+Deno.test("createApp() tells an exhausted address that its requests have no valid key", async () => {
   await using service = await Harness.open();
   await callAtOnce(60, [service]);
 
@@ -51,7 +51,7 @@ Deno.test("createApp() never bans an address, never limits it by the day, and de
   }
 });
 
-Deno.test("createApp() serves a valid key and other addresses unhindered when an address is exhausted", async () => {
+Deno.test("createApp() serves valid keys and other addresses while an address is exhausted", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
   await callAtOnce(61, [service]);
@@ -65,7 +65,7 @@ Deno.test("createApp() serves a valid key and other addresses unhindered when an
   assertEquals([status, remaining], [401, 59]);
 });
 
-/** A limiter that has admitted as many requests of "a" as it may at noon. */
+/** A limiter that has admitted the maximum number of requests of "a" at noon. */
 function exhausted(): AnonymousLimiter {
   const limiter = new AnonymousLimiter();
   for (let count = 0; count < 60; count++) limiter.take("a", NOON);
@@ -85,7 +85,7 @@ for (
   });
 }
 
-Deno.test("AnonymousLimiter.peek() takes nothing, and sees what a new minute gives", () => {
+Deno.test("AnonymousLimiter.peek() counts nothing, and sees a new minute", () => {
   const limiter = new AnonymousLimiter();
   limiter.take("a", NOON);
 
@@ -99,7 +99,7 @@ Deno.test("AnonymousLimiter.peek() takes nothing, and sees what a new minute giv
   assertEquals(limiter.take("a", NOON).minute.remaining, 58);
 });
 
-Deno.test("AnonymousLimiter remembers thousands of addresses, those that go on, and no more than 10,000", () => {
+Deno.test("AnonymousLimiter remembers the most active addresses, at most 10,000", () => {
   const [limiter, other] = [exhausted(), exhausted()];
 
   for (let address = 0; address < 50_000; address++) {

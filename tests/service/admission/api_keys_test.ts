@@ -8,7 +8,7 @@ import { FakeKv } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
-Deno.test("ApiKeys.find() reads an account again if a change was seen while it was read", async () => {
+Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -29,7 +29,7 @@ Deno.test("ApiKeys.find() reads an account again if a change was seen while it w
   assertEquals(await again, found);
 });
 
-Deno.test("ApiKeys.find() makes no second allowance for an account that holds permits, though it was forgotten", async () => {
+Deno.test("ApiKeys.find() keeps the active allowance of an account that was evicted", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account, apiKey } = await service.createAccount();
@@ -44,7 +44,7 @@ Deno.test("ApiKeys.find() makes no second allowance for an account that holds pe
   assertStrictEquals(await keys.find(`Bearer ${apiKey}`, NOON), active);
 });
 
-Deno.test("createApp() admits by a new key at once, however old its view of accounts may be", async () => {
+Deno.test("createApp() accepts a new key at once, whatever MAX_STALENESS_MS is", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv, { maxStalenessMs: 60_000 });
@@ -55,7 +55,7 @@ Deno.test("createApp() admits by a new key at once, however old its view of acco
   service.disturbance = { read: () => pause(10) };
 
   const first = call(service, issued?.apiKey);
-  // The key is known by now, but its account has not been read yet.
+  // The key is known, but its account has not been read yet.
   await time.advance(15);
   const second = call(service, issued?.apiKey);
 

@@ -10,20 +10,20 @@ const QUOTED = "The API key is in quotes; send it without them.";
 const OTHER_FORM =
   "This is not an API key. An API key is as_test_ or as_live_ followed by 38 letters and digits.";
 
-/** Status, challenge and body of the answer to a bad key. */
+/** Status, challenge and body of the response to an invalid key. */
 function badKey(message: string = INVALID): unknown[] {
   const body = { code: "invalid_api_key", message, status: 401 };
   return [401, `${CHALLENGE}, error="invalid_token"`, body];
 }
 
-/** Status, challenge and body of the answer to a request with this header. */
+/** Status, challenge and body of the response to a request with this header. */
 async function answer(service: Harness, authorization?: string): Promise<unknown[]> {
   const headers = authorization === undefined ? {} : { authorization };
   const response = await service.fetch("GET /v1/pets", { headers });
   return [response.status, response.headers.get("www-authenticate"), await response.json()];
 }
 
-Deno.test("createApp() asks for a key when there is none in bearer form", async (t) => {
+Deno.test("createApp() asks for a key if there is no bearer token", async (t) => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount();
 
@@ -40,7 +40,7 @@ Deno.test("createApp() asks for a key when there is none in bearer form", async 
   }
 });
 
-Deno.test("createApp() says of a bad key what can be seen of it, and the same of all that look right", async (t) => {
+Deno.test("createApp() explains a malformed key, and answers all well-formed invalid keys alike", async (t) => {
   await using service = await Harness.open();
   const { account, apiKey } = await service.createAccount();
   const closed = await service.createAccount();
@@ -73,12 +73,12 @@ Deno.test("createApp() says of a bad key what can be seen of it, and the same of
   }
 });
 
-Deno.test("createApp() takes the scheme in any letters and any number of spaces around the key", async () => {
+Deno.test("createApp() accepts the scheme in any case, and any number of spaces around the key", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount();
 
   for (const form of ["Bearer KEY", "bearer KEY", "BEARER KEY", "Bearer    KEY", "Bearer KEY  "]) {
-    // Twice: what is known of a header is used the second time.
+    // Twice, because the second request uses the cached header.
     for (let count = 0; count < 2; count++) {
       const headers = { authorization: form.replace("KEY", apiKey) };
       const response = await service.fetch("GET /v1/pets", { headers });
@@ -88,7 +88,7 @@ Deno.test("createApp() takes the scheme in any letters and any number of spaces 
   }
 });
 
-Deno.test("createApp() accepts a key only in its own environment, though both are on one KV", async () => {
+Deno.test("createApp() accepts a key only in its own environment, even if both share a KV", async () => {
   await using staging = await Harness.open();
   await using production = new OtherProcess(staging.kv, { environment: "production" });
   const { apiKey } = await staging.createAccount();
@@ -101,7 +101,7 @@ Deno.test("createApp() accepts a key only in its own environment, though both ar
   assertEquals((await call(production, live.apiKey)).status, 200);
 });
 
-Deno.test("createApp() accepts a key made by another process at once, also when it was tried before", async () => {
+Deno.test("createApp() accepts a key of another process at once, even if it was tried before", async () => {
   await using service = await Harness.open();
   await using elsewhere = await Harness.open();
   const { apiKey } = await elsewhere.createAccount();

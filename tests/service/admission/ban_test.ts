@@ -8,7 +8,7 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 
 const MINUTE = 60_000;
 
-/** A service, and an account of the Free plan that was just banned. */
+/** A service, and an account of the Free plan that has just been banned. */
 async function withBanned(): Promise<{ service: Harness; id: string; apiKey: string }> {
   const service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -20,7 +20,7 @@ async function usageOf(service: Harness, id: string): Promise<Usage | undefined>
   return (await service.accounts.find(id))?.usage;
 }
 
-Deno.test("createApp() admits requests after a ban was lifted, though what began it is still on its way", async () => {
+Deno.test("createApp() admits requests after a ban was lifted while the commit that started it is under way", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -31,7 +31,7 @@ Deno.test("createApp() admits requests after a ban was lifted, though what began
   service.disturbance = {
     async commit({ apply }) {
       const result = await apply();
-      // The look takes longer than the rest of this commit.
+      // The check of versions takes longer than the rest of this commit.
       service.disturbance = { read: () => pause(300) };
       await pause(200);
       return result;
@@ -48,7 +48,7 @@ Deno.test("createApp() admits requests after a ban was lifted, though what began
   await time.until(banned, 5_000);
 });
 
-Deno.test("createApp() bans from the refusal on that is too many, when they come one after the other", async () => {
+Deno.test("createApp() bans at the first refusal beyond the maximum, if requests come one after the other", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
@@ -61,7 +61,7 @@ Deno.test("createApp() bans from the refusal on that is too many, when they come
   assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
 });
 
-Deno.test("createApp() bans from the refusal on that is too many, when all come at once", async () => {
+Deno.test("createApp() bans at the first refusal beyond the maximum, if all come at once", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
@@ -70,7 +70,7 @@ Deno.test("createApp() bans from the refusal on that is too many, when all come 
   assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
 });
 
-Deno.test("createApp() bans once and no earlier when two processes refuse, and then in both", async () => {
+Deno.test("createApp() counts refusals of two processes together, and bans once in both", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv);
   const { account: { id }, apiKey } = await one.createAccount("free");
@@ -90,7 +90,7 @@ Deno.test("createApp() bans once and no earlier when two processes refuse, and t
   assertEquals([usage?.bans, usage?.bannedUntil], [1, NOON + 5 * MINUTE]);
 });
 
-Deno.test("createApp() writes before long how often it refused, if it does not go on", async () => {
+Deno.test("createApp() soon writes its number of refusals, even without further requests", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -104,7 +104,7 @@ Deno.test("createApp() writes before long how often it refused, if it does not g
 });
 
 Deno.test.each([["none", 0], ["one", 1]])(
-  "createApp() writes, after a ban was lifted elsewhere, how often it has refused since, such as %s",
+  "createApp() writes only refusals since a ban was lifted in another process: %s",
   async (_, refused) => {
     using time = new VirtualTime();
     const kv = new FakeKv();
@@ -122,7 +122,7 @@ Deno.test.each([["none", 0], ["one", 1]])(
   },
 );
 
-Deno.test("createApp() upholds a ban when the service starts again, and leaves other accounts alone", async () => {
+Deno.test("createApp() keeps a ban after a restart, and serves other accounts", async () => {
   const { service, apiKey } = await withBanned();
   await using _ = service;
   const { apiKey: free } = await service.createAccount("free");
@@ -135,7 +135,7 @@ Deno.test("createApp() upholds a ban when the service starts again, and leaves o
   assertEquals((await call(restarted, free)).remaining, 59);
 });
 
-Deno.test("createApp() does not prolong a ban when requests go on, and admits from its end on", async () => {
+Deno.test("createApp() does not extend a ban if requests continue, and admits after its end", async () => {
   const { service, id, apiKey } = await withBanned();
   await using _ = service;
   const usage = await usageOf(service, id);
@@ -152,7 +152,7 @@ Deno.test("createApp() does not prolong a ban when requests go on, and admits fr
   assertEquals((await call(service, apiKey)).remaining, 59);
 });
 
-Deno.test("createApp() counts each ban, also the first one after days without any", async () => {
+Deno.test("createApp() counts each ban, including the first one after days without any", async () => {
   const { service, apiKey } = await withBanned();
   await using _ = service;
   service.now += 2 * 86_400_000;

@@ -8,7 +8,7 @@ import { NOON } from "../../support/time.ts";
 
 const RESET = `${NOON / 1_000 + 60}`;
 
-/** How a request is charged: to the account whose key it carries, else to the address; to the address; or to nobody. */
+/** How a request is charged: to the account of its key or else the address, only to the address, or not at all. */
 type Access = Operation["access"];
 
 /** A request, its status with a credential and without, and how it is charged. */
@@ -47,7 +47,7 @@ const CASES: readonly Case[] = [
   ["PUT /health", {}, 405, 405, "public"],
 ];
 
-/** Asserts that a response tells of these limits, or of none if its path has none. */
+/** Asserts that a response describes these limits, or none if its path has none. */
 function assertLimits(target: string, { headers, status }: Response, limit: number, remaining: number): void {
   // After a sign-up, the headers describe another limit.
   if (target === "POST /v1/accounts" && status === 201) return;
@@ -57,21 +57,21 @@ function assertLimits(target: string, { headers, status }: Response, limit: numb
   assertEquals(headers.has("ratelimit"), isLimited);
 }
 
-/** What its address has left, as the next request without a key says; it takes one of them. */
+/** Remaining requests of the address, according to another request without a key, which counts. */
 async function leftOfAddress(service: Harness): Promise<number> {
   return (await call(service)).remaining;
 }
 
 for (const [target, request, withKey, without, access] of CASES) {
   const payer = access === "key" || access === "address" ? access : "nobody";
-  Deno.test(`createApp() charges ${target} ${withKey} to ${payer}, and says so`, async () => {
+  Deno.test(`createApp() charges ${target} ${withKey} to ${payer}, and describes its limits`, async () => {
     await using service = await Harness.open(ALL);
     const { account: { id }, apiKey: key } = await service.createAccount("business");
     await service.fetch("POST /v1/pets", { key, json: REX });
     const credential = access === "operator" ? credentialFor({ access }, key) : { key };
 
     const response = await service.fetch(target, { ...request, ...credential });
-    await response.text(); // A command ends with its answer.
+    await response.text(); // A command ends with its response.
 
     assertEquals(response.status, withKey);
     const [limit, left] = payer === "key" ? [1_000, 998] : [60, payer === "address" ? 59 : 60];
@@ -82,7 +82,7 @@ for (const [target, request, withKey, without, access] of CASES) {
     assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
   });
 
-  Deno.test(`createApp() charges ${target} ${without} without a credential, and says so`, async () => {
+  Deno.test(`createApp() charges ${target} ${without} without credentials, and describes its limits`, async () => {
     await using service = await Harness.open(ALL);
 
     const response = await service.fetch(target, request);
@@ -95,7 +95,7 @@ for (const [target, request, withKey, without, access] of CASES) {
   });
 
   if (access !== "public" || withKey === 204) continue;
-  Deno.test(`createApp() answers ${target} to an address that has used up its requests`, async () => {
+  Deno.test(`createApp() answers ${target} from a spent address`, async () => {
     await using service = await Harness.open(ALL);
     await callAtOnce(60, [service]);
 
@@ -106,7 +106,7 @@ for (const [target, request, withKey, without, access] of CASES) {
   });
 }
 
-Deno.test("createApp() refuses misses and wrong methods of an exhausted key like any request", async () => {
+Deno.test("createApp() refuses unknown paths and methods of an exhausted key like any request", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
 
@@ -117,7 +117,7 @@ Deno.test("createApp() refuses misses and wrong methods of an exhausted key like
   assertEquals(codes, ["", "rate_limit_minute", "key_banned"]);
 });
 
-Deno.test("createApp() stores nothing of a request that is refused", async () => {
+Deno.test("createApp() stores nothing for a refused request", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount({ minute: 1, day: 10 });
   await call(service, key);

@@ -8,12 +8,12 @@ import { type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-/** A request that is charged but for which no handler reads or writes anything. */
+/** A request that is charged, but whose handler reads and writes nothing. */
 const NOWHERE = "GET /v1/nowhere";
 /** Tables with the rows of an account. */
 const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"];
 
-Deno.test("Gate costs one look and one commit a request at walking pace", async () => {
+Deno.test("Gate costs one check of versions and one commit per request at a low rate", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -28,7 +28,7 @@ Deno.test("Gate costs one look and one commit a request at walking pace", async 
   }
 });
 
-Deno.test("Gate lets the commit that a charge takes travel beside the look", async () => {
+Deno.test("Gate commits a charge while the versions are checked", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -42,7 +42,7 @@ Deno.test("Gate lets the commit that a charge takes travel beside the look", asy
   assertLessOrEqual(time.now - before, 20);
 });
 
-Deno.test("Gate reads nothing of an account for requests with a key of it that has ended", async () => {
+Deno.test("Gate reads nothing of an account for requests with a key that has ended", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -59,7 +59,7 @@ Deno.test("Gate reads nothing of an account for requests with a key of it that h
 });
 
 for (const requests of [1, 500]) {
-  Deno.test(`Gate reads who calls once when ${requests} first requests of an account come at once`, async () => {
+  Deno.test(`Gate reads an account once if its first ${requests} requests come at once`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { apiKey } = await service.createAccount();
@@ -71,7 +71,7 @@ for (const requests of [1, 500]) {
     service.assertCost({ reads: 3, commits: 1 });
   });
 
-  Deno.test(`Gate costs one look and one commit when ${requests} requests of a known account come at once`, async () => {
+  Deno.test(`Gate costs one check of versions and one commit if ${requests} requests of a known account come at once`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { apiKey } = await service.createAccount();
@@ -86,7 +86,7 @@ for (const requests of [1, 500]) {
   });
 }
 
-Deno.test("Gate costs few commits when an account calls fast", async () => {
+Deno.test("Gate costs few commits at a high rate", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -102,7 +102,7 @@ Deno.test("Gate costs few commits when an account calls fast", async () => {
   assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
-Deno.test("Gate gives its leases back in one commit, and takes no other, when it settles", async () => {
+Deno.test("Gate gives its leases back in one commit when it settles", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -119,7 +119,7 @@ Deno.test("Gate gives its leases back in one commit, and takes no other, when it
   assertEquals([usage.used, usage.leased], [100, 0]);
 });
 
-Deno.test("Gate keeps no lease that a commit brings while it settles", async () => {
+Deno.test("Gate keeps no lease of a commit that ends while it settles", async () => {
   using time = new VirtualTime();
   const service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 9_000 });
@@ -140,7 +140,7 @@ Deno.test("Gate keeps no lease that a commit brings while it settles", async () 
   assertEquals((await service.accounts.find(id))?.usage.leased, 0);
 });
 
-Deno.test("Gate costs a look and no commit when it refuses for a full window", async () => {
+Deno.test("Gate costs a check of versions and no commit if a window is full", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -154,7 +154,7 @@ Deno.test("Gate costs a look and no commit when it refuses for a full window", a
   service.assertCost({ reads: 10, commits: 0 });
 });
 
-Deno.test("Gate neither reads nor writes for banned and closed accounts, while others beside them call", async () => {
+Deno.test("Gate neither reads nor writes for banned and closed accounts while others send requests", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
@@ -172,12 +172,12 @@ Deno.test("Gate neither reads nor writes for banned and closed accounts, while o
     assertEquals(codes, ["", "key_banned", "invalid_api_key"]);
     service.assertCost({ reads: 2, commits: 1 });
     assertEquals(service.reads.flat().filter(([table = ""]) => OF_ACCOUNTS.includes(table)), []);
-    // A mark, and both rows of the one that is active.
+    // A marker, and both rows of the active account.
     assertLessOrEqual(service.commits[0]?.checks ?? 0, 3);
   }
 });
 
-Deno.test("Gate reads nothing for a mistyped key, one of the other environment, or none", async () => {
+Deno.test("Gate reads nothing for a mistyped key, a key of the other environment, or no key", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -192,7 +192,7 @@ Deno.test("Gate reads nothing for a mistyped key, one of the other environment, 
   service.assertCost({ reads: 0, commits: 0 });
 });
 
-Deno.test("Gate remembers no header that is longer than a key needs", async () => {
+Deno.test("Gate caches no header that is longer than necessary", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -209,12 +209,12 @@ Deno.test("Gate remembers no header that is longer than a key needs", async () =
 
 for (
   const [maxChecks, commits] of [
-    // A mark, and two rows of each of four accounts: with more, a commit to a server would stall.
+    // A marker, and two rows of each of four accounts. With more, a commit to a server would stall.
     [10, 9],
     [100, 1],
   ] as const
 ) {
-  Deno.test(`Gate joins accounts in a commit where KV takes ${maxChecks} checks`, async () => {
+  Deno.test(`Gate charges several accounts in a commit if KV allows ${maxChecks} checks`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time, new FakeKv(), { maxChecks });
     const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
@@ -228,7 +228,7 @@ for (
   });
 }
 
-Deno.test("Gate joins requests in a commit that come one after the other within a few turns of the event loop", async () => {
+Deno.test("Gate charges requests of the same few turns of the event loop in one commit", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -247,7 +247,7 @@ Deno.test("Gate joins requests in a commit that come one after the other within 
   service.assertCost({ reads: 1, commits: 1 });
 });
 
-Deno.test("Gate sends twelve commits at a time to a KV that is far away, for two accounts each", async () => {
+Deno.test("Gate sends twelve commits at a time to a far KV, for two accounts each", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
   const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));
@@ -271,7 +271,7 @@ Deno.test("Gate sends twelve commits at a time to a KV that is far away, for two
   for (const { checks } of service.commits) assertLessOrEqual(checks, 5);
 });
 
-Deno.test("Gate takes only those accounts out of a commit whose rows another process has written", async () => {
+Deno.test("Gate excludes from a commit only the accounts whose rows another process has written", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -288,6 +288,6 @@ Deno.test("Gate takes only those accounts out of a commit whose rows another pro
   const replies = await callAll();
 
   assertEquals(replies.map(({ remaining }) => remaining), [57, 58, 58, 58]);
-  // One for all of them, one for whose row was written, and one for the others; what only opens a slot has one check.
+  // One for all accounts, one for the account whose row was written, and one for the others. One more opens a lane.
   assertLessOrEqual(service.commits.filter(({ checks }) => checks > 1).length, 3);
 });

@@ -10,14 +10,14 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 const MIDNIGHT = NOON + DAY / 2;
 
-/** What the rows of an account say that it has used, once everything is written. */
+/** The stored usage of an account, once everything is written. */
 async function usedBy(service: Harness, id: string): Promise<Limits> {
   await service.app.settle();
   const { used, usedToday } = await service.desk.usage(id);
   return { minute: used, day: usedToday };
 }
 
-/** Asserts what all of the replies say of the limit, and those that refuse of how long to wait. */
+/** Asserts the limit in all responses, and Retry-After in refusals. */
 function assertAll(replies: readonly Reply[], limit: number, reset: number, wait: number): void {
   for (const reply of replies) {
     const expected = [limit, reset / 1_000, reply.status === 429 ? wait : undefined];
@@ -28,7 +28,7 @@ function assertAll(replies: readonly Reply[], limit: number, reset: number, wait
 for (const plan of ["free", "pro", "business"] as const) {
   for (const processes of [1, 2]) {
     const { minute } = PLAN_LIMITS[plan];
-    Deno.test(`createApp() admits exactly ${minute} of ${plan} when 40 more come to ${processes} at once`, async () => {
+    Deno.test(`createApp() admits exactly ${minute} requests of ${plan} if 40 more come to ${processes} at once`, async () => {
       await using one = await Harness.open();
       await using other = new OtherProcess(one.kv, { maxChecks: 10 });
       const { account: { id }, apiKey } = await one.createAccount(plan);
@@ -49,7 +49,7 @@ for (
     ["day", { minute: 60, day: 50 }, "429 rate_limit_day", MIDNIGHT, MIDNIGHT + DAY],
   ] as const
 ) {
-  Deno.test(`createApp() admits again from the next UTC ${window} on`, async () => {
+  Deno.test(`createApp() admits requests again from the next UTC ${window}`, async () => {
     await using service = await Harness.open();
     const { apiKey } = await service.createAccount(limits);
     await callAtOnce(50, [service], apiKey);
@@ -67,7 +67,7 @@ for (
   });
 }
 
-Deno.test("createApp() counts each account by itself when many call two processes at once", async () => {
+Deno.test("createApp() counts each account separately if many use two processes at once", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv, { maxChecks: 10 });
   const accounts = await Array.fromAsync(
@@ -80,7 +80,7 @@ Deno.test("createApp() counts each account by itself when many call two processe
   assertEquals(replies.map((each) => tally(each)[200]), upTo(41).slice(1));
 });
 
-Deno.test("createApp() has requests wait for what another process leased and gives back", async () => {
+Deno.test("createApp() lets requests wait for permits that another process gives back", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using holder = new NotedService(time, kv);
@@ -95,7 +95,7 @@ Deno.test("createApp() has requests wait for what another process leased and giv
   assertEquals(tally(replies), { 200: 2, "429 rate_limit_minute": 1 });
 });
 
-Deno.test("createApp() refuses after 3 s who waits for places of a silent process, and others then at once", async () => {
+Deno.test("createApp() refuses requests that have waited 3 s for permits of a dead process, and later ones at once", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
@@ -111,7 +111,7 @@ Deno.test("createApp() refuses after 3 s who waits for places of a silent proces
   assertEquals((await call(service, apiKey)).remaining, 9);
 });
 
-/** Lets a service ask its KV as one that is a `roundTrip` away, in ms. */
+/** Gives a service a round trip to its KV of `roundTrip` ms. */
 function moveAway(service: NotedService, roundTrip: number): void {
   const travel = () => pause(roundTrip / 2);
   const read = async () => (await travel(), await travel());
@@ -127,7 +127,7 @@ function moveAway(service: NotedService, roundTrip: number): void {
 }
 
 for (const [near, far] of [[0, 300], [20, 400]] as const) {
-  Deno.test(`createApp(), ${near} ms from its KV, has requests wait for what a process ${far} ms away leased`, async () => {
+  Deno.test(`createApp(), ${near} ms from its KV, lets requests wait for permits of a process ${far} ms away`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
     await using distant = new NotedService(time, kv);
@@ -152,7 +152,7 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
   });
 }
 
-Deno.test("createApp() has requests wait for what another process leased, though it gives back more itself", async () => {
+Deno.test("createApp() lets requests wait for permits of another process even if it gives more back itself", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using holder = new NotedService(time, kv);

@@ -18,9 +18,9 @@ for (
   ] as const
 ) {
   for (const isKnown of [false, true]) {
-    // Whose a key is, is read once.
+    // The account ID of a key is read once.
     if (isKnown && table === "api_keys") continue;
-    Deno.test(`createApp() fails only the account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
+    Deno.test(`createApp() fails only requests of the account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
       await using service = await Harness.open();
       service.expectsErrors = true;
       const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
@@ -30,13 +30,13 @@ for (
       const key = [table, table === "api_keys" ? keyHash : id];
       const { value: before } = await service.kv.get(key);
       await service.kv.set(key, value);
-      // Has every process look accounts up again.
+      // Makes every process read accounts again.
       if (table === "accounts") await service.desk.rename(accounts[0]?.account.id ?? "", "x");
 
       assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
       assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
 
-      // What goes on in the background would fail the requests that join it.
+      // Transactions in the background would fail requests that join them.
       await service.app.settle();
       await service.kv.set(key, before);
       assertEquals(tally(await callAll()), { 200: 5 });
@@ -44,7 +44,7 @@ for (
   }
 }
 
-Deno.test("createApp() serves every other account, and charges the one not whose commits fail", async () => {
+Deno.test("createApp() serves every other account, and does not charge the one whose commits fail", async () => {
   await using quiet = await Harness.open();
   let failing = "";
   const rough = disturbed(quiet.kv, {
@@ -53,7 +53,7 @@ Deno.test("createApp() serves every other account, and charges the one not whose
         ? Promise.reject(new TypeError("disk I/O error"))
         : carryOut(commit),
   });
-  // Of a KV that takes more than ten checks it is known to be near, however busy the machine is.
+  // A KV that allows more than ten checks counts as local, even on a busy machine.
   await using service = new OtherProcess(rough, { maxChecks: 11 });
   const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
   const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
@@ -80,7 +80,7 @@ const refuse = () => Promise.resolve<Deno.KvCommitError>({ ok: false });
 for (
   const [what, commit, isGivenBack] of [["was refused", refuse, true], ["may be done", hang, false]] as const
 ) {
-  Deno.test(`createApp() gives back once more what it could not give back: ${isGivenBack}, where that ${what}`, async () => {
+  Deno.test(`createApp() repeats a failed return of permits: ${isGivenBack}, if it ${what}`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { account: { id }, apiKey } = await service.createAccount("business");
@@ -98,7 +98,7 @@ for (
   });
 }
 
-Deno.test("createApp() asks a KV that fails every other second, and no more often, to take back what is leased", async () => {
+Deno.test("createApp() retries every two seconds to give leased permits back to a KV that fails", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
   const { account: { id }, apiKey } = await service.createAccount();
@@ -110,7 +110,7 @@ Deno.test("createApp() asks a KV that fails every other second, and no more ofte
   }
   service.disturbance = { commit: fail };
   service.forget();
-  // A commit that is to lease more fails before the last places are handed out.
+  // The renewal of the lease fails before its last permits are handed out.
   for (; service.commits.length === 0 && calls < 1_000; calls++) {
     await call(service, apiKey);
     await time.advance(1);

@@ -7,7 +7,7 @@ import { Versions } from "../../../src/store/versions.ts";
 import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-Deno.test("Gate.usedBy() tells of what was used, though the rows it is given are older than the leases held", async () => {
+Deno.test("Gate.usedBy() returns the current usage even if the given rows are older than the leases", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { store } = service;

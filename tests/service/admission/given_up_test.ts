@@ -8,26 +8,26 @@ import { VirtualTime } from "../../support/time.ts";
 
 const PET = { name: "Rex", categoryId: 1 };
 
-/** Every request that changes something; also with an Idempotency-Key, where one may be sent. */
+/** Every request that writes, with and without an Idempotency-Key if it takes one. */
 const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
-  // An operator's command goes on after its answer has begun.
+  // An operator's command continues after its response has begun.
   if (changes.length === 0 || operation.access === "operator") return [];
   const plain = { operation, target, what: target, request };
   if (!operation.errors.includes("idempotency_key_reused")) return [plain];
   const headers = { "idempotency-key": "1" };
   const once = { ...plain, what: `${target} with an Idempotency-Key`, request: { ...request, headers } };
-  // An animal is added without a read that could take long.
+  // An animal is added without a read that could be slow.
   return operation.id === "createPet" ? [once] : [plain, once];
 });
 
 for (const { operation, target, what, request } of CHANGES) {
-  Deno.test(`createApp() begins no change for ${what} once it has said 503`, async () => {
+  Deno.test(`createApp() begins no write for ${what} after it has answered 503`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time, new FakeKv());
     const { apiKey } = await service.createAccount();
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
     await time.advance(3_000);
-    // Each in time by itself, but not all of them together.
+    // Each is in time by itself, but not all of them together.
     service.disturbance = { read: () => pause(3_000), commit: late };
     service.forget();
 
@@ -41,7 +41,7 @@ for (const { operation, target, what, request } of CHANGES) {
   });
 }
 
-Deno.test("createApp() logs nothing of a key that turns out to be wrong once it has said 503", async () => {
+Deno.test("createApp() logs nothing if a key proves invalid after it has answered 503", async () => {
   using time = new VirtualTime();
   let isAnswered = false;
   const clientAddress = () => {
@@ -59,7 +59,7 @@ Deno.test("createApp() logs nothing of a key that turns out to be wrong once it 
   assertEquals([status, service.errors], [503, []]);
 });
 
-Deno.test("createApp() does not try again to create what was refused once it has said 503", async () => {
+Deno.test("createApp() does not retry a creation after it has answered 503", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { deadline: 8_000 });
   const { apiKey: key } = await service.createAccount();
@@ -87,9 +87,9 @@ async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommit
   return await carryOut(commit);
 }
 
-/** Commits of a kind that are on their way at a time; what comes after them waits. */
+/** Maximum number of simultaneous commits of one kind. Further ones wait. */
 const LANES = 3;
-/** Tables of what requests make and change. */
+/** Tables that requests write to. */
 const TABLES: readonly Deno.KvKeyPart[] = ["pets", "messages", "idempotency", "accounts", "api_keys"];
 
 function stored({ rows }: FakeKv): string[] {
@@ -97,7 +97,7 @@ function stored({ rows }: FakeKv): string[] {
     .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
 }
 
-/** A service with an account, and other accounts, each with an animal of its own; ids ascend from 1, the account's first. */
+/** A service with an account and other accounts, each with its own animal. The account's animal has the ID 1. */
 async function withOthers(time: VirtualTime, service: NotedService): Promise<string[]> {
   const keys: string[] = [];
   for (let count = 0; count <= LANES; count++) {
@@ -120,10 +120,10 @@ for (
   ] as const
 ) {
   const how = "headers" in options ? " with an Idempotency-Key" : "";
-  Deno.test(`createApp() stores nothing for ${what}${how} that waited behind other commits until it was told 503`, async () => {
+  Deno.test(`createApp() stores nothing for ${what}${how} that waited behind other commits until it was answered 503`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
-    // So that what hangs outlasts the request.
+    // Longer than the request, so that operations hang.
     await using service = new NotedService(time, kv, { deadline: 8_000 });
     const [key = "", ...others] = await withOthers(time, service);
     service.expectsErrors = true;

@@ -10,7 +10,7 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 const REX = { name: "Rex", categoryId: 1 };
 const POST = "POST /v1/pets";
 
-/** Two processes. In one an account holds a lease: it has two animals, and has used 10 of 60 requests. */
+/** Two processes. One holds a lease of an account, which has two animals, and has used 10 of 60 requests. */
 class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
@@ -44,7 +44,7 @@ class Fixture implements AsyncDisposable {
     return this.time.until(call(this.service, this.key, target, request), 1_000);
   }
 
-  /** Starts to add an animal whose body comes only when it is let go. */
+  /** Starts to add an animal. Its body arrives only when it is released. */
   startAdding(animal: object = REX): { reply: Promise<Reply>; sendBody: () => void } {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-type": "application/json" };
@@ -54,7 +54,7 @@ class Fixture implements AsyncDisposable {
     };
   }
 
-  /** What is stored of animals, messages and replies. */
+  /** The stored animals, messages and replies. */
   stored(): unknown[] {
     const tables: Deno.KvKeyPart[] = ["pets", "pets_by_status", "messages", "idempotency"];
     return [...this.kv.rows.values()].filter(({ key: [table = ""] }) => tables.includes(table));
@@ -68,7 +68,7 @@ class Fixture implements AsyncDisposable {
 }
 
 for (const [animal, status] of [[REX, 201], [{}, 400]] as const) {
-  Deno.test(`createApp() counts the place of a request as leased until it is answered with ${status}`, async () => {
+  Deno.test(`createApp() counts a request's permit as leased until it is answered with ${status}`, async () => {
     await using fixture = await Fixture.open();
     const { service, time, id } = fixture;
     const settledUsage = async () => {
@@ -92,7 +92,7 @@ const ENDED = "401 invalid_api_key";
 const SUSPENDED = "403 account_suspended";
 const REFUSED = "429 rate_limit_minute";
 
-/** What is done to the account, what its next request gets if it is in order, and what the one after that. */
+/** A change of the account, and the responses to its next request, if that is valid, and to the one after it. */
 const CHANGES: readonly (readonly [what: string, change: Change, told: string, next: string])[] = [
   ["renamed", (desk, id) => desk.rename(id, "new"), "49 of 60", "48 of 60"],
   ["closed", (desk, id) => desk.do("close", id), ENDED, ENDED],
@@ -124,7 +124,7 @@ const CHANGES: readonly (readonly [what: string, change: Change, told: string, n
   ],
 ];
 
-/** Requests that change something, or would, and the status that they get from an account in order. */
+/** Requests that write, or would, and their status for an open account. */
 const REQUESTS:
   readonly (readonly [what: string, target: string, request: HarnessRequest, status: number])[] = [
     ["adds an animal", POST, { json: REX }, 201],
@@ -139,7 +139,7 @@ const REQUESTS:
 
 for (const [change, apply, told, next] of CHANGES) {
   for (const [what, target, request, status] of REQUESTS) {
-    Deno.test(`createApp() answers a client that ${what} after the account was ${change} elsewhere`, async () => {
+    Deno.test(`createApp() answers a client that ${what} after the account was ${change} in another process`, async () => {
       await using fixture = await Fixture.open();
       const before = fixture.stored();
       await apply(fixture.other.desk, fixture.id);
@@ -160,7 +160,7 @@ for (const [change, apply, told, next] of CHANGES) {
   }
 }
 
-/** What these requests may ask of KV, and how many of the reads may tell of versions, alone or beside other rows. */
+/** Maximum KV operations of these requests, and how many of the reads may include version rows. */
 const COSTS: Readonly<Record<string, { reads: number; looks: number; commits: number }>> = {
   "adds an animal": { reads: 0, looks: 0, commits: 1 },
   "would add one without a name": { reads: 1, looks: 1, commits: 0 },
@@ -170,7 +170,7 @@ const COSTS: Readonly<Record<string, { reads: number; looks: number; commits: nu
   "queues a message": { reads: 1, looks: 1, commits: 1 },
 };
 
-Deno.test("Gate.enter() costs a change no look beside its commit, while its account has a lease", async (t) => {
+Deno.test("Gate costs a write no check of versions beside its commit while its account has a lease", async (t) => {
   for (const [what, target, request] of REQUESTS.filter(([what]) => what in COSTS)) {
     await t.step(what, async () => {
       await using fixture = await Fixture.open();
@@ -185,7 +185,7 @@ Deno.test("Gate.enter() costs a change no look beside its commit, while its acco
   }
 });
 
-Deno.test("createApp() adds nothing for an account that was closed, however old its view of others may be", async () => {
+Deno.test("createApp() adds nothing for a closed account, whatever MAX_STALENESS_MS is", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
   const before = fixture.stored();
   await fixture.other.desk.do("close", fixture.id);
@@ -196,7 +196,7 @@ Deno.test("createApp() adds nothing for an account that was closed, however old 
   assertEquals(fixture.stored(), before);
 });
 
-Deno.test("createApp() knows no account that another process removed, once it has to look at its row", async () => {
+Deno.test("createApp() notices that another process has removed an account when it reads its row", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
   const { desk } = fixture.other;
   await call(fixture.other, fixture.key);
@@ -211,7 +211,7 @@ Deno.test("createApp() knows no account that another process removed, once it ha
   assertEquals([reply.status, reply.code], [401, "invalid_api_key"]);
 });
 
-Deno.test("createApp() adds nothing for a closed account when another's request has seen a change", async () => {
+Deno.test("createApp() adds nothing for a closed account after another account's request has noticed a change", async () => {
   await using fixture = await Fixture.open();
   const { apiKey } = await fixture.service.createAccount("free");
   const before = fixture.stored();
@@ -224,7 +224,7 @@ Deno.test("createApp() adds nothing for a closed account when another's request 
   assertEquals(fixture.stored(), before);
 });
 
-Deno.test("createApp() adds animals in one commit that come at once, where KV takes ten checks", async () => {
+Deno.test("createApp() adds simultaneous animals in one commit if KV allows ten checks", async () => {
   await using fixture = await Fixture.open({ maxChecks: 10 });
 
   const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
@@ -234,7 +234,7 @@ Deno.test("createApp() adds animals in one commit that come at once, where KV ta
   assertEquals(added.filter((count) => count > 0), [5]);
 });
 
-Deno.test("createApp() charges an animal once that is added as the minute ends", async () => {
+Deno.test("createApp() charges a request once that is answered as the minute ends", async () => {
   await using fixture = await Fixture.open();
   const { service } = fixture;
   const times = [NOON + 59_999];
@@ -246,7 +246,7 @@ Deno.test("createApp() charges an animal once that is added as the minute ends",
   assertEquals((await fixture.send("GET /v1/pets")).remaining, 58);
 });
 
-Deno.test("createApp() charges once for a request that is admitted anew after its lease was settled", async () => {
+Deno.test("createApp() charges a request once that is admitted again after its lease was settled", async () => {
   for (const limits of [{ minute: 60, day: 99 }, { minute: 11, day: 99 }]) {
     await using fixture = await Fixture.open({}, limits);
     const { time, other } = fixture;
@@ -265,7 +265,7 @@ Deno.test("createApp() charges once for a request that is admitted anew after it
   }
 });
 
-Deno.test("createApp() refuses a key that ended while another request's commit was on its way", async () => {
+Deno.test("createApp() refuses a key that ended while another request's commit was under way", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id } = fixture;
   service.disturbance = {
@@ -287,7 +287,7 @@ Deno.test("createApp() refuses a key that ended while another request's commit w
   assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
 });
 
-Deno.test("createApp() refuses a key that ended while the lease was on its way that its request waits for", async () => {
+Deno.test("createApp() refuses a key that ended while its request waited for a lease", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id, key } = fixture;
   await time.advance(3_000); // The lease is given back.
@@ -310,7 +310,7 @@ Deno.test("createApp() refuses a key that ended while the lease was on its way t
   assertEquals(replies.map(({ status }) => status), [201, 401]);
 });
 
-Deno.test("createApp() admits requests that wait for a lease on its way, also after a change of another account", async () => {
+Deno.test("createApp() admits requests that wait for a lease, even after a change of another account", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, key } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");
@@ -329,7 +329,7 @@ Deno.test("createApp() admits requests that wait for a lease on its way, also af
   assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { 200: 3 });
 });
 
-Deno.test("createApp() changes nothing for an account that it has seen suspended, though it holds a lease", async () => {
+Deno.test("createApp() changes nothing for an account that it knows to be suspended, even with a lease", async () => {
   await using fixture = await Fixture.open();
   const before = fixture.stored();
   await fixture.other.desk.do("suspend", fixture.id);
@@ -340,7 +340,7 @@ Deno.test("createApp() changes nothing for an account that it has seen suspended
   assertEquals(fixture.stored(), before);
 });
 
-Deno.test("createApp() gives a place back that comes back after everything was settled", async () => {
+Deno.test("createApp() gives a permit back that is withdrawn after everything was settled", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
@@ -355,7 +355,7 @@ Deno.test("createApp() gives a place back that comes back after everything was s
   assertEquals((await other.desk.usage(id)).used, 10);
 });
 
-Deno.test("createApp() gives a place back before long that was taken with a key which has ended", async () => {
+Deno.test("createApp() soon gives a permit back that was taken with a key that has ended", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
@@ -369,7 +369,7 @@ Deno.test("createApp() gives a place back before long that was taken with a key 
   assertEquals((await other.desk.usage(id)).used, 10);
 });
 
-Deno.test("createApp() gives no place back that a ban kept as the minute ended", async () => {
+Deno.test("createApp() gives no permit back that a ban kept as the minute ended", async () => {
   await using fixture = await Fixture.open({}, { minute: 400, day: 1_000 });
   const { time, service, other, id } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");
@@ -385,7 +385,7 @@ Deno.test("createApp() gives no place back that a ban kept as the minute ended",
   assertEquals((await other.desk.usage(id)).usedToday, 11);
 });
 
-Deno.test("createApp() looks for a refusal though a commit has found no change, but before the request came", async () => {
+Deno.test("createApp() checks the versions for a refusal if the last commit was before the request", async () => {
   await using fixture = await Fixture.open();
   await fixture.send(POST, { json: REX });
   await fixture.time.advance(1);
@@ -394,7 +394,7 @@ Deno.test("createApp() looks for a refusal though a commit has found no change, 
   assertEquals((await fixture.send(POST, { json: {} })).code, "invalid_api_key");
 });
 
-Deno.test("createApp() goes by what a look shows, where what its commit checks has vanished", async () => {
+Deno.test("createApp() relies on a check of versions if the row that its commit checks is gone", async () => {
   await using fixture = await Fixture.open();
   const { service, kv } = fixture;
   await fixture.other.desk.rename(fixture.id, "new");
@@ -406,7 +406,7 @@ Deno.test("createApp() goes by what a look shows, where what its commit checks h
   assertEquals(service.commits.length, 2);
 });
 
-Deno.test("createApp() needs no look any more once it has seen a change", async () => {
+Deno.test("createApp() needs no further check of versions once it has noticed a change", async () => {
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
   await other.desk.rename(id, "new");
@@ -417,7 +417,7 @@ Deno.test("createApp() needs no look any more once it has seen a change", async 
   assertEquals(service.reads, []);
 });
 
-/** Has commits that add animals take 4 s. */
+/** Makes commits that add animals take 4 s. */
 const SLOW_ADDING = {
   commit: async (commit: Commit) => {
     if (commit.keys.some(([table]) => table === "pets")) await pause(4_000);
@@ -426,7 +426,7 @@ const SLOW_ADDING = {
 };
 
 for (const [what, stops] of [["stopped", true], ["out of time", false]] as const) {
-  Deno.test(`createApp() does nothing more for a request that was given up because it was ${what}`, async () => {
+  Deno.test(`createApp() does nothing more for a request that timed out because it was ${what}`, async () => {
     await using fixture = await Fixture.open();
     const { time, service, other, id } = fixture;
     const slowRead = (keys: readonly Deno.KvKey[]) =>
@@ -448,7 +448,7 @@ for (const [what, stops] of [["stopped", true], ["out of time", false]] as const
   });
 }
 
-Deno.test("createApp() counts a request once in the metrics, also one that is answered anew", async () => {
+Deno.test("createApp() counts a request once in the metrics, even if it is admitted again", async () => {
   await using fixture = await Fixture.open();
   const { admitted } = fixture.service.store.metrics;
   const count = () => Number(/\{plan="free"\} (\d+)$/m.exec(admitted.text())?.[1]);
@@ -462,7 +462,7 @@ Deno.test("createApp() counts a request once in the metrics, also one that is an
   assertEquals(count() - before, 4);
 });
 
-Deno.test("createApp() does not do again what may have been done, though the account has changed", async () => {
+Deno.test("createApp() does not repeat a write that may have applied, even if the account has changed", async () => {
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
   const before = fixture.stored().length;

@@ -9,17 +9,17 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 const SECOND = 1_000;
 const MINUTE = 60_000;
 
-/** Sends requests with keys that no account has, each with another. */
+/** Sends requests, each with a different unknown key. */
 function callWithUnknownKeys(count: number, service: Harness): Promise<Reply[]> {
   return Promise.all(upTo(count).map(() => call(service, createApiKey("staging"))));
 }
 
-/** For how many keys a service has read whose they are. */
+/** Number of keys whose account a service has read. */
 function keysRead({ reads }: NotedService): number {
   return reads.flat().filter(([table]) => table === "api_keys").length;
 }
 
-Deno.test("createApp() reads for five unknown keys a second of a spent address, and refuses all of them", async () => {
+Deno.test("createApp() looks up five unknown keys per second of a spent address, and refuses all of them", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
@@ -34,7 +34,7 @@ Deno.test("createApp() reads for five unknown keys a second of a spent address, 
   }
 });
 
-Deno.test("createApp() does not even look at the versions for the unknown keys that it does not read for", async () => {
+Deno.test("createApp() does not check the versions for unknown keys that it does not look up", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callAtOnce(60, [service]);
@@ -46,7 +46,7 @@ Deno.test("createApp() does not even look at the versions for the unknown keys t
   assertEquals([service.reads, service.commits], [[], []]);
 });
 
-Deno.test("createApp() reads for every unknown key of an address that is not spent, or no longer", async () => {
+Deno.test("createApp() looks up every unknown key of an address that is not spent, or no longer", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callWithUnknownKeys(80, service);
@@ -61,7 +61,7 @@ Deno.test("createApp() reads for every unknown key of an address that is not spe
   assertEquals(keysRead(service), 100);
 });
 
-Deno.test("createApp() serves a key that it knows from a spent address, though others of its account changed", async () => {
+Deno.test("createApp() serves a known key from a spent address after accounts have changed", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [known, other] = [await service.createAccount(), await service.createAccount()];
@@ -76,7 +76,7 @@ Deno.test("createApp() serves a key that it knows from a spent address, though o
   assertEquals(tally([...before, ...after]), { 200: 100 });
 });
 
-Deno.test("createApp() serves a key that it meets first at a spent address as soon as it has a read for it", async () => {
+Deno.test("createApp() serves a new key from a spent address as soon as a read is left", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -94,7 +94,7 @@ Deno.test("createApp() serves a key that it meets first at a spent address as so
   assertEquals(remainders([...served, again]), upTo(1_000).slice(-51));
 });
 
-Deno.test("createApp() takes no read of a spent address for a key of which it knows that it has ended", async () => {
+Deno.test("createApp() takes no read of a spent address for a key that it knows to have ended", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [ended, other] = [await service.createAccount(), await service.createAccount()];
@@ -109,7 +109,7 @@ Deno.test("createApp() takes no read of a spent address for a key of which it kn
   assertEquals((await call(service, other.apiKey)).status, 200);
 });
 
-Deno.test("createApp() reads once for an unknown key of a spent address while that takes, for all who send it", async () => {
+Deno.test("createApp() shares the read of an unknown key of a spent address among simultaneous requests", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callAtOnce(60, [service]);
@@ -127,7 +127,7 @@ Deno.test("createApp() reads once for an unknown key of a spent address while th
   assertEquals(keysRead(service), 5);
 });
 
-Deno.test("createApp() answers 503 to a key that it cannot look up for a spent address, and looks it up again", async () => {
+Deno.test("createApp() answers 503 if the lookup of a key from a spent address fails, and repeats it for the next request", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -150,7 +150,7 @@ for (
     ["in the next minute", NOON + MINUTE],
   ] as const
 ) {
-  Deno.test(`AnonymousLimiter.takeRead() gives five a second, and five more ${when}`, () => {
+  Deno.test(`AnonymousLimiter.takeRead() allows five per second, and five more ${when}`, () => {
     const limiter = new AnonymousLimiter();
     const taken = (now: number) => upTo(8).filter(() => limiter.takeRead("a", now)).length;
 
@@ -159,7 +159,7 @@ for (
   });
 }
 
-Deno.test("AnonymousLimiter.isSpent() is so from the last place on until the next minute", () => {
+Deno.test("AnonymousLimiter.isSpent() is true from the last request until the next minute", () => {
   const limiter = new AnonymousLimiter();
   for (let count = 0; count < 59; count++) limiter.take("a", NOON);
   const before = limiter.isSpent("a", NOON);

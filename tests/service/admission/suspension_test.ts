@@ -43,7 +43,7 @@ Deno.test("createApp() refuses every operation of a suspended account with 403, 
   assertEquals((await service.accounts.find(id))?.usage.used, 0);
 });
 
-Deno.test("createApp() tells a suspended account of paths and methods that do not exist, and lets its client sign up", async () => {
+Deno.test("createApp() answers 404 and 405 to a suspended account, and lets its client sign up", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount();
   await service.accounts.suspend(id, NOON);
@@ -59,7 +59,7 @@ Deno.test("createApp() tells a suspended account of paths and methods that do no
   assertEquals([...statuses, signUp.status], [404, 405, 204, 200, 201]);
 });
 
-Deno.test("createApp() says of the key before that it is suspended for as long as its grace lasts", async () => {
+Deno.test("createApp() answers the previous key of a suspended account 403 during its grace period", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: before } = await service.createAccount();
   const issued = await service.accounts.rotate(id, HOUR, NOON);
@@ -71,7 +71,7 @@ Deno.test("createApp() says of the key before that it is suspended for as long a
   assertEquals(await codes(), ["invalid_api_key", "account_suspended"]);
 });
 
-Deno.test("createApp() goes on with the key and the animals of an account that was resumed", async () => {
+Deno.test("createApp() serves a resumed account with its key and its animals", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount("free");
   await call(service, key, "POST /v1/pets", { json: REX });
@@ -106,7 +106,7 @@ class Pair implements AsyncDisposable {
   }
 }
 
-Deno.test("createApp() gives back what it has leased of an account that was suspended elsewhere", async () => {
+Deno.test("createApp() gives leased permits back if the account was suspended in another process", async () => {
   await using pair = new Pair();
   const { time, service, other } = pair;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -120,7 +120,7 @@ Deno.test("createApp() gives back what it has leased of an account that was susp
   assertEquals([usage?.used, usage?.leased], [10, 0]);
 });
 
-Deno.test("createApp() admits no request that waits for a place when its account is suspended elsewhere", async () => {
+Deno.test("createApp() admits no request that waits for a permit while its account is suspended in another process", async () => {
   await using pair = new Pair();
   const { time, service, other } = pair;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -140,7 +140,7 @@ Deno.test("createApp() admits no request that waits for a place when its account
   assertEquals((await other.accounts.find(id))?.usage.used, 1);
 });
 
-Deno.test("createApp() notices a suspension, and its end, no later than MAX_STALENESS_MS after it", async () => {
+Deno.test("createApp() notices a suspension, and its end, within MAX_STALENESS_MS", async () => {
   await using pair = new Pair({ maxStalenessMs: 10_000 });
   const { time, service, other } = pair;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -156,7 +156,7 @@ Deno.test("createApp() notices a suspension, and its end, no later than MAX_STAL
   assertEquals(replies.map(({ status }) => status), [403, 200]);
 });
 
-Deno.test("AccountStore suspends an account that was stored before accounts could be", async () => {
+Deno.test("AccountStore suspends an account that an earlier release stored without suspendedAt", async () => {
   await using service = await Harness.open();
   const { account: { suspendedAt, ...stored }, apiKey } = await service.createAccount();
   assertEquals(suspendedAt, null);
@@ -170,7 +170,7 @@ Deno.test("AccountStore suspends an account that was stored before accounts coul
   assertEquals((await call(service, apiKey)).code, "account_suspended");
 });
 
-Deno.test("sweepSignUps() keeps a suspended account, though it never called", async () => {
+Deno.test("sweepSignUps() keeps a suspended account that never sent a request", async () => {
   await using service = await Harness.open();
   const sent = ["one", "two"].map((name) => service.fetch("POST /v1/accounts", { json: { name } }));
   const made: { id: string }[] = await Promise.all(

@@ -13,7 +13,7 @@ import { FakeKv } from "../../support/fake_kv.ts";
 import { NotedService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-/** Makes the number in a row greater by one. */
+/** Increments the number in a row. */
 function counting(key: Deno.KvKey): Transaction<void> {
   return {
     queue: { label: "changes", lanes: () => 1 },
@@ -25,7 +25,7 @@ function counting(key: Deno.KvKey): Transaction<void> {
   };
 }
 
-Deno.test("transact() assumes nothing after a handler's first commit, so that nothing is done twice", async () => {
+Deno.test("transact() includes the check only in a handler's first commit, so that nothing is written twice", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -68,7 +68,7 @@ Deno.test("transact() assumes nothing after a handler's first commit, so that no
     const remoteAddr: Deno.NetAddr = { transport: "tcp", hostname: "192.0.2.1", port: 1 };
     return (await time.until(Promise.resolve(app(request, { remoteAddr })), 1_000)).status;
   };
-  // Requests that come one right after the other bring about a lease, by which the next is admitted without a look.
+  // Requests in quick succession create a lease, which admits the next one without a check of versions.
   for (let count = 0; count < 8; count++) assertEquals(await send("DELETE"), 405);
 
   const status = await send("POST");

@@ -11,7 +11,7 @@ const LIST = "GET /v1/pets?limit=1";
 const ADD = "POST /v1/pets";
 const REX = { json: { name: "Rex", categoryId: 1 } };
 
-/** A service whose KV is 100 ms away, in virtual time, with an account that has ids and lanes at hand. */
+/** A service in virtual time, 100 ms from its KV, with an account, IDs and open lanes. */
 class FarService extends NotedService {
   readonly time: VirtualTime;
 
@@ -27,15 +27,15 @@ class FarService extends NotedService {
     };
   }
 
-  /** How many trips to its KV an answer takes, and its status. */
+  /** The number of round trips to KV of a request, and its status. */
   async trips(key: string, target: string, request = {}): Promise<string> {
     const started = this.time.now;
     const { status } = await this.time.until(call(this, key, target, request), 10_000);
-    // What comes at the same time is waited for, a millisecond a trip at most.
+    // A round waits up to a millisecond for further requests.
     return `${status} after ${Math.floor((this.time.now - started) / TRIP)}`;
   }
 
-  /** Opens lanes, takes ids, and remembers the key and the page. */
+  /** Opens lanes, takes IDs, and caches the key and the page. */
   async warmUp(key: string): Promise<void> {
     for (let count = 0; count < 4; count++) {
       await this.time.until(Promise.all([call(this, key, ADD, REX), call(this, key, ADD, REX)]), 10_000);
@@ -44,7 +44,7 @@ class FarService extends NotedService {
     await this.time.advance(5_000);
   }
 
-  /** Calls until a lease is held. */
+  /** Sends requests until there is a lease. */
   async lease(key: string): Promise<void> {
     for (let count = 0; count < 6; count++) {
       await this.time.until(Promise.all([call(this, key, LIST), call(this, key, LIST)]), 10_000);
@@ -56,7 +56,7 @@ async function create(service: FarService, plan: "free" | "business" = "business
   return await service.time.until(service.createAccount(plan), 10_000);
 }
 
-Deno.test("createApp() answers a read after one trip, with a lease or without", async () => {
+Deno.test("createApp() answers a read after one round trip, with or without a lease", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const { apiKey } = await create(service);
@@ -67,7 +67,7 @@ Deno.test("createApp() answers a read after one trip, with a lease or without", 
   assertEquals(await service.trips(apiKey, LIST), "200 after 1");
 });
 
-Deno.test("createApp() answers a write after one trip with a lease, and after two without", async () => {
+Deno.test("createApp() answers a write after one round trip with a lease, and after two without", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const { apiKey } = await create(service);
@@ -78,7 +78,7 @@ Deno.test("createApp() answers a write after one trip with a lease, and after tw
   assertEquals(await service.trips(apiKey, ADD, REX), "201 after 1");
 });
 
-Deno.test("createApp() answers the first request with a key after three trips, and one with an unknown key after one", async () => {
+Deno.test("createApp() answers the first request with a key after three round trips, and one with an unknown key after one", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const [known, first] = [await create(service), await create(service)];
@@ -88,7 +88,7 @@ Deno.test("createApp() answers the first request with a key after three trips, a
   assertEquals(await service.trips(createApiKey("staging"), LIST), "401 after 1");
 });
 
-Deno.test("createApp() answers 429 from memory after one check of the versions, for a ban, too", async () => {
+Deno.test("createApp() answers 429 from memory after one check of versions, also for a ban", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const { apiKey } = await create(service, "free");
@@ -104,7 +104,7 @@ Deno.test("createApp() answers 429 from memory after one check of the versions, 
   assertEquals(await service.trips(apiKey, LIST), "429 after 1");
 });
 
-Deno.test("createApp() takes one trip more for a read when another account has changed, and begins a write anew", async () => {
+Deno.test("createApp() takes one more round trip for a read if another account has changed, and repeats a write", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new FarService(time, kv);

@@ -5,7 +5,7 @@ import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv
 import { NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
-/** A KV whose answers about usage take a while on their way back: what they say was true before. */
+/** A KV whose reads of usage return late, with the rows of an earlier moment. */
 class FarKv extends FakeKv {
   delay = 0;
 
@@ -23,7 +23,7 @@ class FarKv extends FakeKv {
 }
 
 for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
-  Deno.test(`createApp() admits ${target} that comes after a ban was lifted, though an earlier request's read saw it`, async () => {
+  Deno.test(`createApp() admits ${target} after a ban was lifted, even if an earlier request's read has the ban`, async () => {
     using time = new VirtualTime();
     const kv = new FarKv();
     await using service = new NotedService(time, kv);
@@ -64,7 +64,7 @@ Deno.test("createApp() admits a request whose key ends while it waits for a perm
   assertEquals([status, service.reads.length < 10], [200, true], `${service.reads.length} reads`);
 });
 
-Deno.test("Permits.settle() gives back what came back while requests wait for permits", async () => {
+Deno.test("Permits.settle() gives withdrawn permits back while requests wait for permits", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 40, day: 99 });
@@ -80,7 +80,7 @@ Deno.test("Permits.settle() gives back what came back while requests wait for pe
   await time.advance(1_000);
   service.disturbance = { commit: slowly };
   slow[0]?.sendBody();
-  await time.advance(50); // What the first has used is being written.
+  await time.advance(50); // The used permits of the first are being written.
   slow[1]?.sendBody();
   await time.advance(1);
 
@@ -91,7 +91,7 @@ Deno.test("Permits.settle() gives back what came back while requests wait for pe
   await time.until(rest, 10_000);
 });
 
-Deno.test("createApp() takes no read of a spent address for a key whose account it knows to be deleted", async () => {
+Deno.test("createApp() takes no read of a spent address for a key of an account that it knows to be deleted", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();

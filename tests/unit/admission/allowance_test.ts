@@ -32,7 +32,7 @@ const ACCOUNT: Account = {
 };
 const NOW: Usage = { ...UNUSED, minute: NOON };
 
-/** Both rows of an account, as a KV holds them: a change gives them the next version. */
+/** Both rows of an account in a KV. A change gives them the next version. */
 class AccountRows implements Rows {
   #version = 1;
   #account: Entry;
@@ -77,7 +77,7 @@ function allowanceOf(account: Partial<Account>, usage: Partial<Usage>) {
   return { rows, allowance: new Allowance(rows.state) };
 }
 
-/** What a transaction decides, and what it writes to the usage row, if anything. */
+/** The decisions of a transaction, and the usage row that it writes, if any. */
 function decide(allowance: Allowance, rows: Rows, times: LeaseTimes = TIMES): { run: Run; written?: Usage } {
   let written: Usage | undefined;
   const write: Write = {
@@ -95,7 +95,7 @@ function decide(allowance: Allowance, rows: Rows, times: LeaseTimes = TIMES): { 
   return written ? { run, written } : { run };
 }
 
-/** Has a transaction carried out, and gives the usage after it. */
+/** Runs a transaction, and returns the usage afterwards. */
 function transact(allowance: Allowance, rows: AccountRows, times: LeaseTimes = TIMES): Usage {
   const { run, written } = decide(allowance, rows, times);
   if (written) rows.changeUsage(written);
@@ -108,7 +108,7 @@ function apply(allowance: Allowance, rows: AccountRows, run: Run): void {
   allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
 }
 
-/** An allowance with a lease of `left` permits, by requests that came one after the other. */
+/** An allowance with a lease of `left` permits, after requests one after the other. */
 function leased(left: number, account: Partial<Account> = {}) {
   const { rows, allowance } = allowanceOf(account, {});
   const { run } = decide(allowance, rows);
@@ -132,7 +132,7 @@ function take(allowance: Allowance) {
   return lease;
 }
 
-Deno.test("Allowance.apply() keeps newer rows than those of its commit: an unban stays", async () => {
+Deno.test("Allowance.apply() keeps rows that are newer than its commit, such as an unban", async () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
   const replies = requests(allowance, 5);
   const { run, written } = decide(allowance, rows);
@@ -164,7 +164,7 @@ Deno.test("Allowance.apply() describes the limits that a request was charged und
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
 });
 
-Deno.test("Allowance.decide() grants nothing to requests whose key no longer opens the account", async () => {
+Deno.test("Allowance.decide() grants nothing to requests whose key is not valid any more", async () => {
   const { rows, allowance } = allowanceOf({}, {});
   const replies = [...requests(allowance, 1), ...requests(allowance, 1, "new")];
   rows.changeAccount({ keyHash: "new" });
@@ -184,7 +184,7 @@ Deno.test("Allowance.decide() grants nothing while the account is suspended", as
   assertEquals(await outcomes(replies), [AGAIN, AGAIN]);
 });
 
-Deno.test("Allowance.decide() may run again, and changes nothing but by what its last run comes to", async () => {
+Deno.test("Allowance.decide() may run again, and only the last run has an effect", async () => {
   const { rows, allowance } = leased(9);
   take(allowance);
   const replies = requests(allowance, 3);
@@ -214,7 +214,7 @@ Deno.test("Allowance.decide() counts permits as leased until no request can give
   assertEquals(allowance.isActive, false);
 });
 
-Deno.test("Allowance.withdraw() lets a permit be handed out again while the lease stands", () => {
+Deno.test("Allowance.withdraw() lets a permit be handed out again while the lease is valid", () => {
   const { allowance } = leased(1);
   const lease = take(allowance);
   assertEquals(allowance.leaseAt(NOON), undefined);
@@ -224,7 +224,7 @@ Deno.test("Allowance.withdraw() lets a permit be handed out again while the leas
   assertEquals(allowance.leaseAt(NOON), lease);
 });
 
-Deno.test("Allowance.refuse() refuses from memory for the day, but not while a permit may come back", () => {
+Deno.test("Allowance.refuse() refuses from memory because of the day, but not while a permit may be withdrawn", () => {
   const { rows, allowance } = leased(2, { limits: { minute: 2, day: 2 } });
   const [first, second] = [take(allowance), take(allowance)];
   allowance.confirm(first);
@@ -237,7 +237,7 @@ Deno.test("Allowance.refuse() refuses from memory for the day, but not while a p
   assertEquals(allowance.refuse(NOON)?.refusal, "day");
 });
 
-Deno.test("Allowance.apply() adds a renewal to the lease, and settles what was used of it", () => {
+Deno.test("Allowance.apply() adds a renewal to the lease, and settles its used permits", () => {
   const { rows, allowance } = leased(10);
   for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
   const { run, written } = decide(allowance, rows);
@@ -250,7 +250,7 @@ Deno.test("Allowance.apply() adds a renewal to the lease, and settles what was u
   assertEquals(allowance.left, 6 + run.ahead);
 });
 
-Deno.test("Allowance.lose() gives back nothing twice, and hands out nothing of what may have been taken", async () => {
+Deno.test("Allowance.lose() gives no permit back twice, and hands out no permit that may have been taken", async () => {
   const { rows, allowance } = leased(9);
   take(allowance);
   const replies = Promise.allSettled(requests(allowance, 2));
@@ -262,7 +262,7 @@ Deno.test("Allowance.lose() gives back nothing twice, and hands out nothing of w
   assertEquals([allowance.left, allowance.isLeased], [0, false]);
 });
 
-Deno.test("Allowance.fail() leaves for later what was certainly not done", async () => {
+Deno.test("Allowance.fail() keeps everything for a later transaction", async () => {
   const { rows, allowance } = leased(9);
   const replies = Promise.allSettled(requests(allowance, 2));
   decide(allowance, rows);
@@ -274,7 +274,7 @@ Deno.test("Allowance.fail() leaves for later what was certainly not done", async
   assertEquals([used, stillLeased], [0, 0]);
 });
 
-Deno.test("Allowance.apply() leaves strikes alone that came after the account had changed", () => {
+Deno.test("Allowance.apply() keeps strikes that were counted after the account had changed", () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
   const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON));
   refuse(3);
@@ -309,7 +309,7 @@ for (
   });
 }
 
-Deno.test("Allowance.decide() leases what the recent rate asks for", () => {
+Deno.test("Allowance.decide() leases as many permits as the recent rate needs", () => {
   const { rows, allowance } = leased(500);
   for (let count = 0; count < 100; count++) allowance.confirm(take(allowance));
   for (let count = 0; count < 400; count++) take(allowance);
@@ -317,7 +317,7 @@ Deno.test("Allowance.decide() leases what the recent rate asks for", () => {
   assertGreater(decide(allowance, rows).run.ahead, 0);
 });
 
-Deno.test("Allowance.decide() leases sixteen for each request served, at most, however fast two came", () => {
+Deno.test("Allowance.decide() leases at most sixteen permits per request served, whatever the rate", () => {
   using _time = new VirtualTime();
   const { rows, allowance } = allowanceOf({}, {});
   allowance.request({ hash: "key", now: NOON });
@@ -327,7 +327,7 @@ Deno.test("Allowance.decide() leases sixteen for each request served, at most, h
   assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
 });
 
-Deno.test("Allowance.noteRows() takes over neither row if it is older than the one seen: a key that ended stays so", () => {
+Deno.test("Allowance.noteRows() ignores a row that is older than the known one, so that an ended key stays ended", () => {
   const { rows, allowance } = allowanceOf({}, {});
   const before = rows.state;
   rows.changeAccount({ closedAt: NOON });
@@ -340,7 +340,7 @@ Deno.test("Allowance.noteRows() takes over neither row if it is older than the o
   assertEquals([allowance.account.closedAt, allowance.usageWithoutLease(before, false).used], [NOON, 5]);
 });
 
-Deno.test("Allowance.drop() keeps nothing that would have to be written", async () => {
+Deno.test("Allowance.drop() keeps nothing to write", async () => {
   const { allowance } = leased(3);
   const waiting = allowance.request({ hash: "key", now: NOON });
   assertEquals([allowance.left, allowance.isActive], [3, true]);
@@ -351,7 +351,7 @@ Deno.test("Allowance.drop() keeps nothing that would have to be written", async 
   assertEquals([allowance.left, allowance.isActive], [0, false]);
 });
 
-Deno.test("Allowance.apply() lets requests wait for what others hold, three seconds for each window", async () => {
+Deno.test("Allowance.apply() lets requests wait for permits of other processes, three seconds for each window", async () => {
   using time = new VirtualTime();
   const limits = { minute: 2, day: 99 };
   const { rows, allowance } = allowanceOf({ limits }, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
@@ -369,7 +369,7 @@ Deno.test("Allowance.apply() lets requests wait for what others hold, three seco
   assertEquals(allowance.refuse(NOON)?.refusal, "minute");
 });
 
-Deno.test("Allowance.apply() takes nothing off that came while its transaction was on its way", () => {
+Deno.test("Allowance.apply() keeps permits that were withdrawn while its transaction was under way", () => {
   const { rows, allowance } = leased(10);
   const permits = [take(allowance), take(allowance)];
   const [first, second] = permits;
@@ -389,7 +389,7 @@ Deno.test("Allowance.apply() takes nothing off that came while its transaction w
   assertEquals([used, stillLeased, allowance.isActive], [0, 0, false]);
 });
 
-Deno.test("Allowance.apply() leaves permits for later that were used while its transaction was on its way", () => {
+Deno.test("Allowance.apply() leaves permits for later that were used while its transaction was under way", () => {
   const { rows, allowance } = leased(10);
   for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
   const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
@@ -403,7 +403,7 @@ Deno.test("Allowance.apply() leaves permits for later that were used while its t
   assertEquals([used, stillLeased, allowance.left], [10, 4, 4]);
 });
 
-Deno.test("Allowance.apply() counts each strike once, also those that came while its transaction was on its way", () => {
+Deno.test("Allowance.apply() counts each strike once, including those during its transaction", () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
   const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON));
   refuse(3);
@@ -417,7 +417,7 @@ Deno.test("Allowance.apply() counts each strike once, also those that came while
   assertEquals([transact(allowance, rows).strikes, transact(allowance, rows).strikes], [5, 5]);
 });
 
-Deno.test("Allowance.apply() goes by the row that its commit left, which a neighbour may have changed", () => {
+Deno.test("Allowance.apply() takes over the row after its commit, which another transaction may have changed", () => {
   const { rows, allowance } = allowanceOf({}, {});
   requests(allowance, 2);
   const { run, written } = decide(allowance, rows);
@@ -429,7 +429,7 @@ Deno.test("Allowance.apply() goes by the row that its commit left, which a neigh
   assertEquals(allowance.usageWithoutLease(rows.state, false).used, 2 + 5);
 });
 
-Deno.test("Allowance.apply() leases what was taken on top, and nothing of what requests were granted", () => {
+Deno.test("Allowance.apply() leases the additional permits, and none that requests were granted", () => {
   using _time = new VirtualTime();
   const { rows, allowance } = allowanceOf({}, {});
   requests(allowance, 1);
@@ -442,7 +442,7 @@ Deno.test("Allowance.apply() leases what was taken on top, and nothing of what r
   assertEquals(allowance.left, inRow);
 });
 
-Deno.test("Allowance.apply() adds to no lease of other limits, and gives that back", () => {
+Deno.test("Allowance.apply() ends a lease with other limits instead of adding to it", () => {
   const { rows, allowance } = leased(3);
   const limits = { minute: 900, day: 9_000 };
   rows.changeAccount({ limits });
@@ -478,7 +478,7 @@ for (
   });
 }
 
-Deno.test("Allowance.isActive is so for as long as something is not in the rows, or may still come back", () => {
+Deno.test("Allowance.isActive is true while there is something to write or to wait for", () => {
   const calm = { ...TIMES, span: 0 };
   const { rows, allowance } = leased(2);
   const permit = take(allowance);
@@ -503,7 +503,7 @@ Deno.test("Allowance.isActive is so for as long as something is not in the rows,
   assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
 });
 
-Deno.test("Allowance.reads() reads rows again that others write or that a failure left in doubt, and brings them else", async () => {
+Deno.test("Allowance.reads() reads rows again if they are shared or in doubt, and otherwise gives the known ones", async () => {
   using time = new VirtualTime();
   const times = { ...TIMES, unchanged: 5 };
   const { rows, allowance } = allowanceOf({}, {});
@@ -523,7 +523,7 @@ Deno.test("Allowance.reads() reads rows again that others write or that a failur
   assertEquals(brings(), false);
 });
 
-Deno.test("Allowance.decide() writes nothing where a row of the account is gone", () => {
+Deno.test("Allowance.decide() writes nothing if a row of the account is gone", () => {
   for (const gone of ["usage", "accounts"]) {
     const { rows, allowance } = leased(3);
     requests(allowance, 1);
@@ -537,7 +537,7 @@ Deno.test("Allowance.decide() writes nothing where a row of the account is gone"
   }
 });
 
-Deno.test("Allowance.decide() notes no more strikes than it takes to ban", () => {
+Deno.test("Allowance.decide() counts no more strikes than a ban takes", () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
   requests(allowance, 10);
 
@@ -546,7 +546,7 @@ Deno.test("Allowance.decide() notes no more strikes than it takes to ban", () =>
   assertEquals([strikes, refusedToday], [3, 3]);
 });
 
-Deno.test("Allowance.refuse() leaves it to a transaction to refuse what may be granted, or bans", async () => {
+Deno.test("Allowance.refuse() leaves requests to a transaction that may be granted, or that start a ban", async () => {
   using time = new VirtualTime();
   const limits = { minute: 2, day: 99 };
   const full = allowanceOf({ limits }, { used: 2, usedToday: 2 }).allowance;
@@ -562,7 +562,7 @@ Deno.test("Allowance.refuse() leaves it to a transaction to refuse what may be g
   transact(allowance, rows);
   assertEquals(await outcomes(replies), ["minute"]);
 
-  // Others hold nothing any more, but here a permit may come back, and does.
+  // Other processes hold nothing any more, but a permit may be withdrawn here, and is.
   assertEquals(allowance.refuse(NOON), undefined);
   for (const permit of permits) allowance.withdraw(permit);
   assertEquals(allowance.refuse(NOON), undefined);
@@ -577,7 +577,7 @@ Deno.test("Allowance.usageWithoutLease() counts a permit that was used", () => {
   assertEquals([used, stillLeased], [1, 1]);
 });
 
-Deno.test("Allowance.decide() gives what comes back to the minute that it was taken in", () => {
+Deno.test("Allowance.decide() gives permits back to the minute that they were taken in", () => {
   const { rows, allowance } = leased(1);
   const permit = take(allowance);
   rows.changeUsage({ minute: LATER, used: 3, usedToday: 4, leased: 3, leasedToday: 4 });
@@ -599,7 +599,7 @@ for (
     ["the account has changed", {}, { name: "Ben" }, undefined],
   ] as const
 ) {
-  Deno.test(`Allowance.refuse() counts permits of a minute as lost, when ${what}: ${refusal}`, async () => {
+  Deno.test(`Allowance.refuse() counts permits of a minute as lost if ${what}: ${refusal}`, async () => {
     using time = new VirtualTime();
     const full = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
     const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 3 } }, full);

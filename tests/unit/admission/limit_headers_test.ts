@@ -10,12 +10,12 @@ const MIDNIGHT = NOON + 43_200_000;
 const FREE = { minute: 60, day: 1_000 };
 const BAN = { bannedUntil: NOON + 5 * MINUTE };
 
-/** How things stand once a request is decided on. */
+/** The usage after a decision, and the expected headers. */
 interface Situation {
   readonly what: string;
   readonly limits?: Limits;
   readonly usage?: Partial<Usage>;
-  /** Places left of those that were taken ahead. */
+  /** Permits left in the lease. */
   readonly left?: number;
   readonly refusal?: Refusal;
   readonly now?: number;
@@ -155,7 +155,7 @@ for (const situation of situations) {
   });
 }
 
-Deno.test("refusedResponse() says what was decided, whatever was refused last", async () => {
+Deno.test("refusedResponse() describes its own decision, whatever was refused before", async () => {
   const ban = { ...UNUSED, bannedUntil: NOON + MINUTE, used: 60, usedToday: 100, minute: NOON };
   const minute = { ...ban, bannedUntil: 0 };
   const limits = { minute: 60, day: 1_000 };
@@ -171,7 +171,7 @@ Deno.test("refusedResponse() says what was decided, whatever was refused last", 
   for (const _again of [1, 2]) {
     for (const [index, decision] of decisions.entries()) {
       const { refusal = "minute", minute: { remaining }, day } = decision;
-      assertEquals([remaining, day?.remaining], [0, 900]); // As alike as can be.
+      assertEquals([remaining, day?.remaining], [0, 900]); // All have the same cache key.
       const response = refusedResponse(decision, refusal);
       for (const [name, value] of alone[index]?.headers ?? []) {
         assertEquals(response.headers.get(name), value);

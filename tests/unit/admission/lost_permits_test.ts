@@ -80,7 +80,7 @@ for (
     }, NOON + 3_600_000],
   ] as const
 ) {
-  Deno.test(`Allowance.apply() lets requests wait for what others hold, though that was lost before the account ${what}`, async () => {
+  Deno.test(`Allowance.apply() lets requests wait for permits of other processes again after the account ${what}`, async () => {
     using time = new VirtualTime();
     const fixture = new Fixture({ used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
     const { allowance } = fixture;
