@@ -1,6 +1,6 @@
-import { decodeCount, type Entry, versionstampOf } from "../kv/row.ts";
+import { decodeCount, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Caller, Done, IdSource, KnownRow, Rows, Write } from "./transaction.ts";
-import { bump, noteVersion, Outdated, type VersionCheck, type VersionRow } from "./versions.ts";
+import { noteVersion, Outdated, type VersionCheck, type VersionRow } from "./versions.ts";
 
 /** What is known of rows, by name. */
 export type Snapshot = ReadonlyMap<string, Entry | null>;
@@ -64,6 +64,9 @@ const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
 const NO_ROWS: readonly KnownRow[] = [];
+
+/** What a version row holds: nothing, because only its version matters. */
+const NOTHING = encodeJson({});
 
 /** Thrown by `write.id()` while there is none. */
 const NO_ID: unique symbol = Symbol("no id");
@@ -164,7 +167,7 @@ export class Round implements Rows, Write {
       if (value === null) operation.delete(key);
       else if (typeof value !== "number") operation.set(key, value);
     }
-    for (const row of this.#bumps) bump(operation, row);
+    for (const { key } of this.#bumps) operation.set(key, NOTHING);
   }
 
   /** Takes note of the new version of the version rows that this commit changed. */
@@ -181,7 +184,7 @@ export class Round implements Rows, Write {
     }
     for (const check of this.#assumed.values()) {
       const entry = rows[index++] ?? null;
-      check.noteRow(entry);
+      noteVersion(check.row, versionstampOf(entry));
       if (versionstampOf(entry) !== check.versionstamp) changed.add(nameOf(check.key));
     }
     return changed;

@@ -11,7 +11,7 @@ import {
   type Transaction,
   Unresolved,
 } from "./transaction.ts";
-import { Outdated } from "./versions.ts";
+import { noteVersion, Outdated } from "./versions.ts";
 
 /*
  * Every write of this service is a transaction: it reads some rows, decides on them what to write, and commits on
@@ -472,7 +472,7 @@ function assumptionHolds({ caller }: Job, snapshot: Snapshot, started: number): 
   const assumes = caller?.assumes;
   if (assumes === undefined) return true;
   const entry = snapshot.get(nameOf(assumes.key)) ?? null;
-  assumes.noteRow(entry);
+  noteVersion(assumes.row, versionstampOf(entry));
   if (versionstampOf(entry) !== assumes.versionstamp) return false;
   assumes.noteHeld(started);
   return true;
