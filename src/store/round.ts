@@ -19,8 +19,8 @@ export interface Job {
   readonly caller: Caller | undefined;
   /** When it came, by `performance.now()`. */
   readonly started: number;
-  /** Whether its caller brought its rows along: then it decides on what a refusal shows of them. */
-  readonly bringsRows: boolean;
+  /** Whether nothing has to be read for it: it has no rows, or its caller brought them along. */
+  readonly knowsRows: boolean;
   /** What it decides on; undefined if that has to be read. */
   snapshot: Snapshot | undefined;
   /** Refused commits that it was in. */
@@ -68,7 +68,7 @@ class Decision implements Rows, Write {
   readonly outcome: Outcome;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
-  /** Rows as it leaves them, by name. Jobs without rows come last, so nobody needs to know what they write. */
+  /** Rows as it leaves them, by name. Blind jobs come last, so nobody needs to know what they write. */
   readonly changed: Map<string, Entry | null> = new Map();
   /** Whether it has seen what another decision writes. */
   restsOnOthers = false;
@@ -137,12 +137,11 @@ class Decision implements Rows, Write {
     this.changes.push(change);
     this.keyBytes += bytesOf(change.key);
     if (value instanceof Uint8Array) this.valueBytes += value.length;
-    const read = this.job.snapshot?.rows;
-    if (read === undefined || read.size === 0) return;
+    if (isBlind(this.job)) return;
     const name = nameOf(change.key);
     const before = this.#changedRow(name);
     this.mixesSums ||= before !== undefined && isSum(before?.value) !== isSum(value);
-    const { versionstamp = "" } = read.get(name) ?? {};
+    const { versionstamp = "" } = this.job.snapshot?.rows.get(name) ?? {};
     this.changed.set(name, value && { key: change.key, value, versionstamp });
   }
 
@@ -173,7 +172,7 @@ export class Round {
     this.#now = now;
   }
 
-  /** Has a job decide and join, if there is room for it. */
+  /** Has a job decide and join, if there is room for it. Blind jobs come last. */
   take(job: Job): Verdict {
     const assumes = job.caller?.assumes;
     if (assumes && !assumes.holds) {
@@ -286,6 +285,11 @@ function isOther(check: Deno.AtomicCheck, other: Deno.AtomicCheck | undefined): 
 
 function isSum(value: unknown): boolean {
   return value instanceof Deno.KvU64;
+}
+
+/** Whether a job decides without any rows. */
+export function isBlind({ snapshot }: Job): boolean {
+  return snapshot?.rows.size === 0;
 }
 
 /** A text for each key; JSON has no bigint, and no key of this service has one. */

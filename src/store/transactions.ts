@@ -2,7 +2,7 @@ import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { KV_DEADLINE, pause, StoreUnavailable } from "../kv/deadline.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { type Job, nameOf, Round, type Snapshot } from "./round.ts";
+import { isBlind, type Job, nameOf, Round, type Snapshot } from "./round.ts";
 import {
   type Caller,
   type Done,
@@ -26,11 +26,11 @@ import { noteVersion, Outdated } from "./versions.ts";
  *       ↓    deciding  one after the other, each on what those before it wrote (`Round`)
  *            in KV     one commit: checks of all rows that were decided on, then sums, writes and version rows
  *
- * And what its commit may come to:
+ * How its commit may end:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows changed. The transactions that decided on those read and decide again, or decide on
- *               what that read showed if they had brought their rows along; the others decide again at once, together.
+ *     refused   A read shows which rows changed. The transactions that decided on those read and decide again; if they had
+ *               brought their rows along, they decide on what that read showed. The others decide again at once, together.
  *     in doubt  Nothing runs again before it is known whether the commit applied. KV's markers tell (`kv/commit.ts`). If
  *               they cannot be reached, callers get `Unresolved`.
  *
@@ -38,26 +38,27 @@ import { noteVersion, Outdated } from "./versions.ts";
  *
  * - `decide` is a function of its rows. An id, which must not be drawn twice, is drawn once for all runs; random values
  *   are drawn before.
- * - A decision on what a neighbour in the same commit wrote is returned after that commit applied. If it is refused, the
- *   neighbour's row never existed.
+ * - A decision that rests on another's write in the same commit is returned after that commit applied. If the commit is
+ *   refused, that write never happened.
  * - A result without any write needs no commit if its rows were read in one snapshot that began after the call: it was true
  *   at that moment. Rows that the caller brought along may be older, so they do not suffice.
  * - What the caller assumes of a version row is checked in the same commit, or read in the same snapshot.
  * - Whether the caller still waits is asked in the step that hands the commit to KV. A commit may wait long before that, and
  *   nothing must be stored for a request that had its 503.
  * - If the row of a sum holds no number, KV stores the sums before it and nothing else. So sums come first in a commit, and
- *   are made only of rows that the transaction has seen to hold numbers.
+ *   only rows that were seen to hold numbers are added to.
  *
- * Why no one waits for ever:
+ * Why no transaction waits for ever:
  *
  * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process. Others
  *   get them in the order in which they came, so none is overtaken for ever, and no commit of this process refuses another,
  *   unless it adds to rows that it only peeked at.
- * - Rows are read again for each commit, even if this process knows how its last one left them, unless the caller brings
- *   them along. A process that went from commit to commit on its own results would shut out all others: who brings rows
- *   along has them read first while others write them, too.
- * - A transaction that was in two refused commits no longer shares one with transactions of other rows. A row that others
- * change all the time holds up only transactions that want it. The same goes for one without rows, which comes last in a
+ * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went from
+ *   commit to commit on its own results would shut out all others. A caller that brings rows along must not do so while
+ *   other processes write them, too.
+ * - The transaction that came first is among those of the next commit.
+ * - A transaction that was in two refused commits no longer shares one with transactions of other rows. So a row that others
+ *   change all the time holds up only transactions that want it. The same goes for one without rows, which comes last in a
  *   commit, if two had no room for it.
  */
 
@@ -95,8 +96,6 @@ const MAX_READS = 8;
 const MAX_KEYS = 10;
 /** How many reads may be on their way at a time to a KV that is far away. */
 const READING_LANES = 12;
-/** What a transaction without rows decides on. */
-const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
 /** Thrown if a caller ran out of time before its commit was handed to KV. */
 const LATE: unique symbol = Symbol("late");
 
@@ -130,15 +129,16 @@ class Line {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = [], peeks = [], ids } = transaction;
     const known = reads.filter(isKnown);
-    const bringsRows = reads.length > 0 && known.length === reads.length && peeks.length === 0;
+    const knowsRows = known.length === reads.length && peeks.length === 0;
+    const rows = new Map(known.map(({ key, entry }) => [nameOf(key), entry]));
     const job: Job = {
       reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
       peeks,
       ids,
       caller,
       started: performance.now(),
-      bringsRows,
-      snapshot: reads.length + peeks.length === 0 ? NO_ROWS : undefined,
+      knowsRows,
+      snapshot: knowsRows ? { rows, began: -Infinity } : undefined,
       refusals: 0,
       hasFailed: false,
       id: undefined,
@@ -149,10 +149,6 @@ class Line {
       },
       reject,
     };
-    if (bringsRows) {
-      const rows = new Map(known.map(({ key, entry }) => [nameOf(key), entry]));
-      job.snapshot = { rows, began: -Infinity };
-    }
     if (reads.length > MAX_READS || reads.length + peeks.length >= MAX_KEYS) {
       reject(new RangeError("A transaction reads too many rows"));
     } else this.#enqueue(job);
@@ -160,7 +156,7 @@ class Line {
   }
 
   #enqueue(job: Job): void {
-    (job.snapshot === NO_ROWS ? this.#ready : this.#waiting).push(job);
+    (isBlind(job) ? this.#ready : this.#waiting).push(job);
     const canGoOn = this.#waiting.length > 0 || this.#committing < this.#lanes;
     if (!this.#isGathering && canGoOn) this.#gather();
   }
@@ -234,20 +230,16 @@ class Line {
   }
 
   /**
-   * The jobs of a commit, the one that came first before all. If that was refused twice, only jobs that want a row of its
-   * own come along, or only jobs without rows if it has none; in other commits it has no company: so a row that others
-   * often change holds up nobody else.
+   * The jobs of the next commit: all that can share one with the job that came first. Blind jobs come last, because what
+   * they write may be a row that others have just seen missing.
    */
   #nextToCommit(): readonly Job[] {
     const byArrival = this.#ready.toSorted(byAge);
     const [first] = byArrival;
     if (first === undefined) return [];
-    const joins = (job: Job) =>
-      job === first || !(first.hasFailed || job.hasFailed) &&
-        (isApart(first) ? isOfSameRows(job, first) : !isApart(job));
     const { deciding = [], blind = [], others = [] } = Object.groupBy(byArrival, (job) => {
-      if (!joins(job)) return "others";
-      return job.snapshot === NO_ROWS ? "blind" : "deciding";
+      if (!mayJoin(job, first)) return "others";
+      return isBlind(job) ? "blind" : "deciding";
     });
     this.#ready = others;
     return [...deciding, ...blind];
@@ -282,7 +274,7 @@ class Line {
       const verdict = this.#mayBegin(job) ? round.take(job) : "settled";
       if (verdict === "settled") this.#end(job);
       else if (verdict === "full") {
-        if (job.snapshot === NO_ROWS) job.refusals++; // Else those with rows might leave it no room for ever.
+        if (isBlind(job)) job.refusals++; // Else those with rows might leave it no room for ever.
         this.#ready.push(job);
       } else if (verdict === "unread") this.#readAgain(job);
       else if (verdict === "no id") this.#waitForIds(job);
@@ -338,7 +330,7 @@ class Line {
       if (!this.#mayBegin(job)) continue;
       if (performance.now() > job.started + KV_DEADLINE) {
         this.#fail([job], new StoreUnavailable("Too many conflicting writes"));
-      } else if (job.bringsRows) {
+      } else if (job.knowsRows) {
         job.snapshot = shown;
         this.#ready.push(job);
       } else this.#readAgain(job);
@@ -363,7 +355,7 @@ class Line {
       this.#fail([job], isInDoubt ? new StoreUnavailable("No ids could be taken", { cause: error }) : error);
       return;
     }
-    if (job.snapshot !== NO_ROWS) job.snapshot = undefined;
+    if (!isBlind(job)) job.snapshot = undefined;
     this.#enqueue(job);
   }
 
@@ -399,11 +391,12 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   let names: ReadonlySet<string> = new Set();
   for (const job of jobs) {
     const own = new Set(keysToRead(job).keys());
-    const group = groups.at(-1);
-    const all = names.union(own);
-    if (group && all.size <= MAX_KEYS) group.push(job);
-    else groups.push([job]);
-    names = group && all.size <= MAX_KEYS ? all : own;
+    names = names.union(own);
+    const group = names.size <= MAX_KEYS ? groups.at(-1) : undefined;
+    if (group === undefined) {
+      groups.push([job]);
+      names = own;
+    } else group.push(job);
   }
   return groups;
 }
@@ -444,11 +437,15 @@ function byAge(one: Job, other: Job): number {
   return one.started - other.started;
 }
 
+/** Whether a job has been refused so often that it holds up others. */
 function isApart({ refusals }: Job): boolean {
   return refusals >= 2;
 }
 
-/** Whether a job decides on a row that another decides on, or neither on any. */
-function isOfSameRows({ reads }: Job, other: Job): boolean {
-  return reads.size === 0 ? other.reads.size === 0 : reads.keys().some((name) => other.reads.has(name));
+/** Whether a job may share a commit with the one that came first. */
+function mayJoin(job: Job, first: Job): boolean {
+  if (job === first) return true;
+  if (job.hasFailed || first.hasFailed) return false;
+  if (!isApart(first)) return !isApart(job);
+  return isBlind(first) ? isBlind(job) : job.reads.keys().some((name) => first.reads.has(name));
 }
