@@ -1,6 +1,6 @@
 import { decodeCount, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Caller, Done, IdSource, KnownRow, Rows, Write } from "./transaction.ts";
-import { noteVersion, Outdated, type VersionRow } from "./versions.ts";
+import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
 /** What is known of some rows. */
 export interface Snapshot {
@@ -59,6 +59,9 @@ const MAX_MUTATIONS = 900;
 /** What a version row holds: nothing, because only its version matters. */
 const NOTHING = encodeJson({});
 
+/** What blind jobs are known to change; they are many. */
+const NO_CHANGES: Map<string, Entry | null> = new Map();
+
 /** Thrown by `write.id()` if there is none. */
 const NO_ID: unique symbol = Symbol("no id");
 
@@ -69,7 +72,7 @@ class Decision implements Rows, Write {
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
   /** Rows as it leaves them, by name. Blind jobs come last, so nobody needs to know what they write. */
-  readonly changed: Map<string, Entry | null> = new Map();
+  readonly changed: Map<string, Entry | null>;
   /** Whether it has seen what another decision writes. */
   restsOnOthers = false;
   /** Whether a row is added to here, and set or deleted here or in an earlier decision: sums come first in a commit. */
@@ -84,6 +87,7 @@ class Decision implements Rows, Write {
   constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
     this.job = job;
     this.#earlier = earlier;
+    this.changed = isBlind(job) ? NO_CHANGES : new Map();
     try {
       this.outcome = job.decide(this, this, now);
     } catch (error) {
@@ -180,15 +184,16 @@ export class Round {
       return "settled";
     }
     const checks = checksOf(job);
-    // A row is checked at one version.
-    if (checks.some(([name, check]) => isOther(check, this.#checks.get(name)))) return "unread";
-    // If this commit has no room for a job that decides on its rows, they will have changed before the next.
-    const full = job.reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
+    let added = 0;
+    for (const [name, { versionstamp }] of checks) {
+      const check = this.#checks.get(name);
+      if (check === undefined) added++;
+      else if (check.versionstamp !== versionstamp) return "unread"; // A row is checked at one version.
+    }
     const isFirst = this.decisions.length === 0;
-    const added = checks.filter(([name]) => !this.#checks.has(name)).length;
     const isFull = this.#checks.size + added > this.#maxChecks;
     // Asked before it decides: else each of many that wait would decide in vain for every commit before its own.
-    if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return full;
+    if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
     const decision = new Decision(job, this.#changed, this.#now);
     if (decision.lacksId) return "no id";
     if (!decision.hasWritten && !decision.restsOnOthers) {
@@ -198,7 +203,7 @@ export class Round {
       return "settled";
     }
     if (isFull || decision.mixesSums || !this.#hasRoomFor(decision)) {
-      if (!isFirst) return full;
+      if (!isFirst) return this.#leaveOut(job);
       job.reject(new RangeError("No commit can carry this transaction"));
       return "settled";
     }
@@ -242,6 +247,11 @@ export class Round {
     }
   }
 
+  /** What becomes of a job without room: if this commit changes its rows, they have to be read again. */
+  #leaveOut({ reads }: Job): Verdict {
+    return reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
+  }
+
   #hasRoomFor({ changes, keyBytes, valueBytes }: Decision): boolean {
     return this.#mutations + changes.length <= MAX_MUTATIONS &&
       this.#keyBytes + keyBytes <= MAX_KEY_BYTES && this.#valueBytes + valueBytes <= MAX_VALUE_BYTES;
@@ -258,29 +268,25 @@ export class Round {
 
   /** The rows that a job decides on: as they were read or, once the commit has applied, as it left them. */
   #rowsOf({ reads, snapshot }: Job, versionstamp?: string): KnownRow[] {
-    return Array.from(reads, ([name, key]) => {
+    const known: KnownRow[] = [];
+    for (const [name, key] of reads) {
       const changed = this.#changed.get(name);
       const isRead = versionstamp === undefined || changed === undefined;
-      return {
-        key,
-        entry: isRead ? snapshot?.rows.get(name) ?? null : changed && { ...changed, versionstamp },
-      };
-    });
+      const entry = isRead ? snapshot?.rows.get(name) ?? null : changed && { ...changed, versionstamp };
+      known.push({ key, entry });
+    }
+    return known;
   }
 }
 
 /** What has to hold for what a job decides: its rows as they were read, and what its caller assumes. */
-function checksOf({ reads, snapshot, caller }: Job): (readonly [name: string, check: Deno.AtomicCheck])[] {
-  const assumes = caller?.assumes;
-  const own = Array.from(reads, ([name, key]) => {
-    const entry = snapshot?.rows.get(name) ?? null;
-    return [name, { key, versionstamp: versionstampOf(entry) }] as const;
-  });
-  return assumes ? [...own, [nameOf(assumes.key), assumes]] : own;
-}
-
-function isOther(check: Deno.AtomicCheck, other: Deno.AtomicCheck | undefined): boolean {
-  return other !== undefined && other.versionstamp !== check.versionstamp;
+function checksOf({ reads, snapshot, caller }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
+  const checks: (readonly [string, Deno.AtomicCheck])[] = [];
+  for (const [name, key] of reads) {
+    checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);
+  }
+  if (caller?.assumes) checks.push([caller.assumes.name, caller.assumes]);
+  return checks;
 }
 
 function isSum(value: unknown): boolean {
@@ -290,11 +296,6 @@ function isSum(value: unknown): boolean {
 /** Whether a job decides without any rows. */
 export function isBlind({ snapshot }: Job): boolean {
   return snapshot?.rows.size === 0;
-}
-
-/** A text for each key; JSON has no bigint, and no key of this service has one. */
-export function nameOf(key: Deno.KvKey): string {
-  return JSON.stringify(key);
 }
 
 /** Roughly. */

@@ -2,7 +2,7 @@ import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { KV_DEADLINE, pause, StoreUnavailable } from "../kv/deadline.ts";
 import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { isBlind, type Job, nameOf, Round, type Snapshot } from "./round.ts";
+import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
 import {
   type Caller,
   type Done,
@@ -11,7 +11,7 @@ import {
   type Transaction,
   Unresolved,
 } from "./transaction.ts";
-import { noteVersion, Outdated } from "./versions.ts";
+import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /*
  * Every write of this service is a transaction: it reads some rows, decides on them what to write, and commits on
@@ -96,6 +96,9 @@ const MAX_READS = 8;
 const MAX_KEYS = 10;
 /** How many reads may be on their way at a time to a KV that is far away. */
 const READING_LANES = 12;
+/** Shared by transactions without rows, which are many. */
+const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
+const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
 /** Thrown if a caller ran out of time before its commit was handed to KV. */
 const LATE: unique symbol = Symbol("late");
 
@@ -130,7 +133,6 @@ class Line {
     const { reads = [], peeks = [], ids } = transaction;
     const known = reads.filter(isKnown);
     const knowsRows = known.length === reads.length && peeks.length === 0;
-    const rows = new Map(known.map(({ key, entry }) => [nameOf(key), entry]));
     const job: Job = {
       reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
       peeks,
@@ -138,7 +140,7 @@ class Line {
       caller,
       started: performance.now(),
       knowsRows,
-      snapshot: knowsRows ? { rows, began: -Infinity } : undefined,
+      snapshot: knowsRows ? snapshotOf(known) : undefined,
       refusals: 0,
       hasFailed: false,
       id: undefined,
@@ -411,7 +413,7 @@ function keysToRead({ reads, peeks, caller }: Job): ReadonlyMap<string, Deno.KvK
 function assumptionHolds({ caller }: Job, { rows, began }: Snapshot): boolean {
   const assumes = caller?.assumes;
   if (assumes === undefined) return true;
-  const versionstamp = versionstampOf(rows.get(nameOf(assumes.key)) ?? null);
+  const versionstamp = versionstampOf(rows.get(assumes.name) ?? null);
   noteVersion(assumes.row, versionstamp);
   if (versionstamp !== assumes.versionstamp) return false;
   assumes.noteHeld(began);
@@ -429,8 +431,14 @@ function isKnown(read: Deno.KvKey | KnownRow): read is KnownRow {
   return "entry" in read;
 }
 
-function byName(keys: readonly Deno.KvKey[]): Map<string, Deno.KvKey> {
-  return new Map(keys.map((key) => [nameOf(key), key]));
+/** Rows that a caller brought along. */
+function snapshotOf(rows: readonly KnownRow[]): Snapshot {
+  if (rows.length === 0) return NO_ROWS;
+  return { rows: new Map(rows.map(({ key, entry }) => [nameOf(key), entry])), began: -Infinity };
+}
+
+function byName(keys: readonly Deno.KvKey[]): ReadonlyMap<string, Deno.KvKey> {
+  return keys.length === 0 ? NO_KEYS : new Map(keys.map((key) => [nameOf(key), key]));
 }
 
 function byAge(one: Job, other: Job): number {

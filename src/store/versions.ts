@@ -14,6 +14,11 @@ export function noteVersion(row: VersionRow, versionstamp: string | null): void 
   if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
 
+/** A text for each key; JSON has no bigint, and no key of this service has one. */
+export function nameOf(key: Deno.KvKey): string {
+  return JSON.stringify(key);
+}
+
 const MAX_READS = 10;
 /** Requests that are worth a read of their own: with many more at a time they wait longer than they save. */
 const ENOUGH = 24;
@@ -137,6 +142,8 @@ export class Outdated extends Error {
 export class VersionCheck implements Deno.AtomicCheck {
   readonly row: VersionRow;
   readonly key: Deno.KvKey;
+  /** The name of the row. */
+  readonly name: string;
   /** Null if there was no row. */
   readonly versionstamp: string | null;
   /** By `performance.now()`. */
@@ -145,6 +152,7 @@ export class VersionCheck implements Deno.AtomicCheck {
   constructor(row: VersionRow) {
     this.row = row;
     this.key = row.key;
+    this.name = nameOf(row.key);
     this.versionstamp = row.version || null;
   }
 
