@@ -4,7 +4,7 @@ import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
 import { bearerToken } from "../http/request.ts";
 import { decodeJson, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { batched, tell, type Waiting } from "../store/batch.ts";
+import { batched } from "../store/batch.ts";
 import { BoundedMap } from "../store/cache.ts";
 import { noteVersion, type VersionRow } from "../store/versions.ts";
 import { Allowance } from "./allowance.ts";
@@ -51,8 +51,11 @@ export class ApiKeys {
     this.#accounts = accounts;
     this.#environment = environment;
     this.#activeOf = activeOf;
-    this.#findAccountId = batched((round) => this.#findAccountIds(round));
-    this.#load = batched((round) => this.#loadAllowances(round));
+    this.#findAccountId = batched(async (hashes) => {
+      const entries = await store.getMany(hashes.map(apiKeyKey));
+      return (index) => entries[index] ? decodeJson<string>(entries[index]) : null;
+    });
+    this.#load = batched((ids) => this.#loadAllowances(ids));
   }
 
   /** Whether an Authorization header has a well-formed key. Finds typos without a read. */
@@ -128,42 +131,29 @@ export class ApiKeys {
     return accountId === null ? null : { accountId, hash };
   }
 
-  async #findAccountIds(round: readonly Waiting<string, string | null>[]): Promise<void> {
-    const byHash = [...Map.groupBy(round, ({ item }) => item)];
-    const entries = await this.#store.getMany(byHash.map(([hash]) => apiKeyKey(hash)));
-    byHash.forEach(([, waiting], index) => {
-      const entry = entries[index] ?? null;
-      tell(waiting, () => entry && decodeJson<string>(entry));
-    });
-  }
-
-  async #loadAllowances(round: readonly Waiting<string, Allowance | null>[]): Promise<void> {
-    const byId = [...Map.groupBy(round, ({ item }) => item)];
-    const snapshots: Promise<void>[] = [];
-    for (let start = 0; start < byId.length; start += ACCOUNTS_READ) {
-      snapshots.push(this.#loadTogether(byId.slice(start, start + ACCOUNTS_READ)));
+  async #loadAllowances(ids: readonly string[]): Promise<(index: number) => Allowance | null> {
+    const snapshots: Promise<(() => Allowance | null)[]>[] = [];
+    for (let start = 0; start < ids.length; start += ACCOUNTS_READ) {
+      snapshots.push(this.#loadTogether(ids.slice(start, start + ACCOUNTS_READ)));
     }
-    await Promise.all(snapshots);
+    const found = (await Promise.all(snapshots)).flat();
+    return (index) => found[index]?.() ?? null;
   }
 
   /** Reads accounts and their version in one snapshot. */
-  async #loadTogether(
-    byId: readonly (readonly [id: string, waiting: readonly Waiting<string, Allowance | null>[]])[],
-  ): Promise<void> {
-    const keys = [this.#accounts.key, ...byId.flatMap(([id]) => stateKeys(id))];
+  async #loadTogether(ids: readonly string[]): Promise<(() => Allowance | null)[]> {
+    const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(id))];
     const [versionRow = null, ...rows] = await this.#store.getMany(keys);
-    const version = versionstampOf(versionRow) ?? "";
+    const version = versionstampOf(versionRow);
     noteVersion(this.#accounts, version);
-    byId.forEach(([id, waiting], index) =>
-      tell(waiting, () => {
-        const state = decodeState(rows[2 * index], rows[2 * index + 1]);
-        if (state === null) return null;
-        const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(state);
-        allowance.noteRows(state);
-        allowance.accountsVersion = version;
-        this.#allowances.set(id, allowance);
-        return allowance;
-      })
-    );
+    return ids.map((id, index) => () => {
+      const state = decodeState(rows[2 * index], rows[2 * index + 1]);
+      if (state === null) return null;
+      const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(state);
+      allowance.noteRows(state);
+      allowance.accountsVersion = version ?? "";
+      this.#allowances.set(id, allowance);
+      return allowance;
+    });
   }
 }

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from "../http/body.ts";
 import { parseStoredJson, stringifyJson } from "../http/json.ts";
 import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import { batched, tell } from "../store/batch.ts";
+import { batched } from "../store/batch.ts";
 import { Ids } from "../store/ids.ts";
 import type { Queue, Transaction, Write } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
@@ -55,12 +55,9 @@ export class PetStore {
     this.#store = store;
     this.#version = version;
     this.ids = new Ids(transactions, ["ids"]);
-    this.find = batched(async (round) => {
-      const entries = await store.getMany(round.map(({ item }) => petKey(item)));
-      round.forEach((call, index) => {
-        const entry = entries[index];
-        tell([call], () => entry ? jsonIn(entry) : null);
-      });
+    this.find = batched(async (ids) => {
+      const entries = await store.getMany(ids.map(petKey));
+      return (index) => entries[index] ? jsonIn(entries[index]) : null;
     });
   }
 

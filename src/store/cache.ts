@@ -1,9 +1,9 @@
 import type { VersionRow } from "./versions.ts";
 
 /**
- * A map that holds at most `capacity` entries and forgets those that were not used for longest.
- * It keeps two generations, each up to half the capacity: what is used moves to the young one, and when
- * that is full, the old one is forgotten and the young one grows old.
+ * A map of at most `capacity` entries, which forgets those that were not used for longest.
+ * It keeps two generations, each up to half the capacity: what is used moves to the young one. When that
+ * is full, the old one is forgotten and the young one grows old.
  *
  * @example
  * ```ts
@@ -52,10 +52,10 @@ export class BoundedMap<Key, Value> {
   }
 }
 
-/** Something, or the promise of it, and the version that was known before it was made. */
+/** A value, or the promise of it, and the version that was known before it was made. */
 interface Kept<Value> {
   readonly version: string;
-  readonly value: Value | Promise<Value>;
+  value: Value | Promise<Value>;
 }
 
 /**
@@ -78,7 +78,7 @@ export class VersionedCache<Key, Value> {
   readonly #row: VersionRow;
   readonly #kept: BoundedMap<Key, Kept<Value>>;
 
-  /** What `get` finds is as true as the version of the row: which has to be checked before. */
+  /** What `get` finds is as true as the version of the row, which has to be checked before. */
   constructor(row: VersionRow, capacity: number) {
     this.#row = row;
     this.#kept = new BoundedMap(capacity);
@@ -89,12 +89,10 @@ export class VersionedCache<Key, Value> {
     const version = this.#row.version;
     const kept = this.#kept.get(key);
     if (kept?.version === version) return kept.value;
-    const value = make().then((made) => {
-      this.#kept.set(key, { version, value: made });
-      return made;
-    });
-    value.catch(() => this.#kept.delete(key));
-    this.#kept.set(key, { version, value });
+    const value = make();
+    const made: Kept<Value> = { version, value };
+    this.#kept.set(key, made);
+    value.then((known) => made.value = known, () => this.#kept.delete(key));
     return value;
   }
 }

@@ -3,12 +3,6 @@ import { CorruptRow, decodeJson, encodeJson, type Entry } from "../kv/row.ts";
 import type { IdSource, Queue, Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** Ids that belong to this process: from `next` on, before `end`. */
-interface Range {
-  next: number;
-  readonly end: number;
-}
-
 const QUEUE: Queue = { label: "changes", lanes: () => 1 };
 const SMALLEST = 16;
 const LARGEST = 1_000;
@@ -23,15 +17,14 @@ const BUSY = 5_000;
 export class Ids implements IdSource {
   readonly #transactions: Transactions;
   readonly #key: Deno.KvKey;
-  /** Those that were drawn and not used. */
-  #unused: number[] = [];
-  #ranges: Range[] = [];
+  /** Ids that this process may give, ascending. */
+  #free: number[] = [];
   #size = SMALLEST;
   /** When the last range was taken, by `performance.now()`. */
   #takenAt = -Infinity;
   /** Settles when the range that is being taken is there, or is not. */
   #taking: Promise<void> | undefined;
-  /** How many have asked for the next range. */
+  /** How often the next range was asked for. */
   #asked = 0;
 
   constructor(transactions: Transactions, key: Deno.KvKey) {
@@ -40,17 +33,12 @@ export class Ids implements IdSource {
   }
 
   draw(): number | undefined {
-    if (this.#left < this.#size / 2) this.refilled().catch(() => {}); // A transaction that needs it will wait for it.
-    if (this.#unused.length > 0) return this.#unused.shift();
-    const [range] = this.#ranges;
-    if (range === undefined) return undefined;
-    const id = range.next++;
-    if (range.next === range.end) this.#ranges.shift();
-    return id;
+    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {}); // A transaction that needs it will wait for it.
+    return this.#free.shift();
   }
 
   giveBack(id: number): void {
-    this.#unused = [...this.#unused, id].sort((one, other) => one - other);
+    this.#free = [...this.#free, id].sort((one, other) => one - other);
   }
 
   /**
@@ -66,30 +54,27 @@ export class Ids implements IdSource {
   /** Gives back what is left, if that can be done: else it is lost. Nothing may be drawn meanwhile. */
   async settle(): Promise<void> {
     await this.#taking?.catch(() => {});
-    const start = this.#restFrom();
-    const end = this.#ranges.at(-1)?.end;
-    [this.#unused, this.#ranges] = [[], []];
-    if (start === end || end === undefined) return;
+    const free = this.#free;
+    this.#free = [];
+    const last = free.at(-1);
+    const first = free.findLast((id, index) => free[index - 1] !== id - 1);
+    if (first === undefined || last === undefined) return;
     try {
-      await this.#transactions.run(this.#changing((next) => next === end ? start : next));
+      await this.#transactions.run(this.#changing((next) => next === last + 1 ? first : next));
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     }
   }
 
-  get #left(): number {
-    return this.#ranges.reduce((sum, { next, end }) => sum + end - next, this.#unused.length);
-  }
-
   async #take(): Promise<void> {
-    await Promise.resolve(); // All that ask in the same turn of the event loop count.
+    await Promise.resolve(); // Calls of the same turn of the event loop count.
     const isBusy = performance.now() - this.#takenAt < BUSY;
     this.#takenAt = performance.now();
     const paced = isBusy ? this.#size * 2 : this.#size / 2;
     this.#size = Math.min(Math.max(paced, 2 * this.#asked, SMALLEST), LARGEST);
     this.#asked = 0;
     const { result: end } = await this.#transactions.run(this.#changing((next) => next + this.#size));
-    this.#ranges.push({ next: end - this.#size, end });
+    for (let id = end - this.#size; id < end; id++) this.#free.push(id);
   }
 
   /** Changes the next id that nobody has. */
@@ -104,15 +89,6 @@ export class Ids implements IdSource {
         return next;
       },
     };
-  }
-
-  /** The first of all ids at hand up to the end that follow one another. */
-  #restFrom(): number {
-    const ids = new Set(this.#unused);
-    let start = this.#ranges.at(-1)?.end ?? 0;
-    for (const { next, end } of this.#ranges.toReversed()) if (end === start) start = next;
-    while (ids.has(start - 1)) start--;
-    return start;
   }
 }
 

@@ -1,60 +1,52 @@
-import { decodeCount, type Entry, versionstampOf } from "../kv/row.ts";
+import { decodeCount, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
 import type { Caller, Done, IdSource, KnownRow, Rows, Write } from "./transaction.ts";
-import { bump, noteVersion, Outdated, type VersionCheck, type VersionRow } from "./versions.ts";
+import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
-/** What is known of rows, by name. */
-export type Snapshot = ReadonlyMap<string, Entry | null>;
-
-/** What a run of a transaction came to, before its commit. */
-export interface Outcome {
-  readonly result: unknown;
-  /** Tells the caller. */
-  tell(done: Omit<Done<unknown>, "result">): void;
+/** What is known of some rows. */
+export interface Snapshot {
+  /** By name. */
+  readonly rows: ReadonlyMap<string, Entry | null>;
+  /** When the read of all of them began, by `performance.now()`; -Infinity if they were not read together. */
+  readonly began: number;
 }
 
 /** A transaction that is being run. */
 export interface Job {
-  readonly keys: readonly Deno.KvKey[];
-  /** Names of the rows that it decides on, in the order of `keys`. */
-  readonly names: readonly string[];
+  /** Keys of the rows that it decides on, by name. */
+  readonly reads: ReadonlyMap<string, Deno.KvKey>;
   readonly peeks: readonly Deno.KvKey[];
   readonly ids: IdSource | undefined;
   readonly caller: Caller | undefined;
   /** When it came, by `performance.now()`. */
   readonly started: number;
-  /** Its rows, once they are known. */
+  /** Whether nothing has to be read for it: it has no rows, or its caller brought them along. */
+  readonly knowsRows: boolean;
+  /** What it decides on; undefined if that has to be read. */
   snapshot: Snapshot | undefined;
-  /** Whether its caller brought them along: then what a refusal shows of them will do. */
-  readonly isKnown: boolean;
-  /** Whether they, and the version row that is assumed, were read in one snapshot after the call. */
-  isRead: boolean;
-  /** Whether its rows belong to it. */
-  isReserved: boolean;
-  /** Refused commits that it was in and, if it has no rows, commits that had no room for it. */
+  /** Refused commits that it was in. */
   refusals: number;
-  /** Commits that KV did not carry out, of those that it was in. */
-  failures: number;
+  /** Whether KV did not carry out a commit that it was in: its next one is for it alone. */
+  hasFailed: boolean;
   id: number | undefined;
+  /** Whether its id was handed to KV, which may have stored it. */
   isSent: boolean;
   decide(rows: Rows, write: Write, now: number): Outcome;
   reject(reason: unknown): void;
 }
 
-/** What becomes of a job that is to join a commit; once it is settled, its caller was told. */
-export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
-
-/** A job of a commit, and what it came to. */
-interface Joined {
-  readonly job: Job;
-  readonly outcome: Outcome;
-  readonly hasWritten: boolean;
+/** What a transaction decided, before its commit. */
+interface Outcome {
+  readonly result: unknown;
+  /** Resolves the call. */
+  resolve(done: Omit<Done<unknown>, "result">): void;
 }
+
+/** What became of a job that was to join a commit; if it is settled, its call has been answered. */
+export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
 
 /** A change of one row. */
 interface Change {
   readonly key: Deno.KvKey;
-  /** Undefined where no other job of the commit decides on the row. */
-  readonly name: string | undefined;
   /** Bytes to set, null to delete, or what to add. */
   readonly value: Uint8Array<ArrayBuffer> | null | number;
 }
@@ -63,36 +55,120 @@ interface Change {
 const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
-const NO_ROWS: readonly KnownRow[] = [];
 
-/** Thrown by `write.id()` while there is none. */
+/** What a version row holds: nothing, because only its version matters. */
+const NOTHING = encodeJson({});
+
+/** What blind jobs are known to change; they are many. */
+const NO_CHANGES: Map<string, Entry | null> = new Map();
+
+/** Thrown by `write.id()` if there is none. */
 const NO_ID: unique symbol = Symbol("no id");
 
-/**
- * What one commit does: the decisions of its jobs, one after the other, each on what those before it wrote. Jobs without
- * rows come last: what they write needs no name, for nobody decides on it.
- */
-export class Round implements Rows, Write {
-  readonly joined: Joined[] = [];
+/** What one job decides, on its rows as earlier decisions for the same commit leave them. */
+class Decision implements Rows, Write {
+  readonly job: Job;
+  readonly outcome: Outcome;
+  readonly changes: Change[] = [];
+  readonly bumps: VersionRow[] = [];
+  /** Rows as it leaves them, by name. Blind jobs come last, so nobody needs to know what they write. */
+  readonly changed: Map<string, Entry | null>;
+  /** Whether it has seen what another decision writes. */
+  restsOnOthers = false;
+  /** Whether a row is added to here, and set or deleted here or in an earlier decision: sums come first in a commit. */
+  mixesSums = false;
+  /** Whether it asked for an id while there was none. */
+  lacksId = false;
+  keyBytes = 0;
+  valueBytes = 0;
+  /** Rows as earlier decisions leave them. */
+  readonly #earlier: ReadonlyMap<string, Entry | null>;
+
+  constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
+    this.job = job;
+    this.#earlier = earlier;
+    this.changed = isBlind(job) ? NO_CHANGES : new Map();
+    try {
+      this.outcome = job.decide(this, this, now);
+    } catch (error) {
+      this.lacksId = error === NO_ID;
+      this.changes.length = 0;
+      this.bumps.length = 0;
+      this.changed.clear();
+      this.outcome = { result: undefined, resolve: () => job.reject(error) };
+    }
+  }
+
+  get hasWritten(): boolean {
+    return this.changes.length + this.bumps.length > 0;
+  }
+
+  get(key: Deno.KvKey): Entry | null {
+    const name = nameOf(key);
+    const read = this.job.snapshot?.rows.get(name);
+    if (read === undefined) throw new TypeError(`A transaction has not read a row of ${String(key[0])}`);
+    this.restsOnOthers ||= this.#earlier.has(name);
+    const changed = this.#changedRow(name);
+    return changed === undefined ? read : changed;
+  }
+
+  set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void {
+    this.#change({ key, value }, value);
+  }
+
+  delete(key: Deno.KvKey): void {
+    this.#change({ key, value: null }, null);
+  }
+
+  add(key: Deno.KvKey, count: number): void {
+    const sum = BigInt(decodeCount(this.get(key))) + BigInt(count);
+    this.#change({ key, value: count }, new Deno.KvU64(BigInt.asUintN(64, sum)));
+  }
+
+  bump(row: VersionRow): void {
+    this.bumps.push(row);
+  }
+
+  id(): number {
+    const { job } = this;
+    if (job.ids === undefined) throw new TypeError("A transaction has not named where to draw ids");
+    job.id ??= job.ids.draw();
+    if (job.id === undefined) throw NO_ID;
+    return job.id;
+  }
+
+  #change(change: Change, value: Uint8Array | Deno.KvU64 | null): void {
+    this.changes.push(change);
+    this.keyBytes += bytesOf(change.key);
+    if (value instanceof Uint8Array) this.valueBytes += value.length;
+    if (isBlind(this.job)) return;
+    const name = nameOf(change.key);
+    const before = this.#changedRow(name);
+    this.mixesSums ||= before !== undefined && isSum(before?.value) !== isSum(value);
+    const { versionstamp = "" } = this.job.snapshot?.rows.get(name) ?? {};
+    this.changed.set(name, value && { key: change.key, value, versionstamp });
+  }
+
+  /** A row as this decision and earlier ones leave it; undefined if none changes it. */
+  #changedRow(name: string): Entry | null | undefined {
+    const own = this.changed.get(name);
+    return own === undefined ? this.#earlier.get(name) : own;
+  }
+}
+
+/** What one commit does: decisions of jobs, one after the other, each on what those before it write. */
+export class Round {
+  readonly decisions: Decision[] = [];
   readonly #maxChecks: number;
   readonly #now: number;
-  /** Rows that jobs of this commit have decided on, as they were read. */
-  readonly #base: Map<string, { readonly key: Deno.KvKey; readonly entry: Entry | null }> = new Map();
-  /** What is assumed of version rows. */
-  readonly #assumed: Map<VersionRow, VersionCheck> = new Map();
-  readonly #changes: Change[] = [];
-  /** Changes of rows that jobs may decide on, by name. */
-  readonly #byName: Map<string, Change[]> = new Map();
-  readonly #bumps: VersionRow[] = [];
+  /** What has to be as it was read or assumed, by the name of the row. */
+  readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
+  /** Rows as the decisions leave them. */
+  readonly #changed: Map<string, Entry | null> = new Map();
+  readonly #bumps: Set<VersionRow> = new Set();
+  #mutations = 0;
   #keyBytes = 0;
   #valueBytes = 0;
-  /** The job that decides. */
-  #job: Job | undefined;
-  #hasWritten = false;
-  /** Whether it has seen what another job of the commit wrote. */
-  #restsOnOthers = false;
-  /** Whether what it writes can stand beside what others have written: sums come before everything else. */
-  #fits = true;
 
   /** With `maxChecks` at most; `now` is in ms since the epoch. */
   constructor(maxChecks: number, now: number) {
@@ -100,224 +176,126 @@ export class Round implements Rows, Write {
     this.#now = now;
   }
 
-  /** Has a job decide and join, if there is room for it. */
+  /** Has a job decide and join, if there is room for it. Blind jobs come last. */
   take(job: Job): Verdict {
     const assumes = job.caller?.assumes;
     if (assumes && !assumes.holds) {
       job.reject(new Outdated());
       return "settled";
     }
-    if (assumes && this.#bumps.includes(assumes.row)) return "full";
-    if (this.#hasOtherRowsThan(job)) return "unread";
-    // Asked before it decides: of many that wait, each would do so in vain for every commit before its own.
-    if (this.joined.length > 0 && !this.#hasChecksFor(job)) return "full";
-    const undo = this.#begin(job);
-    let outcome: Outcome;
-    try {
-      outcome = job.decide(this, this, this.#now);
-    } catch (error) {
-      undo();
-      if (error === NO_ID) return "no id";
-      outcome = { result: undefined, tell: () => job.reject(error) };
+    const checks = checksOf(job);
+    let added = 0;
+    for (const [name, { versionstamp }] of checks) {
+      const check = this.#checks.get(name);
+      if (check === undefined) added++;
+      else if (check.versionstamp !== versionstamp) return "unread"; // A row is checked at one version.
     }
-    const hasWritten = this.#hasWritten;
-    if (!hasWritten && !this.#restsOnOthers) {
-      if (!job.isRead && (job.keys.length + job.peeks.length > 0 || assumes)) return "unread";
-      outcome.tell({ committed: false, rows: this.#rowsAsRead(job) });
+    const isFirst = this.decisions.length === 0;
+    const isFull = this.#checks.size + added > this.#maxChecks;
+    // Asked before it decides: else each of many that wait would decide in vain for every commit before its own.
+    if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
+    const decision = new Decision(job, this.#changed, this.#now);
+    if (decision.lacksId) return "no id";
+    if (!decision.hasWritten && !decision.restsOnOthers) {
+      const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
+      if (!isRead && checks.length + job.peeks.length > 0) return "unread";
+      decision.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
-    if (!this.#fits || !this.#hasRoomFor(job)) {
-      undo();
-      if (this.joined.length > 0) return "full";
+    if (isFull || decision.mixesSums || !this.#hasRoomFor(decision)) {
+      if (!isFirst) return this.#leaveOut(job);
       job.reject(new RangeError("No commit can carry this transaction"));
       return "settled";
     }
-    job.names.forEach((name, index) => {
-      const key = job.keys[index] ?? [];
-      this.#base.set(name, { key, entry: job.snapshot?.get(name) ?? null });
-    });
-    if (assumes) this.#assumed.set(assumes.row, assumes);
-    this.joined.push({ job, outcome, hasWritten });
+    for (const [name, check] of checks) this.#checks.set(name, check);
+    this.#add(decision);
     return "joined";
-  }
-
-  /** Whether this commit checks a row that the job decides on. */
-  decidedOn({ names }: Job): boolean {
-    return names.some((name) => this.#base.has(name));
   }
 
   /** Keys of the rows that are checked. */
   get checkedKeys(): readonly Deno.KvKey[] {
-    return [...this.#base.values(), ...this.#assumed.values()].map(({ key }) => key);
+    return Array.from(this.#checks.values(), ({ key }) => key);
+  }
+
+  /** The rows with these keys, as a read of them shows. */
+  checkedRows(rows: readonly (Entry | null)[]): Snapshot {
+    const names = [...this.#checks.keys()];
+    // They may be too many for one snapshot.
+    return { rows: new Map(names.map((name, index) => [name, rows[index] ?? null])), began: -Infinity };
   }
 
   /** Puts everything into an atomic operation. */
   build(operation: Deno.AtomicOperation): void {
-    for (const { key, entry } of this.#base.values()) {
-      operation.check({ key, versionstamp: versionstampOf(entry) });
-    }
-    operation.check(...this.#assumed.values());
-    for (const { key, value } of this.#changes) {
+    operation.check(...this.#checks.values());
+    const changes = this.decisions.flatMap((decision) => decision.changes);
+    for (const { key, value } of changes) {
       if (typeof value === "number") operation.sum(key, BigInt.asUintN(64, BigInt(value)));
     }
-    for (const { key, value } of this.#changes) {
+    for (const { key, value } of changes) {
       if (value === null) operation.delete(key);
       else if (typeof value !== "number") operation.set(key, value);
     }
-    for (const row of this.#bumps) bump(operation, row);
+    for (const { key } of this.#bumps) operation.set(key, NOTHING);
   }
 
-  /** Takes note of the new version of the version rows that this commit changed. */
-  noteVersions(versionstamp: string): void {
+  /** Resolves the calls of its jobs: the commit has applied; it began at `started`, by `performance.now()`. */
+  resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
-  }
-
-  /** Names of the checked rows that have changed, as those with `checkedKeys` show; takes note of version rows. */
-  changedRows(rows: readonly (Entry | null)[]): Set<string> {
-    const changed = new Set<string>();
-    let index = 0;
-    for (const [name, { entry }] of this.#base) {
-      if (versionstampOf(rows[index++] ?? null) !== versionstampOf(entry)) changed.add(name);
+    for (const { job, outcome, hasWritten } of this.decisions) {
+      job.caller?.assumes?.noteHeld(started);
+      outcome.resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
     }
-    for (const check of this.#assumed.values()) {
-      const entry = rows[index++] ?? null;
-      check.noteRow(entry);
-      if (versionstampOf(entry) !== check.versionstamp) changed.add(nameOf(check.key));
+  }
+
+  /** What becomes of a job without room: if this commit changes its rows, they have to be read again. */
+  #leaveOut({ reads }: Job): Verdict {
+    return reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
+  }
+
+  #hasRoomFor({ changes, keyBytes, valueBytes }: Decision): boolean {
+    return this.#mutations + changes.length <= MAX_MUTATIONS &&
+      this.#keyBytes + keyBytes <= MAX_KEY_BYTES && this.#valueBytes + valueBytes <= MAX_VALUE_BYTES;
+  }
+
+  #add(decision: Decision): void {
+    this.decisions.push(decision);
+    this.#mutations += decision.changes.length;
+    this.#keyBytes += decision.keyBytes;
+    this.#valueBytes += decision.valueBytes;
+    for (const [name, entry] of decision.changed) this.#changed.set(name, entry);
+    for (const row of decision.bumps) this.#bumps.add(row);
+  }
+
+  /** The rows that a job decides on: as they were read or, once the commit has applied, as it left them. */
+  #rowsOf({ reads, snapshot }: Job, versionstamp?: string): KnownRow[] {
+    const known: KnownRow[] = [];
+    for (const [name, key] of reads) {
+      const changed = this.#changed.get(name);
+      const isRead = versionstamp === undefined || changed === undefined;
+      const entry = isRead ? snapshot?.rows.get(name) ?? null : changed && { ...changed, versionstamp };
+      known.push({ key, entry });
     }
-    return changed;
-  }
-
-  /** The rows that a job decides on, among those with `checkedKeys` that a refusal shows. */
-  rowsAfter({ names }: Job, rows: readonly (Entry | null)[]): Snapshot {
-    const checked = [...this.#base.keys()];
-    return new Map(names.map((name) => [name, rows[checked.indexOf(name)] ?? null]));
-  }
-
-  /** The rows that a job has decided on, as the commit left them. */
-  rowsOf({ keys, names }: Job, versionstamp: string): readonly KnownRow[] {
-    if (names.length === 0) return NO_ROWS;
-    return names.map((name, index) => {
-      const entry = this.#entry(name, this.#base.get(name)?.entry ?? null);
-      const isChanged = this.#changesOf(name).length > 0;
-      return { key: keys[index] ?? [], entry: entry && isChanged ? { ...entry, versionstamp } : entry };
-    });
-  }
-
-  get(key: Deno.KvKey): Entry | null {
-    const name = nameOf(key);
-    const entry = this.#job?.snapshot?.get(name);
-    if (entry === undefined) throw new TypeError(`A transaction has not read a row of ${String(key[0])}`);
-    this.#restsOnOthers ||= this.#changesOf(name).length > 0;
-    return this.#entry(name, entry);
-  }
-
-  set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void {
-    this.#valueBytes += value.length;
-    this.#change(key, value);
-  }
-
-  delete(key: Deno.KvKey): void {
-    this.#change(key, null);
-  }
-
-  add(key: Deno.KvKey, count: number): void {
-    decodeCount(this.get(key));
-    this.#change(key, count);
-  }
-
-  bump(row: VersionRow): void {
-    this.#hasWritten = true;
-    if (!this.#bumps.includes(row)) this.#bumps.push(row);
-  }
-
-  id(): number {
-    if (this.#job?.ids === undefined) throw new TypeError("A transaction has not told where to draw ids");
-    const id = this.#job.id ??= this.#job.ids.draw();
-    if (id === undefined) throw NO_ID;
-    return id;
-  }
-
-  #change(key: Deno.KvKey, value: Change["value"]): void {
-    const name = this.#job?.snapshot && nameOf(key);
-    const change = { key, name, value };
-    if (name !== undefined) {
-      const others = this.#byName.get(name);
-      const isSum = typeof value === "number";
-      this.#fits &&= !others?.some((other) => (typeof other.value === "number") !== isSum);
-      if (others) others.push(change);
-      else this.#byName.set(name, [change]);
-    }
-    this.#hasWritten = true;
-    this.#changes.push(change);
-    this.#keyBytes += bytesOf(key);
-  }
-
-  /** Gets ready for the decision of a job; gives what undoes what it writes. */
-  #begin(job: Job): () => void {
-    const [changes, bumps] = [this.#changes.length, this.#bumps.length];
-    const [keyBytes, valueBytes] = [this.#keyBytes, this.#valueBytes];
-    this.#job = job;
-    this.#hasWritten = false;
-    this.#restsOnOthers = false;
-    this.#fits = true;
-    return () => {
-      this.#hasWritten = false;
-      for (const { name } of this.#changes.splice(changes)) {
-        if (name !== undefined) this.#byName.get(name)?.pop();
-      }
-      this.#bumps.length = bumps;
-      this.#keyBytes = keyBytes;
-      this.#valueBytes = valueBytes;
-    };
-  }
-
-  /** What was changed under this name until now. */
-  #changesOf(name: string): readonly Change[] {
-    return this.#byName.get(name) ?? [];
-  }
-
-  /** A row as the changes until now leave it. */
-  #entry(name: string, before: Entry | null): Entry | null {
-    return this.#changesOf(name).reduce(changed, before);
-  }
-
-  /** Whether this commit knows a row of the job in another version: a row is checked at one version. */
-  #hasOtherRowsThan({ names, snapshot }: Job): boolean {
-    return names.some((name) => {
-      const known = this.#base.get(name);
-      return known && versionstampOf(known.entry) !== versionstampOf(snapshot?.get(name) ?? null);
-    });
-  }
-
-  #hasChecksFor({ names, caller }: Job): boolean {
-    const assumed = caller?.assumes && !this.#assumed.has(caller.assumes.row) ? 1 : 0;
-    const own = names.filter((name) => !this.#base.has(name)).length;
-    return this.#base.size + this.#assumed.size + own + assumed <= this.#maxChecks;
-  }
-
-  #hasRoomFor(job: Job): boolean {
-    return this.#hasChecksFor(job) && this.#changes.length <= MAX_MUTATIONS &&
-      this.#keyBytes <= MAX_KEY_BYTES && this.#valueBytes <= MAX_VALUE_BYTES;
-  }
-
-  #rowsAsRead({ keys, names, snapshot }: Job): readonly KnownRow[] {
-    if (names.length === 0) return NO_ROWS;
-    return names.map((name, index) => ({ key: keys[index] ?? [], entry: snapshot?.get(name) ?? null }));
+    return known;
   }
 }
 
-/** A text for each key; JSON has no bigint, and no key of this service has one. */
-export function nameOf(key: Deno.KvKey): string {
-  return JSON.stringify(key);
+/** What has to hold for what a job decides: its rows as they were read, and what its caller assumes. */
+function checksOf({ reads, snapshot, caller }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
+  const checks: (readonly [string, Deno.AtomicCheck])[] = [];
+  for (const [name, key] of reads) {
+    checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);
+  }
+  if (caller?.assumes) checks.push([caller.assumes.name, caller.assumes]);
+  return checks;
 }
 
-/** A row after a change. */
-function changed(entry: Entry | null, { key, value }: Change): Entry | null {
-  if (value === null) return null;
-  const { versionstamp = "" } = entry ?? {};
-  if (typeof value !== "number") return { key, value, versionstamp };
-  const sum = BigInt.asUintN(64, BigInt(decodeCount(entry)) + BigInt(value));
-  return { key, value: new Deno.KvU64(sum), versionstamp };
+function isSum(value: unknown): boolean {
+  return value instanceof Deno.KvU64;
+}
+
+/** Whether a job decides without any rows. */
+export function isBlind({ snapshot }: Job): boolean {
+  return snapshot?.rows.size === 0;
 }
 
 /** Roughly. */

@@ -1,4 +1,4 @@
-import { encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
+import { versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched } from "./batch.ts";
 
@@ -9,17 +9,14 @@ export interface VersionRow {
   version: string;
 }
 
-/** What a version row holds: nothing, for only its version matters. */
-const CHANGED = encodeJson({});
-
-/** Has a commit change the version of a row. */
-export function bump(operation: Deno.AtomicOperation, { key }: VersionRow): void {
-  operation.set(key, CHANGED);
+/** Takes note of a version that was seen; null if there was no row. Versions only rise. */
+export function noteVersion(row: VersionRow, versionstamp: string | null): void {
+  if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
 
-/** Takes note of a version that was seen. */
-export function noteVersion(row: VersionRow, versionstamp: string): void {
-  if (versionstamp > row.version) row.version = versionstamp;
+/** A text for each key; JSON has no bigint, and no key of this service has one. */
+export function nameOf(key: Deno.KvKey): string {
+  return JSON.stringify(key);
 }
 
 const MAX_READS = 10;
@@ -51,11 +48,10 @@ export class Versions {
   readonly #store: Store;
   readonly #maxStaleness: number;
   readonly #rows: VersionRow[] = [];
-  /** The check that starts next. */
-  #next: Promise<void> | undefined;
-  readonly #startNext: (check: void) => Promise<void>;
-  /** How many checks are on their way. */
-  #checking = 0;
+  /** Begins a check, or joins the one that begins next. */
+  readonly #begin: (check: void) => Promise<void>;
+  /** The check that nobody waits for. */
+  #refreshing: Promise<void> | undefined;
   /** When the newest check that ended had started, by `performance.now()`. */
   #checkedAt = -Infinity;
   /** The store's data version before the rows were read last. */
@@ -67,13 +63,11 @@ export class Versions {
   constructor(store: Store, maxStaleness: number = 0) {
     this.#store = store;
     this.#maxStaleness = maxStaleness;
-    this.#startNext = batched<void, void>(async (round) => {
-      this.#next = undefined;
+    this.#begin = batched(async () => {
       store.metrics.roundSize.observe(this.#asked, "look");
       this.#asked = 0;
-      this.#checking++;
-      await this.#read().finally(() => this.#checking--);
-      for (const { resolve } of round) resolve();
+      await this.#read();
+      return () => {};
     }, {
       gather: () => store.reads.gather(() => this.#asked, ENOUGH),
       lanes: () => store.reads.isFar ? MAX_READS : 1,
@@ -96,12 +90,11 @@ export class Versions {
    */
   check(): Promise<void> | undefined {
     this.#asked++;
-    if (this.#maxStaleness === 0) return this.#next ??= this.#startNext();
+    if (this.#maxStaleness === 0) return this.#begin();
     const age = performance.now() - this.#checkedAt;
-    if (age > this.#maxStaleness) return this.#next ??= this.#startNext();
+    if (age > this.#maxStaleness) return this.#begin();
     // One at a time: from far away, every request that came during it would begin another.
-    if (age > this.#maxStaleness / 2 && this.#checking === 0) this.#next ??= this.#startNext();
-    this.#next?.catch(() => {}); // Nobody waits for it.
+    if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
     return undefined;
   }
 
@@ -117,6 +110,11 @@ export class Versions {
     if (!check.holds) throw new Outdated();
   }
 
+  async #refresh(): Promise<void> {
+    await Promise.allSettled([this.#begin()]);
+    this.#refreshing = undefined;
+  }
+
   /** Reads the rows, unless it is certain that nothing has changed since they were read. */
   async #read(): Promise<void> {
     const started = performance.now();
@@ -124,7 +122,7 @@ export class Versions {
     if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
       const rows = [...this.#rows];
       const entries = await this.#store.getMany(rows.map(({ key }) => key));
-      rows.forEach((row, index) => noteVersion(row, entries[index]?.versionstamp ?? ""));
+      rows.forEach((row, index) => noteVersion(row, versionstampOf(entries[index] ?? null)));
       // A row that is watched since has not been read.
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }
@@ -142,27 +140,28 @@ export class Outdated extends Error {
  * has to read the row beforehand.
  */
 export class VersionCheck implements Deno.AtomicCheck {
-  readonly key: Deno.KvKey;
-  /** Null where there is no row. */
-  readonly versionstamp: string | null;
   readonly row: VersionRow;
-  readonly #version: string;
+  readonly key: Deno.KvKey;
+  /** The name of the row. */
+  readonly name: string;
+  /** Null if there was no row. */
+  readonly versionstamp: string | null;
   /** By `performance.now()`. */
   #heldAt = -Infinity;
 
   constructor(row: VersionRow) {
     this.row = row;
-    this.#version = row.version;
     this.key = row.key;
+    this.name = nameOf(row.key);
     this.versionstamp = row.version || null;
   }
 
   /** Whether it holds, as far as is known. */
   get holds(): boolean {
-    return this.row.version === this.#version;
+    return this.row.version === (this.versionstamp ?? "");
   }
 
-  /** Whether it was found to hold by a commit or a read that started at this time, by `performance.now()`, or later. */
+  /** Whether a commit or a read that started at this time, by `performance.now()`, or later has found that it held. */
   heldSince(time: number): boolean {
     return this.#heldAt >= time;
   }
@@ -170,10 +169,5 @@ export class VersionCheck implements Deno.AtomicCheck {
   /** Takes note that it held at some time after `started`, by `performance.now()`. */
   noteHeld(started: number): void {
     this.#heldAt = Math.max(this.#heldAt, started);
-  }
-
-  /** Takes note of the row as it was read. */
-  noteRow(entry: Entry | null): void {
-    noteVersion(this.row, versionstampOf(entry) ?? "");
   }
 }

@@ -1,26 +1,28 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { noMoreArrive } from "../../../src/kv/store.ts";
-import { batched, type BatcherOptions } from "../../../src/store/batch.ts";
+import { batched, type BatchOptions } from "../../../src/store/batch.ts";
 
 /** Doubles numbers in rounds, of which each waits until it is let go. */
 class Doubler {
-  readonly rounds: number[][] = [];
+  readonly rounds: (readonly number[])[] = [];
   /** Rounds that run now. */
   running = 0;
   readonly double: (number: number) => Promise<number>;
   #gate = Promise.withResolvers<void>();
 
-  constructor(options?: BatcherOptions) {
-    this.double = batched<number, number>(async (round) => {
-      this.rounds.push(round.map(({ item }) => item));
+  constructor(options?: BatchOptions) {
+    this.double = batched(async (numbers: readonly number[]) => {
+      this.rounds.push(numbers);
       this.running++;
       await this.#gate.promise;
       this.running--;
-      for (const { item, resolve } of round) {
-        if (item < 0) throw new RangeError(`round with ${item}`);
-        resolve(item * 2);
-      }
+      if (numbers.includes(0)) throw new RangeError("round with 0");
+      return (index) => {
+        const number = numbers[index] ?? 0;
+        if (number < 0) throw new RangeError(`${number} is refused`);
+        return number * 2;
+      };
     }, options);
   }
 
@@ -47,22 +49,32 @@ Deno.test("batched() joins whatever arrives during a round into the next one, an
   assertEquals(await Promise.all(second), [6, 8, 10]);
 });
 
-Deno.test("batched() rejects what a round that throws has not settled, nothing else, and goes on", async () => {
+Deno.test("batched() has calls for the same item share its result, in the round that starts next", async () => {
   const doubler = new Doubler();
-  const [before, ...failing] = [1, -2, 3].map(doubler.double);
-  const failures = failing.map((call) => assertRejects(() => call, RangeError, "round with -2"));
+  const first = [1, 2, 1].map(doubler.double);
   await setImmediate();
-  const next = doubler.double(4);
+  const second = [2, 2].map(doubler.double);
   doubler.letGo();
 
-  assertEquals(await before, 2);
-  await Promise.all(failures);
-  doubler.letGo();
-  assertEquals(await next, 8);
-  const later = doubler.double(5);
+  assertEquals(await Promise.all(first), [2, 4, 2]);
   await setImmediate();
   doubler.letGo();
-  assertEquals(await later, 10);
+  assertEquals(await Promise.all(second), [4, 4]);
+  assertEquals(doubler.rounds, [[1, 2], [2]]);
+});
+
+Deno.test("batched() rejects a whole round only if it throws, else calls of the item concerned, and goes on", async () => {
+  const doubler = new Doubler();
+  const round = async (numbers: readonly number[]) => {
+    const calls = Promise.allSettled(numbers.map(doubler.double));
+    await setImmediate();
+    doubler.letGo();
+    return (await calls).map((call) => call.status === "fulfilled" ? call.value : `${call.reason}`);
+  };
+
+  assertEquals(await round([1, -2, 3]), [2, "RangeError: -2 is refused", 6]);
+  assertEquals(await round([1, 0]), ["RangeError: round with 0", "RangeError: round with 0"]);
+  assertEquals(await round([4]), [8]);
 });
 
 Deno.test.each([
@@ -72,9 +84,10 @@ Deno.test.each([
 ])(
   "batched() that is patient (%j) takes of one call a turn, %i in all, the first round of this size",
   async (patient, calls, sizes) => {
-    const doubler = new Doubler(patient ? { gather: noMoreArrive } : {});
-    for (let call = 0; call < calls; call++) {
-      doubler.double(call);
+    let arrived = 0;
+    const doubler = new Doubler(patient ? { gather: () => noMoreArrive(() => arrived) } : {});
+    while (arrived < calls) {
+      doubler.double(++arrived);
       await setImmediate();
     }
     for (let turn = 0; turn < 3; turn++) await setImmediate();
@@ -128,36 +141,28 @@ Deno.test("batched() lets a round gather to its end though another ends meanwhil
   assertEquals(await Promise.all(doubled), [2, 4, 6]);
 });
 
-Deno.test("batched() asks for the size of a round and the number of lanes each time", async () => {
-  let [lanes, size] = [2, 2];
-  const doubler = new Doubler({ lanes: () => lanes, size: () => size });
-  const doubled = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(doubler.double);
-  await setImmediate();
-  assertEquals([doubler.rounds, doubler.running], [[[1, 2], [3, 4]], 2]);
-
-  [lanes, size] = [1, 3];
-  for (const rounds of [3, 4]) {
-    doubler.letGo();
-    await setImmediate();
-    assertEquals([doubler.rounds.length, doubler.running], [rounds, 1]);
-  }
-  doubler.letGo();
-  assertEquals(await Promise.all(doubled), [2, 4, 6, 8, 10, 12, 14, 16, 18]);
-  assertEquals(doubler.rounds, [[1, 2], [3, 4], [5, 6, 7], [8, 9]]);
-});
-
-Deno.test("batched() runs as many rounds at a time as it has lanes", async () => {
-  const doubler = new Doubler({ lanes: () => 2 });
+Deno.test("batched() runs as many rounds at a time as it has lanes then", async () => {
+  let lanes = 2;
+  const doubler = new Doubler({ lanes: () => lanes });
   const doubled: Promise<number>[] = [];
-  for (const number of [1, 2, 3, 4]) {
-    doubled.push(doubler.double(number));
+  const add = async (...numbers: number[]) => {
+    doubled.push(...numbers.map(doubler.double));
     await setImmediate();
-  }
+  };
+  for (const number of [1, 2, 3, 4]) await add(number);
   assertEquals([doubler.rounds, doubler.running], [[[1], [2]], 2]);
 
   doubler.letGo();
   await setImmediate();
   assertEquals(doubler.rounds, [[1], [2], [3, 4]]);
-  doubler.letGo();
-  assertEquals(await Promise.all(doubled), [2, 4, 6, 8]);
+  lanes = 1;
+  for (const number of [5, 6]) await add(number);
+  assertEquals(doubler.rounds.length, 3);
+
+  for (let round = 0; round < 2; round++) {
+    doubler.letGo();
+    await setImmediate();
+  }
+  assertEquals(await Promise.all(doubled), [2, 4, 6, 8, 10, 12]);
+  assertEquals(doubler.rounds, [[1], [2], [3, 4], [5, 6]]);
 });
