@@ -121,11 +121,10 @@ export function createApp(options: AppOptions): App {
     return answerFor(arrival, budget);
   }
 
-  /** Admits a request again because its account has changed since it arrived. */
+  /** Admits a request again, because an account has changed since it arrived. */
   async function admitAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
-    await versions.check();
     budget.check();
-    return await admitted(await gate.admit(caller), arrival, caller, budget);
+    return await admitted(await gate.admitAgain(caller), arrival, caller, budget);
   }
 
   /** Answers a request with a permit from memory. Admits it again if an account has changed meanwhile. */
@@ -148,7 +147,7 @@ export function createApp(options: AppOptions): App {
     } catch (error) {
       if (error instanceof Outdated && !budget.isOver) {
         permit.withdraw();
-        return await admitted(await gate.admit(caller), arrival, caller, budget);
+        return await admitAgain(arrival, caller, budget);
       }
       keep(); // The request may have written something.
       throw error;

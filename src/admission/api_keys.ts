@@ -95,6 +95,13 @@ export class ApiKeys {
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
   }
 
+  /** Has the account of a key read before it is used again. */
+  expire(authorization: string): void {
+    const claim = this.#claims.get(authorization);
+    const allowance = claim && this.#allowances.get(claim.accountId);
+    if (allowance) allowance.accountsVersion = undefined;
+  }
+
   /** The hash of the key in an Authorization header. */
   hashOf(authorization: string): string {
     return this.#claims.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");

@@ -95,6 +95,17 @@ export class Gate {
     );
   }
 
+  /**
+   * Charges a request again, because an account has changed since it arrived. Reads its account anew, because what was read
+   * of it in the meantime may be older than the request.
+   *
+   * @throws {StoreUnavailable}
+   */
+  admitAgain(caller: Caller): Admission | Promise<Admission> {
+    if (caller.authorization !== null) this.#keys.expire(caller.authorization);
+    return this.admit(caller);
+  }
+
   /** The limits of an address, without charging it. */
   peek(address: string, now: number): Decision {
     return this.#anonymous.peek(address, now);
