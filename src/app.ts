@@ -59,8 +59,8 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  *     finish                adds limit headers and CORS; writes metrics and the access log
  *
  * A read is answered once the check of versions has confirmed that memory is current. A write that has a permit from
- * memory does not wait for that check, because its first commit checks the version of the accounts. If that has changed,
- * the request is admitted again.
+ * memory does not wait for that check, because its first commit, or a check before it is answered, covers the version
+ * of the accounts. If that has changed, the request is admitted again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
@@ -149,7 +149,7 @@ export function createApp(options: AppOptions): App {
         permit.withdraw();
         return await admitAgain(arrival, caller, budget);
       }
-      keep(); // The request may have written something.
+      keep(); // Stays charged, because it may have written something.
       throw error;
     }
   }

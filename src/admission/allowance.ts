@@ -35,7 +35,8 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  *                 counts refusals. It changes no field, because it may run again.
  *     apply()     takes over the result once the transaction has been committed, and answers requests
  *     fail()      handles a transaction that was not committed
- *     lose()      handles one whose result is unknown: permits that it gave back are gone, permits that it took are lost
+ *     lose()      handles one whose result is unknown: the process uses neither the permits that it gave back nor those
+ *                 that it took
  *
  * The way of a permit:
  *

@@ -31,7 +31,7 @@ export interface Admission {
   readonly permit?: Permit;
 }
 
-/** AGAIN if the account has changed meanwhile. The request must then be charged again, after a check of the versions. */
+/** AGAIN if the account has changed meanwhile. The request must then be admitted again. */
 export type Charged = Admission | typeof AGAIN;
 
 /** Options of a {@linkcode Gate}. */
@@ -40,8 +40,8 @@ export interface GateOptions extends ApiKeysOptions {
 }
 
 /**
- * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended, the
- * client address is charged.
+ * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
+ * the client address is charged.
  */
 export class Gate {
   readonly #keys: ApiKeys;
@@ -61,8 +61,9 @@ export class Gate {
   }
 
   /**
-   * Charges a request that has just arrived, if that needs no check of the versions: to its address, after a read of the
-   * account, in a transaction, or provisionally to a lease. Undefined if the versions have to be checked first.
+   * Charges a request that has just arrived, if that needs no check of the versions. It charges the address, or a
+   * lease provisionally, or runs a transaction, or reads the account first. Undefined if the versions have to be
+   * checked first.
    *
    * @throws {StoreUnavailable}
    */
@@ -96,8 +97,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request again, because an account has changed since it arrived. Reads its account anew, because what was read
-   * of it in the meantime may be older than the request.
+   * Charges a request again, because an account has changed since it arrived. Reads its account anew, because what
+   * was read of it in the meantime may be older than the request.
    *
    * @throws {StoreUnavailable}
    */

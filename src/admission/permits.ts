@@ -16,7 +16,10 @@ import {
 /** Interval of the check for allowances that are due, in ms. */
 const TICK = 50;
 
-/** A commit in doubt is looked into only once, because requests wait. */
+/**
+ * Requests wait for these transactions. With a caller, a commit in doubt is looked into once; without, for ten
+ * seconds.
+ */
 const REQUESTS: Caller = { mayBegin() {} };
 
 /** Options of {@linkcode Permits}. */

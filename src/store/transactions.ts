@@ -58,8 +58,8 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   other processes write them, too.
  * - The transaction that came first is among those of the next commit.
  * - A transaction that was in two refused commits no longer shares one with transactions of other rows. So a row that others
- *   change all the time holds up only transactions that want it. The same goes for one without rows, which comes last in a
- *   commit, if two had no room for it.
+ *   change all the time holds up only transactions that want it. It is the same with one without rows that two commits had no room
+ *   for, because such transactions come last in a commit.
  */
 
 /** Carries out transactions. */

@@ -83,8 +83,8 @@ export class Versions {
   }
 
   /**
-   * Resolves when what is known is not older than this call, or than it may be; undefined where that is so
-   * already.
+   * Resolves once what is known was read after this call, or at most `maxStaleness` ms before it; undefined if it
+   * already was.
    *
    * @throws {StoreUnavailable}
    */
