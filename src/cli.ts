@@ -32,9 +32,9 @@ export const FILE_TASKS: readonly Task<StoreFile>[] = [
       forms: {
         FILE: `Copies the store at KV_PATH (default: ${DEFAULT_KV_PATH}) to a new file, while the service
 runs. The backup contains everything that was stored when the command started. FILE appears only once it
-is complete and checked: an interrupted backup leaves nothing, except that kill -9 leaves a folder whose
-name ends with .unfinished. Keep a backup as safe as the store itself. A relative path is relative to the
-project's folder, not to the folder that you are in.`,
+is complete and checked: an interrupted backup leaves nothing behind, but kill -9 leaves a folder whose
+name ends with .unfinished. Keep a backup as safe as the store itself. Relative paths start from the
+project's folder, not from your current folder.`,
       },
       prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => backUp(kvPath, file, options),
     },
@@ -46,8 +46,8 @@ project's folder, not to the folder that you are in.`,
         FILE: `Restores the backup FILE to KV_PATH (default: ${DEFAULT_KV_PATH}), where no store may exist.
 First stop the service, because a running service keeps using the old file even after you move it. Then
 move that file away, with its -wal, -shm and -journal files if they exist. The store appears only once it
-is complete and checked: an interrupted restore leaves nothing. A relative path is relative to the
-project's folder, not to the folder that you are in.`,
+is complete and checked: an interrupted restore leaves nothing behind. Relative paths start from the
+project's folder, not from your current folder.`,
       },
       prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
     },

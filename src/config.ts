@@ -68,7 +68,7 @@ export const SETTINGS = {
   ),
   publicUrl: optional(
     "PUBLIC_URL",
-    "the URL before `/v1`, such as `https://pets.example`; otherwise the Host of each request",
+    "the URL before `/v1`, such as `https://pets.example`; by default, from the Host of each request",
     readBaseUrl,
   ),
   maxStalenessMs: setting(
@@ -80,7 +80,7 @@ export const SETTINGS = {
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` during a change`,
+    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` while it is changed`,
     (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),
@@ -92,7 +92,7 @@ export const SETTINGS = {
   ),
   clientAddressHeader: optional(
     "CLIENT_ADDRESS_HEADER",
-    "behind a proxy: the header with the client's address. Of a list, the last entry counts",
+    "behind a proxy: the header with the client's address. In a list, the last entry counts",
     HEADER_NAME.parse,
   ),
   securityContact: optional(

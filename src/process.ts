@@ -1,4 +1,4 @@
-/** The exit code if the output's reader has closed it, as of a program that SIGPIPE ends. */
+/** The exit code if the reader of the output has closed it: that of a program ended by SIGPIPE. */
 export const BROKEN_PIPE = 141;
 
 const ENCODER = new TextEncoder();

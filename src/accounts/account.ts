@@ -38,8 +38,8 @@ export interface Rotations {
 export const MAX_ROTATIONS = 10;
 
 /**
- * An account has a name, a plan and one API key, which can be rotated. Usage, strikes and bans belong to the account, so
- * a rotation does not reset them.
+ * An account has a name, a plan and one API key, which can be rotated. Usage, strikes and bans belong to the account,
+ * so a rotation does not reset them.
  */
 export interface Account {
   readonly id: string;

@@ -169,7 +169,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
       `${GRACE_SECONDS} by default, so a lost response does not lock you out: send the request again with the same key. ` +
       "The lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to " +
       "0: every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
-      `usage. An account can rotate its key ${MAX_ROTATIONS} times in an hour of the UTC clock. An Idempotency-Key is ` +
+      `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour. An Idempotency-Key is ` +
       "refused, because keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,

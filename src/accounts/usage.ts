@@ -91,9 +91,9 @@ export interface Taken {
 }
 
 /**
- * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock. They only move forward, so
- * a process whose clock is behind cannot reopen one. The last permit of a window stops leasing until the window ends.
- * Permits that other processes give back until then go to waiting requests.
+ * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock. They only move forward,
+ * so a process whose clock is behind cannot reopen one. The last permit of a window stops leasing until the window
+ * ends. Permits that other processes give back until then go to waiting requests.
  *
  * @example
  * ```ts
@@ -143,7 +143,7 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Returned): U
 }
 
 /**
- * Counts `count` refused requests. An account that is refused more often within a minute than its minute limit allows is
+ * Counts `count` refused requests. An account that gets more refusals within a minute than its limit per minute is
  * banned. Each further ban within a day of the end of the last one is twice as long. A current ban is not extended,
  * because another process may have just started it.
  */
@@ -157,8 +157,8 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 
 /**
  * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back with their
- * counts, and bans that it started end. When the clock reaches that minute or day again, its counts continue, and leased
- * permits of it stay used.
+ * counts, and bans that it started end. When the clock reaches that minute or day again, its counts continue, and
+ * leased permits of it stay used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;

@@ -24,10 +24,10 @@ import { encodeJson, type Entry } from "../kv/row.ts";
 import type { KnownRow, Rows, Write } from "../store/transaction.ts";
 
 /*
- * An allowance is the state of one account in one process: its rows as last seen, and the permits that the process holds.
- * The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets more requests
- * pass than the limit allows. To avoid a commit per request, a transaction takes more permits than requests are waiting:
- * a lease, which the process hands out from memory.
+ * An allowance is the state of one account in one process: its rows as last seen, and the permits that the process
+ * holds. The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets
+ * more requests pass than the limit allows. To avoid a commit per request, a transaction takes more permits than
+ * requests are waiting: a lease, which the process hands out from memory.
  *
  *     take()      hands out a permit of the lease without a commit; call `confirm()` or `withdraw()` once afterwards
  *     request()   waits for the next transaction, because the lease has no permit
@@ -38,14 +38,14 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  *     lose()      handles one whose result is unknown: the process uses neither the permits that it gave back nor those
  *                 that it took
  *
- * The way of a permit:
+ * The path of a permit:
  *
  *     row  →  lease.left  →  unconfirmed  →  lease.used  →  no longer leased
  *              ↓     ↑            ↓
  *     row  ←  lease ended  ←  withdrawn
  *
- * An ended lease hands out nothing. While this process or another may still give permits of a full window back, requests
- * are not refused from memory. They wait for such permits, for at most PATIENCE.
+ * An ended lease hands out nothing. While this process or another may still give permits of a full window back,
+ * requests are not refused from memory. They wait for such permits, for at most PATIENCE.
  */
 
 /** Times that determine the size and life of leases, in ms. */

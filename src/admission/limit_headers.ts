@@ -13,8 +13,8 @@ interface Kept {
 const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
- * Adds the rate limit headers to the response, or to a clone if it is shared. X-RateLimit-* describe the decisive window.
- * RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers) describe both.
+ * Adds the rate limit headers to the response, or to a clone if it is shared. X-RateLimit-* describe the decisive
+ * window. RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers) describe both.
  */
 export function withLimitHeaders(response: Response, decision: Decision): Response {
   const { minute, day, now } = decision;
@@ -59,7 +59,7 @@ const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, rea
 };
 
 function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
-  return ["rate_limit_minute", `More than ${limit} requests in a minute came without a valid API key.`];
+  return ["rate_limit_minute", `More than ${limit} requests in a minute without a valid API key.`];
 }
 
 /** The latest refusals. A refused client often sends more requests within the same second. */

@@ -34,7 +34,7 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
   return text({
     max,
     description:
-      `${description}, kept as sent. It has a character other than white space, and no control characters (Unicode ` +
+      `${description}, kept as sent. It needs a character other than white space, and may have no control characters (Unicode ` +
       `${properties}) or lone surrogates. Its length is counted in Unicode code points.`,
     // White space, then one other character, then the rest. This form never backtracks.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),

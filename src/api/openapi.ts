@@ -22,10 +22,10 @@ export const BASE_PATH = "/v1";
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
 error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
-that is refused more often within a minute than its minute limit allows is banned for 5 minutes, and twice as long for
+that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and twice as long for
 each further ban within a day, at most 24 hours. Every error has the same body, \`Error\`. An unknown path is 404
 \`not_found\`, and a method that a path does not support is 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
-const BEYOND = "\n\nThis operation is an extension of version 1.0.0 of the interface.";
+const BEYOND = "\n\nThis operation is an addition to interface version 1.0.0.";
 
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -66,7 +66,7 @@ const HEADERS: Readonly<Record<string, object>> = {
     format: "uri",
   }),
   "Content-Location": header("The same URL: the body is the new resource", "https://pets.example/v1/pets/1"),
-  "Idempotency-Replayed": header("Present if this response is a repetition of the first one", "true"),
+  "Idempotency-Replayed": header("Present if this response repeats the first one", "true"),
   "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
   "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };

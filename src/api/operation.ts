@@ -69,7 +69,7 @@ export type Handler<Sent extends Input = Input> = (input: Sent, call: Call) => R
 /** Tags of operations, in the order of the document. */
 export const TAGS = [
   { name: "Animals", description: "The catalogue of animals" },
-  { name: "Messages", description: "Messages to the store" },
+  { name: "Messages", description: "Messages to the operator" },
   { name: "Account", description: "The account of an API key: its limits, usage and key" },
   { name: "Service", description: "The service itself" },
 ] as const;

@@ -16,8 +16,8 @@ export interface BodyRules {
   /** Maximum wait for the whole body, in ms. */
   readonly timeoutMs: number;
   /**
-   * Whether an HTTP/1.1 body may use chunked transfer coding (RFC 9112 section 7.1). Deno buffers any amount of trailers
-   * after the last chunk.
+   * Whether an HTTP/1.1 body may use chunked transfer coding (RFC 9112 section 7.1). Deno buffers any amount of
+   * trailers after the last chunk.
    */
   readonly chunked: boolean;
 }

@@ -34,7 +34,8 @@ const CATALOGUE = {
   },
   invalid_api_key: {
     status: 401,
-    means: "The API key is mistyped, replaced, of a closed account, or of the other environment.",
+    means:
+      "The API key is mistyped, has been replaced, or belongs to a closed account or the other environment.",
     todo: "Use a valid key.",
   },
   invalid_operator_token: {
@@ -85,7 +86,7 @@ const CATALOGUE = {
   },
   precondition_failed: {
     status: 412,
-    means: "If-Match or If-None-Match does not hold for the animal's current ETag.",
+    means: "The animal's current ETag does not satisfy If-Match or If-None-Match.",
     todo: "Read the animal again, for example with PATCH and {}, then decide.",
   },
   payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: MEND },
@@ -119,7 +120,7 @@ const CATALOGUE = {
   },
   internal_error: {
     status: 500,
-    means: "The service failed because of a fault of its own.",
+    means: "The service failed because of a bug.",
     todo: "Report the problem with its X-Request-Id.",
   },
   overloaded: {

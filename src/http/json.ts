@@ -10,8 +10,8 @@ const [TAB, LINE_FEED, RETURN, SPACE, QUOTE, BACKSLASH, COMMA] = [0x09, 0x0a, 0x
 const [OPENING_BRACKET, CLOSING_BRACKET, OPENING_BRACE, CLOSING_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * The bound that a JSON text in UTF-8 exceeds; undefined if none. This is much faster than parsing, because it only scans
- * strings and punctuation. If the text is not JSON, the bounds hold for the part before its first error.
+ * The bound that a JSON text in UTF-8 exceeds; undefined if none. This is much faster than parsing, because it only
+ * scans strings and punctuation. If the text is not JSON, the bounds hold for the part before its first error.
  *
  * @example
  * ```ts

@@ -42,7 +42,7 @@ export interface CommandRecord {
   readonly time: string;
   /** The command and its IDs, such as `accounts close acct_4kQ0…`, without names, keys or other text. May be empty. */
   readonly command: string;
-  /** Its exit code, which is 1 also if it was interrupted. */
+  /** Its exit code, which is also 1 if it was interrupted. */
   readonly exit: number;
 }
 

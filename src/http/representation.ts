@@ -14,7 +14,8 @@ export interface RepresentationOptions {
 }
 
 /**
- * Text that clients may cache, but have to revalidate before each use. Its 200 and 304 responses are made once and shared.
+ * Text that clients may cache, but have to revalidate before each use. Its 200 and 304 responses are made once and
+ * shared.
  */
 export class Representation {
   readonly #text: string;

@@ -88,8 +88,8 @@ export function bearerToken(authorization: string | null): string | undefined {
 }
 
 /**
- * The client's IPv4 address or IPv6 network. Behind a proxy it is the last entry of `header`, the only one that a client
- * cannot forge. Without a header, or if the entry is not an address, it is the connection's.
+ * The client's IPv4 address or IPv6 network. Behind a proxy it is the last entry of `header`, the only one that a
+ * client cannot forge. Without a header, or if the entry is not an address, it is the connection's.
  *
  * @example
  * ```ts

@@ -33,8 +33,8 @@ const ASTERISK = "/*";
  * Returns a function that matches a method and a raw (still percent-encoded) path. If several paths match, the one with
  * the fewest parameters wins.
  *
- * If the path is in the table only with other methods, the result is `allow` (RFC 9110 section 15.5.6). HEAD matches the
- * row of GET. Case and trailing slashes matter.
+ * If the path is in the table only with other methods, the result is `allow` (RFC 9110 section 15.5.6). HEAD matches
+ * the row of GET. Case and trailing slashes matter.
  *
  * @example
  * ```ts
@@ -67,7 +67,7 @@ export function createMatcher<Row extends Endpoint>(
 
   return function match(method: string, path: string): Match<Row> {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    // One segment too many is enough to see that a path is too long.
+    // One extra segment is enough to tell that a path is too long.
     const given = path.split("/", longest + 1).map(decode);
     for (const { pattern, segments, rows, allow } of paths) {
       const params = paramsIn(segments, given);

@@ -138,9 +138,9 @@ export class Markers {
   }
 
   /**
-   * Sets the lane's first marker in a commit of its own, so that no other commit depends on a missing marker. Then reads
-   * the marker together with the schema version. A migration raises that version and then removes the markers of
-   * processes that do not support it. After that such a process has no lane, and cannot open one.
+   * Sets the lane's first marker in a commit of its own, so that no other commit depends on a missing marker. Then
+   * reads the marker together with the schema version. A migration raises that version and then removes the markers
+   * of processes that do not support it. After that such a process has no lane, and cannot open one.
    */
   async #open(lane: Lane): Promise<void> {
     try {

@@ -15,8 +15,8 @@ export interface ConnectionOptions {
   /** Deadline of one operation, in ms. */
   readonly deadline?: number;
   /**
-   * Opens new handles on a KV Connect server as soon as it answers. Rejects when the signal aborts. Not given for a file,
-   * because new handles would be no better, and only one of them may write.
+   * Opens new handles on a KV Connect server as soon as it answers. Rejects when the signal aborts. Not given for a
+   * file, because new handles would be no better, and only one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** The state of the file, if KV is one. */
@@ -67,9 +67,9 @@ const WAIT_NOTICE = 1_000;
  * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one. A file has
  * one handle for writes and another for reads, so that reads do not wait for writes.
  *
- * Deno's client of a server does not notice that its connection is dead, and repeats operations that timed out for ever.
+ * Deno's client of a server does not notice that its connection is dead, and repeats operations that timed out forever.
  * So after a missed deadline all operations are refused until new handles are open. A client that received wrong
- * metadata may fail for ever, so all handles are also replaced when one does nothing but fail. The handles on a file are
+ * metadata may fail forever, so all handles are also replaced when one does nothing but fail. The handles on a file are
  * never replaced. While too many operations hang on a file, only one is tried per deadline.
  *
  * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.

@@ -24,8 +24,8 @@ export interface FileOptions {
 }
 
 /**
- * Makes sure that a path can be opened as a KV file. Its folder must exist, because the path may be mistyped. It must not
- * be another program's database, because opening it would change it.
+ * Makes sure that a path can be opened as a KV file. Its folder must exist, because the path may be mistyped. It must
+ * not be another program's database, because opening it would change it.
  *
  * @throws {Error} if it cannot be opened, saying why.
  */

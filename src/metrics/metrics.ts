@@ -44,7 +44,7 @@ export class Metrics {
   );
   readonly roundSize: Histogram = new Histogram(
     "animal_store_round_size",
-    "Requests that shared a check of versions, accounts that shared a commit of leases, changes that shared a commit.",
+    "Number of requests per version check, accounts per commit of leases, or changes per commit.",
     SIZES,
     ["round"],
   );

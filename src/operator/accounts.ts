@@ -103,7 +103,7 @@ export const ACCOUNTS: Task = {
     },
     suspend: {
       forms: {
-        ID: `refuse every request of the account with 403 account_suspended, until resume ID; its keys
+        ID: `refuse every request of the account with 403 account_suspended, until you run resume ID; its keys
           and animals stay, and no other command ends the suspension`,
       },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {

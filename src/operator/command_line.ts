@@ -134,8 +134,8 @@ export async function runCommandLine<Base>(
 }
 
 /**
- * Describes a command line for the log, such as `accounts close acct_4kQ0…`: the command with its IDs and numbers. Empty
- * if the command line is invalid.
+ * Describes a command line for the log, such as `accounts close acct_4kQ0…`: the command with its IDs and numbers.
+ * Empty if the command line is invalid.
  */
 export function describeCommand<Base>(tasks: readonly Task<Base>[], line: readonly string[]): string {
   try {

@@ -65,8 +65,8 @@ const STEP = 25_000;
 const LOCK_TIMEOUT = 5_000;
 
 /**
- * Copies a snapshot of a store, even while other processes write to it, and checks the copy. The copy is one file, without
- * a write-ahead log. Blocks its thread.
+ * Copies a snapshot of a store, even while other processes write to it, and checks the copy. The copy is one file,
+ * without a write-ahead log. Blocks its thread.
  *
  * @throws {CommandError} if the store is damaged, or if this release cannot read it.
  */

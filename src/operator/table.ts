@@ -5,8 +5,8 @@ import type { CommandIo } from "./command_line.ts";
 export type Columns<Item> = Readonly<Record<string, (item: Item) => unknown>>;
 
 /**
- * Begins a table with one line per item: a JSON object, or cells with tabs between them. The header of the latter goes to
- * standard error. Returns a function that writes the line of an item.
+ * Begins a table with one line per item: a JSON object, or cells with tabs between them. The header of the latter
+ * goes to standard error. Returns a function that writes the line of an item.
  */
 export function startTable<Item>(
   columns: Columns<Item>,

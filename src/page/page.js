@@ -421,7 +421,7 @@ class HeldKey {
     part("key").textContent = isNew ? key : maskKey(key);
     part("key-note").textContent = isNew
       ? "Your key, shown this once. Copy it now."
-      : "Your key. It stays in this page.";
+      : "Your key. It is kept only on this page.";
     part("console").dataset.key = "held";
   }
 
@@ -560,7 +560,7 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey, wa
 
 /** Shows the example of an answer, before the first call. @param {DOMStringMap} operation */
 function showExample({ status = "", example = "" }) {
-  const head = [["status", status], ["", "an example, until you call"]];
+  const head = [["status", status], ["", "an example, until your first call"]];
   const headers = new Headers({ "content-type": "application/json" });
   showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
 }
@@ -586,8 +586,8 @@ function showRace(finishes, before, ms) {
     ],
     message,
     advice:
-      "However many requests come at once, exactly as many are answered as the minute has left. Clients " +
-      "that keep going after a 429 are banned, at first for five minutes. This page waits.",
+      "No matter how many requests come at once, exactly the number that the minute has left are answered. " +
+      "Clients that keep going after a 429 are banned, at first for five minutes. This page waits instead.",
     kind: "race",
   });
 }

@@ -87,8 +87,8 @@ export class RenderedPage {
   }
 
   /**
-   * A shared response: the page with URLs that begin with `base`, or 304 if `known`, the value of If-None-Match, has the
-   * current entity tag.
+   * A shared response: the page with URLs that begin with `base`, or 304 if `known`, the value of If-None-Match, has
+   * the current entity tag.
    */
   respondTo(known: string | undefined, base: string): Response {
     return (this.#representations.get(base) ?? this.#represent(base)).respondTo(known);

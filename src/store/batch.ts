@@ -1,15 +1,16 @@
-/** How calls become rounds. */
+/** Options of {@linkcode batched}. */
 export interface BatchOptions {
-  /** Resolves when a round has enough calls. Worth it if a round costs far more than a call. */
+  /** Resolves when a round has enough calls. Waiting pays if a round costs far more than a call. */
   readonly gather?: () => Promise<void>;
-  /** How many rounds may run at a time; by default one. */
+  /** Maximum number of rounds at a time; by default one. */
   readonly lanes?: () => number;
 }
 
 /**
- * Joins concurrent calls: what arrives while a round runs waits and goes into the next. Calls for the same item share its
- * result. A round starts after its calls arrived, so what it reads is never older than they are. It resolves to a
- * function that finds the result of an item by its index. If that throws, only calls for this item are rejected.
+ * Joins concurrent calls into rounds. Calls that arrive while a round runs wait for the next one. Calls for the same
+ * item share its result. A round starts after its calls have arrived, so what it reads is never older than they are.
+ * `run` resolves to a function from an item's index to its result. If that throws, only the calls for this item are
+ * rejected.
  *
  * @example
  * ```ts
@@ -34,7 +35,7 @@ export function batched<Item, Result>(
 
   async function runNext(isFull: boolean): Promise<void> {
     isGathering = true;
-    await Promise.resolve(); // Calls of the same turn of the event loop come along in any case.
+    await Promise.resolve(); // Calls of the same turn of the event loop always join.
     if (!isFull) await gather?.();
     isGathering = false;
     const calls = waiting;
@@ -44,7 +45,7 @@ export function batched<Item, Result>(
     [...calls.values()].forEach(({ resolve }, index) => resolve(found.then((resultAt) => resultAt(index))));
     await Promise.allSettled([found]);
     running--;
-    // What had to wait for a round has company enough.
+    // Calls that had to wait for a round need not wait for others to join.
     if (waiting.size > 0 && !isGathering) runNext(true);
   }
 

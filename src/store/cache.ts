@@ -1,9 +1,9 @@
 import type { VersionRow } from "./versions.ts";
 
 /**
- * A map of at most `capacity` entries, which forgets those that were not used for longest.
- * It keeps two generations, each up to half the capacity: what is used moves to the young one. When that
- * is full, the old one is forgotten and the young one grows old.
+ * A map of at most `capacity` entries, which evicts those that have been unused for longest. It keeps two generations,
+ * each of up to half the capacity. An entry that is used moves to the young one. When that is full, the old one is
+ * dropped, and the young one becomes the old one.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export class BoundedMap<Key, Value> {
     this.#halfCapacity = Math.floor(capacity / 2);
   }
 
-  /** The value, which counts as a use. */
+  /** Returns the value, and counts as a use of it. */
   get(key: Key): Value | undefined {
     const value = this.#young.get(key);
     if (value !== undefined) return value;
@@ -45,21 +45,21 @@ export class BoundedMap<Key, Value> {
     return this;
   }
 
-  /** Forgets the entry. */
+  /** Removes the entry. */
   delete(key: Key): void {
     this.#young.delete(key);
     this.#old.delete(key);
   }
 }
 
-/** A value, or the promise of it, and the version that was known before it was made. */
+/** A value or its promise, with the version that was known before it was made. */
 interface Kept<Value> {
   readonly version: string;
   value: Value | Promise<Value>;
 }
 
 /**
- * Keeps what is made from rows for as long as their version stays what it was.
+ * Caches values made from rows until the version of these rows changes.
  *
  * @example
  * ```ts
@@ -78,13 +78,13 @@ export class VersionedCache<Key, Value> {
   readonly #row: VersionRow;
   readonly #kept: BoundedMap<Key, Kept<Value>>;
 
-  /** What `get` finds is as true as the version of the row, which has to be checked before. */
+  /** `get` relies on the last known version of the row, so call it after a check of the versions. */
   constructor(row: VersionRow, capacity: number) {
     this.#row = row;
     this.#kept = new BoundedMap(capacity);
   }
 
-  /** What `make` makes for the key. Simultaneous calls share it. What it throws is not kept. */
+  /** The value that `make` returns for the key. Simultaneous calls share it. Failures are not cached. */
   get(key: Key, make: () => Promise<Value>): Value | Promise<Value> {
     const version = this.#row.version;
     const kept = this.#kept.get(key);

@@ -6,25 +6,25 @@ import type { Transactions } from "./transactions.ts";
 const QUEUE: Queue = { label: "changes", lanes: () => 1 };
 const SMALLEST = 16;
 const LARGEST = 1_000;
-/** A range that lasts less long than this, in ms, is followed by one twice as long; any other by one half as long. */
+/** A range used up in less than this time, in ms, is followed by one twice as large; any other by one half as large. */
 const BUSY = 5_000;
 
 /**
- * Ascending ids from 1 on that several processes draw from one row. A process takes a range of them at a time, and the
- * next one in the background when half of them are left. A stop gives the rest back, if no other process has taken a
- * range since; what a killed process had left is lost.
+ * Ascending ids from 1, which several processes draw from one row. A process takes a range of them at a time, and the
+ * next one in the background when half of the range is left. When it stops, it gives the rest back, unless another
+ * process has taken a range since. The rest of a killed process is lost.
  */
 export class Ids implements IdSource {
   readonly #transactions: Transactions;
   readonly #key: Deno.KvKey;
-  /** Ids that this process may give, ascending. */
+  /** Ids that this process may hand out, ascending. */
   #free: number[] = [];
   #size = SMALLEST;
   /** When the last range was taken, by `performance.now()`. */
   #takenAt = -Infinity;
-  /** Settles when the range that is being taken is there, or is not. */
+  /** Settles when a range has been taken, or could not be; undefined if none is being taken. */
   #taking: Promise<void> | undefined;
-  /** How often the next range was asked for. */
+  /** Number of requests for the next range. */
   #asked = 0;
 
   constructor(transactions: Transactions, key: Deno.KvKey) {
@@ -33,7 +33,7 @@ export class Ids implements IdSource {
   }
 
   draw(): number | undefined {
-    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {}); // A transaction that needs it will wait for it.
+    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {}); // A transaction that needs the range waits for it.
     return this.#free.shift();
   }
 
@@ -42,7 +42,7 @@ export class Ids implements IdSource {
   }
 
   /**
-   * Resolves when another range is there.
+   * Resolves when another range is available.
    *
    * @throws {StoreUnavailable}
    */
@@ -51,7 +51,7 @@ export class Ids implements IdSource {
     return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
   }
 
-  /** Gives back what is left, if that can be done: else it is lost. Nothing may be drawn meanwhile. */
+  /** Gives the remaining ids back. If that is not possible, they are lost. No id may be drawn meanwhile. */
   async settle(): Promise<void> {
     await this.#taking?.catch(() => {});
     const free = this.#free;
@@ -77,7 +77,7 @@ export class Ids implements IdSource {
     for (let id = end - this.#size; id < end; id++) this.#free.push(id);
   }
 
-  /** Changes the next id that nobody has. */
+  /** A transaction that changes the first id that no process has taken. */
   #changing(change: (next: number) => number): Transaction<number> {
     return {
       queue: QUEUE,

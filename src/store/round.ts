@@ -2,7 +2,7 @@ import { decodeCount, encodeJson, type Entry, versionstampOf } from "../kv/row.t
 import type { Caller, Done, IdSource, KnownRow, Rows, Write } from "./transaction.ts";
 import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
-/** What is known of some rows. */
+/** The known state of some rows. */
 export interface Snapshot {
   /** By name. */
   readonly rows: ReadonlyMap<string, Entry | null>;
@@ -17,15 +17,15 @@ export interface Job {
   readonly peeks: readonly Deno.KvKey[];
   readonly ids: IdSource | undefined;
   readonly caller: Caller | undefined;
-  /** When it came, by `performance.now()`. */
+  /** Time of the call, by `performance.now()`. */
   readonly started: number;
-  /** Whether nothing has to be read for it: it has no rows, or its caller brought them along. */
+  /** Whether it needs no read, because it has no rows or its caller passed them in. */
   readonly knowsRows: boolean;
-  /** What it decides on; undefined if that has to be read. */
+  /** The rows that it decides on; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
-  /** Refused commits that it was in. */
+  /** Number of refused commits that it was part of. */
   refusals: number;
-  /** Whether KV did not carry out a commit that it was in: its next one is for it alone. */
+  /** Whether KV failed to carry out a commit that it was part of. It then gets the next commit to itself. */
   hasFailed: boolean;
   id: number | undefined;
   /** Whether its id was handed to KV, which may have stored it. */
@@ -41,31 +41,31 @@ interface Outcome {
   resolve(done: Omit<Done<unknown>, "result">): void;
 }
 
-/** What became of a job that was to join a commit; if it is settled, its call has been answered. */
+/** The result of offering a job to a commit. If the job is settled, its call has been answered. */
 export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
 
 /** A change of one row. */
 interface Change {
   readonly key: Deno.KvKey;
-  /** Bytes to set, null to delete, or what to add. */
+  /** Bytes to set, null to delete, or a number to add. */
   readonly value: Uint8Array<ArrayBuffer> | null | number;
 }
 
-/** What one atomic operation takes of keys, values and mutations, with some room for what is not counted here. */
+/** Limits of one atomic operation, reduced by some room for what is not counted here. */
 const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
 
-/** What a version row holds: nothing, because only its version matters. */
+/** The value of a version row, which is empty because only the version matters. */
 const NOTHING = encodeJson({});
 
-/** What blind jobs are known to change; they are many. */
+/** Shared by blind jobs, which are many, because nobody needs to know what they change. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
-/** Thrown by `write.id()` if there is none. */
+/** Thrown by `write.id()` if no id is available. */
 const NO_ID: unique symbol = Symbol("no id");
 
-/** What one job decides, on its rows as earlier decisions for the same commit leave them. */
+/** The decision of one job, on its rows as earlier decisions of the same commit leave them. */
 class Decision implements Rows, Write {
   readonly job: Job;
   readonly outcome: Outcome;
@@ -75,9 +75,9 @@ class Decision implements Rows, Write {
   readonly changed: Map<string, Entry | null>;
   /** Whether it has seen what another decision writes. */
   restsOnOthers = false;
-  /** Whether a row is added to here, and set or deleted here or in an earlier decision: sums come first in a commit. */
+  /** Whether it mixes sums with other changes of a row, its own or earlier ones. Sums come first in a commit. */
   mixesSums = false;
-  /** Whether it asked for an id while there was none. */
+  /** Whether it asked for an id while none was available. */
   lacksId = false;
   keyBytes = 0;
   valueBytes = 0;
@@ -156,12 +156,12 @@ class Decision implements Rows, Write {
   }
 }
 
-/** What one commit does: decisions of jobs, one after the other, each on what those before it write. */
+/** The content of one commit: decisions of jobs in order, each on the rows as the earlier ones leave them. */
 export class Round {
   readonly decisions: Decision[] = [];
   readonly #maxChecks: number;
   readonly #now: number;
-  /** What has to be as it was read or assumed, by the name of the row. */
+  /** Checks that rows still are as they were read or assumed, by the name of the row. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
   /** Rows as the decisions leave them. */
   readonly #changed: Map<string, Entry | null> = new Map();
@@ -170,13 +170,13 @@ export class Round {
   #keyBytes = 0;
   #valueBytes = 0;
 
-  /** With `maxChecks` at most; `now` is in ms since the epoch. */
+  /** The commit has at most `maxChecks` checks. `now` is in ms since the epoch. */
   constructor(maxChecks: number, now: number) {
     this.#maxChecks = maxChecks;
     this.#now = now;
   }
 
-  /** Has a job decide and join, if there is room for it. Blind jobs come last. */
+  /** Lets a job decide, and adds its decision if there is room. Blind jobs must come last. */
   take(job: Job): Verdict {
     const assumes = job.caller?.assumes;
     if (assumes && !assumes.holds) {
@@ -188,11 +188,11 @@ export class Round {
     for (const [name, { versionstamp }] of checks) {
       const check = this.#checks.get(name);
       if (check === undefined) added++;
-      else if (check.versionstamp !== versionstamp) return "unread"; // A row is checked at one version.
+      else if (check.versionstamp !== versionstamp) return "unread"; // A commit can check only one version of a row.
     }
     const isFirst = this.decisions.length === 0;
     const isFull = this.#checks.size + added > this.#maxChecks;
-    // Asked before it decides: else each of many that wait would decide in vain for every commit before its own.
+    // Checked before it decides. Otherwise each of many waiting jobs would decide in vain for every earlier commit.
     if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
     const decision = new Decision(job, this.#changed, this.#now);
     if (decision.lacksId) return "no id";
@@ -217,14 +217,14 @@ export class Round {
     return Array.from(this.#checks.values(), ({ key }) => key);
   }
 
-  /** The rows with these keys, as a read of them shows. */
+  /** The rows with these keys, from the result of a read. */
   checkedRows(rows: readonly (Entry | null)[]): Snapshot {
     const names = [...this.#checks.keys()];
-    // They may be too many for one snapshot.
+    // There may be too many for one snapshot.
     return { rows: new Map(names.map((name, index) => [name, rows[index] ?? null])), began: -Infinity };
   }
 
-  /** Puts everything into an atomic operation. */
+  /** Adds everything to an atomic operation. */
   build(operation: Deno.AtomicOperation): void {
     operation.check(...this.#checks.values());
     const changes = this.decisions.flatMap((decision) => decision.changes);
@@ -238,7 +238,7 @@ export class Round {
     for (const { key } of this.#bumps) operation.set(key, NOTHING);
   }
 
-  /** Resolves the calls of its jobs: the commit has applied; it began at `started`, by `performance.now()`. */
+  /** Resolves the calls of its jobs after the commit has applied. It began at `started`, by `performance.now()`. */
   resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
     for (const { job, outcome, hasWritten } of this.decisions) {
@@ -247,7 +247,7 @@ export class Round {
     }
   }
 
-  /** What becomes of a job without room: if this commit changes its rows, they have to be read again. */
+  /** The verdict on a job that does not fit. If this commit may change its rows, they have to be read again. */
   #leaveOut({ reads }: Job): Verdict {
     return reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
   }
@@ -279,7 +279,7 @@ export class Round {
   }
 }
 
-/** What has to hold for what a job decides: its rows as they were read, and what its caller assumes. */
+/** The conditions of a job's decision: its rows as they were read, and what its caller assumes. */
 function checksOf({ reads, snapshot, caller }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
   const checks: (readonly [string, Deno.AtomicCheck])[] = [];
   for (const [name, key] of reads) {
@@ -298,7 +298,7 @@ export function isBlind({ snapshot }: Job): boolean {
   return snapshot?.rows.size === 0;
 }
 
-/** Roughly. */
+/** The approximate size of a key. */
 function bytesOf(key: Deno.KvKey): number {
   return key.reduce<number>((sum, part) => sum + (typeof part === "string" ? part.length + 2 : 10), 0);
 }

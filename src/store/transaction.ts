@@ -4,34 +4,34 @@ import type { VersionCheck, VersionRow } from "./versions.ts";
 
 /** Transactions that share commits. */
 export interface Queue {
-  /** What its commits count as among the metrics. */
+  /** Label of its commits in the metrics. */
   readonly label: "changes" | "leases";
-  /** How many commits may be on their way at a time: while one becomes durable, the next is made. */
+  /** Maximum number of simultaneous commits. While one becomes durable, the next is prepared. */
   readonly lanes: (isFar: boolean) => number;
-  /** Most rows that a commit may check; undefined if that is up to KV. */
+  /** Maximum number of rows that a commit may check; undefined if only KV limits it. */
   readonly maxChecks?: (isFar: boolean) => number;
-  /** How many requests have come until now, if many share a transaction: a commit waits until no more come. */
+  /** Number of requests so far, if many share a transaction. A commit waits until it stops growing. */
   readonly requests?: () => number;
 }
 
-/** A row as it is known; null if there is none. */
+/** A row as last seen. Its entry is null if it does not exist. */
 export interface KnownRow {
   readonly key: Deno.KvKey;
   readonly entry: Entry | null;
 }
 
-/** What is to be done to the store. */
+/** A change of the store. */
 export interface Transaction<Result> {
   readonly queue: Queue;
-  /** Rows that it decides on: its commit checks them. At most 8. A caller that knows all of them may bring them along. */
+  /** The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of them may pass them in. */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
-  /** Rows that are read in the same snapshot and not checked: for bounds that may be exceeded by what is in flight. */
+  /** Rows that are read in the same snapshot but not checked, for limits that concurrent transactions may exceed. */
   readonly peeks?: readonly Deno.KvKey[];
   /** Where `write.id()` draws from. */
   readonly ids?: IdSource;
   /**
-   * Decides on the rows at `now` (ms since the epoch). It has no effect but by `write`, and may run several times. With
-   * what it throws, the transaction is rejected and writes nothing.
+   * Decides, from the rows at `now` (ms since the epoch), what to write. It has no effect except through `write`, and
+   * may run several times. If it throws, the transaction is rejected with that error and writes nothing.
    */
   decide(rows: Rows, write: Write, now: number): Result;
 }
@@ -43,48 +43,48 @@ export interface Rows {
 }
 
 /**
- * What a transaction changes. A row that others of its queue decide on is only changed by one that decides on it, too, or
- * that peeks at it and adds to it.
+ * The changes of a transaction. If others of its queue decide on a row, it may change that row only if it decides on
+ * it, too, or if it peeks at the row and only adds to it.
  */
 export interface Write {
   set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
   delete(key: Deno.KvKey): void;
-  /** Adds to a number, which may be less than 0. The transaction has to read the row, or to peek at it. */
+  /** Adds `count`, which may be negative, to a number. The transaction has to read the row or peek at it. */
   add(key: Deno.KvKey, count: number): void;
   /** Changes the version of a row. */
   bump(row: VersionRow): void;
-  /** A new id, the same in each run. */
+  /** A new id, which is the same each time `decide` runs. */
   id(): number;
 }
 
 /** Gives ids to transactions. */
 export interface IdSource {
-  /** The next id; undefined if none is at hand. */
+  /** The next id; undefined if none is available. */
   draw(): number | undefined;
   /** Takes an id back that was not used. */
   giveBack(id: number): void;
-  /** Resolves when ids are at hand. */
+  /** Resolves when ids are available. */
   refilled(): Promise<void>;
 }
 
-/** On whose behalf a transaction is run. */
+/** The caller that a transaction runs for. */
 export interface Caller {
   /** What it assumes; undefined if it assumes nothing. */
   readonly assumes?: VersionCheck | undefined;
-  /** Throws if nothing may be begun any more. */
+  /** Throws if nothing new may begin. */
   mayBegin(): void;
 }
 
-/** What a transaction came to. */
+/** The result of a transaction. */
 export interface Done<Result> {
   readonly result: Result;
   /** Whether it wrote anything. */
   readonly committed: boolean;
-  /** The rows of its `reads`, as its commit left them, or as they were read. */
+  /** The rows of `reads`, as its commit left them or, without a commit, as they were read. */
   readonly rows: readonly KnownRow[];
 }
 
-/** It is not known whether a transaction was carried out; if it was, with this result. */
+/** It is unknown whether a transaction was carried out. If it was, this is its result. */
 export class Unresolved extends StoreUnavailable {
   override readonly name = "Unresolved";
   readonly result: unknown;

@@ -14,25 +14,25 @@ import {
 import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /*
- * Every write of this service is a transaction: it reads some rows, decides on them what to write, and commits on
- * condition that these rows have not changed since. If one has, it reads and decides again. This file runs transactions,
- * many in one commit, because a commit costs far more than what is in it.
+ * Every write of this service is a transaction: it reads some rows, decides from them what to write, and commits on
+ * condition that these rows have not changed since. If one has, it reads and decides again. This file runs many
+ * transactions in one commit, because a commit costs far more than its content.
  *
- * The way of a transaction through its queue (`Line`):
+ * The path of a transaction through its queue (`Line`):
  *
  *     run()  waiting   for its rows, if it reads any, and for earlier transactions that decide on the same rows
- *       ↓    reading   with all others that wait then, ten keys to a snapshot
+ *       ↓    reading   together with all others that are waiting, ten keys per snapshot
  *       ↓    ready     for a lane, with the transactions that read nothing
- *       ↓    deciding  one after the other, each on what those before it wrote (`Round`)
+ *       ↓    deciding  one after the other, each on what the earlier ones wrote (`Round`)
  *            in KV     one commit: checks of all rows that were decided on, then sums, writes and version rows
  *
  * How its commit may end:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows changed. The transactions that decided on those read and decide again; if they had
- *               brought their rows along, they decide on what that read showed. The others decide again at once, together.
- *     in doubt  Nothing runs again before it is known whether the commit applied. KV's markers tell (`kv/commit.ts`). If
- *               they cannot be reached, callers get `Unresolved`.
+ *     refused   A read shows which rows changed. The transactions that decided on them read and decide again; those whose
+ *               callers passed the rows in decide on what that read showed. The others decide again at once, together.
+ *     in doubt  Nothing runs again until it is known whether the commit applied. The markers in KV show it
+ *               (`kv/commit.ts`). If they cannot be read, callers get `Unresolved`.
  *
  * Why the results are exact:
  *
@@ -40,24 +40,30 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   are drawn before.
  * - A decision that rests on another's write in the same commit is returned after that commit applied. If the commit is
  *   refused, that write never happened.
- * - A result without any write needs no commit if its rows were read in one snapshot that began after the call: it was true
+ * - A result without any write needs no commit if its rows were read in one snapshot that began after the call: it
+ *   was true
  *   at that moment. Rows that the caller brought along may be older, so they do not suffice.
  * - What the caller assumes of a version row is checked in the same commit, or read in the same snapshot.
- * - Whether the caller still waits is asked in the step that hands the commit to KV. A commit may wait long before that, and
+ * - Whether the caller still waits is asked in the step that hands the commit to KV. A commit may wait long before
+ *   that, and
  *   nothing must be stored for a request that had its 503.
- * - If the row of a sum holds no number, KV stores the sums before it and nothing else. So sums come first in a commit, and
+ * - If the row of a sum holds no number, KV stores the sums before it and nothing else. So sums come first in a
+ *   commit, and
  *   only rows that were seen to hold numbers are added to.
  *
  * Why no transaction waits for ever:
  *
- * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process. Others
+ * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process.
+ *   Others
  *   get them in the order in which they came, so none is overtaken for ever, and no commit of this process refuses another,
  *   unless it adds to rows that it only peeked at.
- * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went from
+ * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went
+ *   from
  *   commit to commit on its own results would shut out all others. A caller that brings rows along must not do so while
  *   other processes write them, too.
  * - The transaction that came first is among those of the next commit.
- * - A transaction that was in two refused commits no longer shares one with transactions of other rows. So a row that others
+ * - A transaction that was in two refused commits no longer shares one with transactions of other rows. So a row that
+ *   others
  *   change all the time holds up only transactions that want it. It is the same with one without rows that two commits had no room
  *   for, because such transactions come last in a commit.
  */
@@ -68,20 +74,20 @@ export class Transactions {
   readonly #clock: () => number;
   readonly #lines: Map<Queue, Line> = new Map();
 
-  /** The clock tells ms since the epoch. */
+  /** `clock` returns ms since the epoch. */
   constructor(store: Store, clock: () => number) {
     this.#store = store;
     this.#clock = clock;
   }
 
   /**
-   * Carries out a transaction, at most once. Without a caller it is tried for five seconds, and for ten more it is tried
-   * to find out what became of a commit in doubt.
+   * Carries out a transaction, at most once. Without a caller, it is attempted for five seconds, followed by up to
+   * ten more to find out the result of a commit in doubt.
    *
-   * @throws what `decide` throws, and what `mayBegin` throws: then nothing was done.
-   * @throws {Outdated} when what the caller assumes is no longer so; nothing was done.
-   * @throws {Unresolved} when it is not known whether it was done.
-   * @throws {StoreUnavailable} when it was not done.
+   * @throws an error of `decide` or `mayBegin`. Nothing was done.
+   * @throws {Outdated} if the caller's assumption no longer holds. Nothing was done.
+   * @throws {Unresolved} if it is unknown whether the transaction was carried out.
+   * @throws {StoreUnavailable} if it was not carried out.
    */
   run<Result>(transaction: Transaction<Result>, caller?: Caller): Promise<Done<Result>> {
     const { queue } = transaction;
@@ -92,9 +98,9 @@ export class Transactions {
 }
 
 const MAX_READS = 8;
-/** Keys of one snapshot. */
+/** Maximum number of keys in one snapshot. */
 const MAX_KEYS = 10;
-/** How many reads may be on their way at a time to a KV that is far away. */
+/** Maximum number of simultaneous reads of a far KV. */
 const READING_LANES = 12;
 /** Shared by transactions without rows, which are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
@@ -107,11 +113,11 @@ class Line {
   readonly #store: Store;
   readonly #clock: () => number;
   readonly #queue: Queue;
-  /** Jobs whose rows are to be read. */
+  /** Jobs whose rows have to be read. */
   #waiting: Job[] = [];
   /** Jobs that can decide. */
   #ready: Job[] = [];
-  /** Jobs that have their rows to themselves: they are being read, ready or being committed. */
+  /** Jobs with exclusive use of their rows: those that are being read, ready or being committed. */
   readonly #holding: Set<Job> = new Set();
   #reading = 0;
   #committing = 0;
@@ -123,7 +129,7 @@ class Line {
     this.#queue = queue;
   }
 
-  /** How many commits may be on their way. */
+  /** Maximum number of simultaneous commits. */
   get #lanes(): number {
     return this.#queue.lanes(this.#store.commits.isFar);
   }
@@ -163,10 +169,10 @@ class Line {
     if (!this.#isGathering && canGoOn) this.#gather();
   }
 
-  /** Waits for what comes at the same time, and goes on. */
+  /** Waits for transactions that arrive at the same time, then goes on. */
   async #gather(): Promise<void> {
     this.#isGathering = true;
-    await Promise.resolve(); // Calls of the same turn of the event loop come along in any case.
+    await Promise.resolve(); // Calls of the same turn of the event loop always join.
     const { requests = () => this.#waiting.length + this.#ready.length } = this.#queue;
     await this.#store.commits.gather(requests);
     this.#isGathering = false;
@@ -189,7 +195,7 @@ class Line {
     }
   }
 
-  /** Reads the rows of all jobs that need not wait for another: the first that waits for a row has it next. */
+  /** Reads the rows of all jobs that need not wait for another. Of those that wait for a row, the oldest gets it next. */
   #startReading(): void {
     const taken = new Set([...this.#holding].flatMap(({ reads }) => [...reads.keys()]));
     const { free = [], waiting = [] } = Object.groupBy(this.#waiting.toSorted(byAge), ({ reads }) => {
@@ -232,8 +238,8 @@ class Line {
   }
 
   /**
-   * The jobs of the next commit: all that can share one with the job that came first. Blind jobs come last, because what
-   * they write may be a row that others have just seen missing.
+   * The jobs of the next commit: all that can share it with the oldest job. Blind jobs come last, because they may
+   * write a row that others have just found missing.
    */
   #nextToCommit(): readonly Job[] {
     const byArrival = this.#ready.toSorted(byAge);
@@ -255,7 +261,7 @@ class Line {
     this.#store.metrics.roundSize.observe(jobs.length, this.#queue.label);
     const started = performance.now();
     const commit = this.#store.commit((operation) => {
-      // Asked here, because a commit may wait long for its turn.
+      // Checked here, because a commit may wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
       for (const job of jobs) job.isSent = true;
       round.build(operation);
@@ -267,7 +273,7 @@ class Line {
     } else if (result) this.#retry(jobs, round.checkedRows(result.rows));
   }
 
-  /** Has jobs decide, one after the other, and leaves for later what does not fit. */
+  /** Lets jobs decide, one after the other, and leaves those that do not fit for later. */
   #form(jobs: readonly Job[]): Round {
     const { maxChecks = () => Infinity } = this.#queue;
     const limit = Math.min(this.#store.maxChecks, maxChecks(this.#store.commits.isFar));
@@ -276,7 +282,7 @@ class Line {
       const verdict = this.#mayBegin(job) ? round.take(job) : "settled";
       if (verdict === "settled") this.#end(job);
       else if (verdict === "full") {
-        if (isBlind(job)) job.refusals++; // Else those with rows might leave it no room for ever.
+        if (isBlind(job)) job.refusals++; // Otherwise jobs with rows might never leave it any room.
         this.#ready.push(job);
       } else if (verdict === "unread") this.#readAgain(job);
       else if (verdict === "no id") this.#waitForIds(job);
@@ -284,7 +290,7 @@ class Line {
     return round;
   }
 
-  /** What became of a commit that was rejected with this error; undefined if its jobs failed or are tried again. */
+  /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
   async #resultAfter(error: unknown, { decisions }: Round): Promise<CommitResult | undefined> {
     const jobs = decisions.map(({ job }) => job);
     if (error === LATE) this.#ready.push(...jobs);
@@ -299,7 +305,7 @@ class Line {
         else if (job.hasFailed) {
           this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
         } else {
-          job.hasFailed = true; // What another of them writes may be the reason: it is tried once more, alone.
+          job.hasFailed = true; // Another job's write may be the reason, so it is tried once more, alone.
           this.#ready.push(job);
         }
       }
@@ -307,7 +313,7 @@ class Line {
     return undefined;
   }
 
-  /** Has jobs of a refused commit tried again: this is what it checked, as it is now. */
+  /** Retries the jobs of a refused commit. `shown` has the rows that it checked, as they are now. */
   #retry(jobs: readonly Job[], shown: Snapshot): void {
     for (const job of jobs) job.refusals++;
     const { outdated = [], lost = [], others = [] } = Object.groupBy(jobs, (job) => {
@@ -323,8 +329,9 @@ class Line {
   }
 
   /**
-   * Tries jobs again that lost a race: after the first refusal at once, because the process that won has been reading
-   * while the refusal was looked into; later after a moment that differs from process to process.
+   * Retries jobs that lost a race: at once after the first refusal, because the process that won was reading its next
+   * rows while the refusal was investigated; after further refusals with a random delay, which differs between
+   * processes.
    */
   async #retryLater(jobs: readonly Job[], shown: Snapshot): Promise<void> {
     if (jobs.some(isApart)) await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
@@ -340,7 +347,7 @@ class Line {
     this.#advance();
   }
 
-  /** Has the rows of a job read again. */
+  /** Queues a job so that its rows are read again. */
   #readAgain(job: Job): void {
     this.#holding.delete(job);
     job.snapshot = undefined;
@@ -352,7 +359,7 @@ class Line {
     try {
       await job.ids?.refilled();
     } catch (error) {
-      // What became of the ids may be unknown; the job was not carried out.
+      // It may be unknown whether the ids were taken, but the job was not carried out.
       const isInDoubt = error instanceof Unresolved;
       this.#fail([job], isInDoubt ? new StoreUnavailable("No ids could be taken", { cause: error }) : error);
       return;
@@ -361,7 +368,7 @@ class Line {
     this.#enqueue(job);
   }
 
-  /** Whether a job may still begin; else its caller gets the error. */
+  /** Whether a job may still begin. Otherwise its caller gets the error. */
   #mayBegin(job: Job): boolean {
     try {
       job.caller?.mayBegin();
@@ -379,7 +386,7 @@ class Line {
     }
   }
 
-  /** Done with a job: others may have its rows, and its id, if that was never sent. */
+  /** Releases the rows of a finished job, and its id if that was never sent. */
   #end(job: Job): void {
     this.#holding.delete(job);
     if (job.id !== undefined && !job.isSent) job.ids?.giveBack(job.id);
@@ -403,7 +410,7 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   return groups;
 }
 
-/** Keys of all that a job needs to know, by name: its rows, and the version row that its caller assumes. */
+/** Keys of all rows that a job needs, by name, with the version row that its caller makes an assumption about. */
 function keysToRead({ reads, peeks, caller }: Job): ReadonlyMap<string, Deno.KvKey> {
   const assumes = caller?.assumes;
   return new Map([...reads, ...byName(assumes ? [...peeks, assumes.key] : peeks)]);
@@ -420,7 +427,7 @@ function assumptionHolds({ caller }: Job, { rows, began }: Snapshot): boolean {
   return true;
 }
 
-/** Whether a snapshot shows a row that a job has decided on in another version. */
+/** Whether a row that a job has decided on has another version in a snapshot. */
 function hasChanged({ reads, snapshot }: Job, { rows }: Snapshot): boolean {
   const versionIn = (some: Snapshot["rows"] | undefined, name: string) =>
     versionstampOf(some?.get(name) ?? null);
@@ -431,7 +438,7 @@ function isKnown(read: Deno.KvKey | KnownRow): read is KnownRow {
   return "entry" in read;
 }
 
-/** Rows that a caller brought along. */
+/** A snapshot of the rows that a caller passed in. */
 function snapshotOf(rows: readonly KnownRow[]): Snapshot {
   if (rows.length === 0) return NO_ROWS;
   return { rows: new Map(rows.map(({ key, entry }) => [nameOf(key), entry])), began: -Infinity };

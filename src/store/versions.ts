@@ -2,31 +2,31 @@ import { versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched } from "./batch.ts";
 
-/** A row whose version stands for many: a change of any of them changes it, too. One read shows if memory of them is true. */
+/** A row whose version changes whenever one of many other rows does. One read shows whether caches of them are current. */
 export interface VersionRow {
   readonly key: Deno.KvKey;
-  /** Its version, as far as it is known; "" where there is no row. Versions compare as strings. */
+  /** The last known version; "" if there is no row. Versions compare as strings. */
   version: string;
 }
 
-/** Takes note of a version that was seen; null if there was no row. Versions only rise. */
+/** Records a version that was seen; null if there was no row. Versions only rise. */
 export function noteVersion(row: VersionRow, versionstamp: string | null): void {
   if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
 
-/** A text for each key; JSON has no bigint, and no key of this service has one. */
+/** A unique text for each key. JSON has no bigint, but no key of this service contains one. */
 export function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key);
 }
 
 const MAX_READS = 10;
-/** Requests that are worth a read of their own: with many more at a time they wait longer than they save. */
+/** Number of requests that justify a read. Waiting for many more would take longer than sharing the read saves. */
 const ENOUGH = 24;
 
 /**
- * The version rows that a process remembers things under. One shared read tells all requests that wait for it whether
- * what is remembered is still true. Versions only rise: a read that took long cannot undo what a later one, or a commit
- * of this process, has shown.
+ * The version rows that a process's caches depend on. One shared read tells all requests that wait for it whether the
+ * caches are current. Versions only rise, so a slow read cannot undo what a later read, or a commit of this process,
+ * has shown.
  *
  * @example
  * ```ts
@@ -50,13 +50,13 @@ export class Versions {
   readonly #rows: VersionRow[] = [];
   /** Begins a check, or joins the one that begins next. */
   readonly #begin: (check: void) => Promise<void>;
-  /** The check that nobody waits for. */
+  /** The check in the background, which no request waits for. */
   #refreshing: Promise<void> | undefined;
-  /** When the newest check that ended had started, by `performance.now()`. */
+  /** Start of the latest check that has ended, by `performance.now()`. */
   #checkedAt = -Infinity;
-  /** The store's data version before the rows were read last. */
+  /** The store's data version before the last read of the rows. */
   #dataVersion: number | undefined;
-  /** How often it was asked for. */
+  /** Number of requests for the next check. */
   #asked = 0;
 
   /** A check may be `maxStaleness` ms old; by default it starts after the request for it. */
@@ -93,7 +93,7 @@ export class Versions {
     if (this.#maxStaleness === 0) return this.#begin();
     const age = performance.now() - this.#checkedAt;
     if (age > this.#maxStaleness) return this.#begin();
-    // One at a time: from far away, every request that came during it would begin another.
+    // One at a time, because with a far KV every request that arrives during a check would begin another.
     if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
     return undefined;
   }
@@ -123,21 +123,21 @@ export class Versions {
       const rows = [...this.#rows];
       const entries = await this.#store.getMany(rows.map(({ key }) => key));
       rows.forEach((row, index) => noteVersion(row, versionstampOf(entries[index] ?? null)));
-      // A row that is watched since has not been read.
+      // A row that was added during the read has not been read.
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }
     this.#checkedAt = Math.max(this.#checkedAt, started);
   }
 }
 
-/** A version row has another version than a transaction assumed; nothing was changed. */
+/** A version row does not have the version that a transaction assumed. Nothing was changed. */
 export class Outdated extends Error {
   override readonly name = "Outdated";
 }
 
 /**
- * That a version row still has the version that was known last. A transaction that assumes it finds out, so that nobody
- * has to read the row beforehand.
+ * The assumption that a version row still has its last known version. A transaction that makes it also verifies it, so
+ * nobody has to read the row beforehand.
  */
 export class VersionCheck implements Deno.AtomicCheck {
   readonly row: VersionRow;
@@ -166,7 +166,7 @@ export class VersionCheck implements Deno.AtomicCheck {
     return this.#heldAt >= time;
   }
 
-  /** Takes note that it held at some time after `started`, by `performance.now()`. */
+  /** Records that it held at some time after `started`, by `performance.now()`. */
   noteHeld(started: number): void {
     this.#heldAt = Math.max(this.#heldAt, started);
   }

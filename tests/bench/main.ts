@@ -5,7 +5,7 @@ import { growth } from "./growth.ts";
 import { Failure, interrupted, note, print } from "./terminal.ts";
 import { WORKS } from "./works.ts";
 
-const HELP = `Measures the service beside other servers, and as its data grows. Needs wrk.
+const HELP = `Compares the service with other servers, and measures it as its data grows. Needs wrk.
 
   deno task bench [options]           requests per second
   deno task bench growth [options]    commits, latency, memory and start-up

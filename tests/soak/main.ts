@@ -21,8 +21,8 @@ const HELP = `Puts the service under stress, and checks that it keeps its promis
   deno task soak [options]
 
   --only NAME       run only this part; repeatable: ${[...PARTS.keys()].join(", ")}
-  --kills N         kills of the service, and at most as many of the store. Default: ${FULL.kills}, ${FULL.storeKills}
-  --stops N         how often the store freezes. Default: ${FULL.stops}
+  --kills N         how often to kill the service, and at most how often the store. Default: ${FULL.kills}, ${FULL.storeKills}
+  --stops N         how often to freeze the store. Default: ${FULL.stops}
   --seconds N       how long processes compete for the same animals. Default: ${FULL.seconds}
   --connections N   idle, half-sent and slow connections, as far as the system allows. Default: ${FULL.connections}
   --addresses N     addresses that send unknown keys. Default: ${FULL.addresses}

@@ -15,12 +15,12 @@ const HELP = `Simulates processes of the service with a distant KV Connect serve
   --processes N     processes of the service. Default: 3
   --accounts N      accounts, which call all processes in turn. Default: 50
   --latency MS      round trip to the store. Default: 100
-  --jitter MS       how much longer one way can take. Default: 0
+  --jitter MS       maximum extra delay in each direction. Default: 0
   --loss SHARE      share of the store's replies that are lost, such as 0.01. Default: 0
   --staleness MS    MAX_STALENESS_MS. Default: 0
   --seconds N       how long to send requests. Default: 10
-  --connections N   simultaneous requests, without a limit. Default: 64
-  --limit N         instead: give each account this limit, and send for one minute of the clock
+  --connections N   simultaneous requests, unless --limit is given. Default: 64
+  --limit N         instead, give each account this limit per minute, and send for one clock minute
   --demand X        with --limit: how many times its limit each account sends. Default: 2
   --create          add animals instead of listing them
   --kill            kill one of the processes during the run

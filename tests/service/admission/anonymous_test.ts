@@ -35,7 +35,7 @@ Deno.test("createApp() tells an exhausted address that its requests have no vali
 
   const { message } = await (await service.fetch("GET /v1/pets")).json();
 
-  assertEquals(message, "More than 60 requests in a minute came without a valid API key. Try again in 60 s.");
+  assertEquals(message, "More than 60 requests in a minute without a valid API key. Try again in 60 s.");
 });
 
 Deno.test("createApp() never bans an address, never limits it by the day, and describes only the minute", async () => {
