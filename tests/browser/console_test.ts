@@ -318,7 +318,10 @@ Deno.test("page follows what is read until a field was touched, and shows its ex
   const { page } = visitor;
   const select = page.locator("#operation");
   const read = (id: string) => page.locator(`article#${id}`).evaluate((article) => article.scrollIntoView());
-  assertMatch(await page.locator("#answer-head").textContent() ?? "", /^200\s+an example, until your first call/);
+  assertMatch(
+    await page.locator("#answer-head").textContent() ?? "",
+    /^200\s+an example, until your first call/,
+  );
   await read("createMessage");
   await page.waitForFunction(() =>
     document.querySelector<HTMLSelectElement>("#operation")?.value === "createMessage"
