@@ -37,7 +37,7 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
     if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
   } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
     print(
-      `Warning: none of the first ${MAX_READ} accounts is of the environment ${environment}, so their API keys are ` +
+      `Warning: none of the first ${MAX_READ} accounts belongs to the environment ${environment}, so their API keys are ` +
         "not valid here. Is ENVIRONMENT right?",
     );
   }

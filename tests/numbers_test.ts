@@ -29,7 +29,7 @@ const SAID: readonly (readonly [place: string, text: string, phrases: readonly s
     `an address has ${LIMIT} requests a minute`,
   ]],
   ["src/operator/README.md", await read("src/operator/README.md"), [
-    `\`queue_full\` while ${inWords(MAX_WAITING)} wait`,
+    `\`queue_full\` while ${inWords(MAX_WAITING)} messages of the account are waiting`,
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
     `banned: for ${duration(FIRST_BAN)}, then twice as long for each further ban within a day, up to ${

@@ -29,7 +29,7 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  * more requests pass than the limit allows. To avoid a commit per request, a transaction takes more permits than
  * requests are waiting: a lease, which the process hands out from memory.
  *
- *     take()      hands out a permit of the lease without a commit; call `confirm()` or `withdraw()` once afterwards
+ *     take()      hands out a permit of the lease without a commit; call `confirm()` or `withdraw()` for it later, once
  *     request()   waits for the next transaction, because the lease has no permit
  *     decide()    is the transaction: it gives permits back, takes permits for waiting requests and for the lease, and
  *                 counts refusals. It changes no field, because it may run again.
@@ -111,7 +111,7 @@ interface Awaited {
   readonly end: number;
 }
 
-/** Until this time (ms since the epoch), permits that other processes hold of a window count as used. */
+/** Until this time (ms since the epoch), the permits of a window that other processes hold count as used. */
 type WrittenOff = Readonly<Record<FullWindow, number>>;
 
 const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
@@ -403,7 +403,7 @@ export class Allowance {
     this.accountsVersion = undefined;
   }
 
-  /** Takes over rows that were read. A newer usage row was written by another process. */
+  /** Takes over rows that were read. If the usage row is newer than the known one, another process wrote it. */
   noteRows(state: AccountState): void {
     const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
     if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;

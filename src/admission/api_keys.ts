@@ -95,7 +95,7 @@ export class ApiKeys {
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
   }
 
-  /** Has the account of a key read before it is used again. */
+  /** Makes the next use of a key read its account again. */
   expire(authorization: string): void {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);

@@ -17,7 +17,7 @@ import {
 const TICK = 50;
 
 /**
- * Requests wait for these transactions. With a caller, a commit in doubt is looked into once; without, for ten
+ * Requests wait for these transactions. With a caller, a commit in doubt is looked into once; without one, for ten
  * seconds.
  */
 const REQUESTS: Caller = { mayBegin() {} };

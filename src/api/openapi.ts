@@ -23,8 +23,8 @@ const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
 error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
 that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and twice as long for
-each further ban within a day, at most 24 hours. Every error has the same body, \`Error\`. An unknown path is 404
-\`not_found\`, and a method that a path does not support is 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
+each further ban within a day, at most 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
+\`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
 const BEYOND = "\n\nThis operation is an addition to interface version 1.0.0.";
 
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */

@@ -60,7 +60,7 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /**
- * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not tell, because it is never null.
+ * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not say, because it is never null.
  * Over HTTP/2, which has no Host, a Content-Type is enough, because no length is needed.
  */
 function hasBody({ headers }: Request): boolean {

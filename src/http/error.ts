@@ -106,17 +106,17 @@ const CATALOGUE = {
   rotation_limit: {
     status: 429,
     means: "The account has rotated its key too often in this hour (UTC).",
-    todo: "Keep your current key, or try again after Retry-After. The request itself counted.",
+    todo: "Keep your current key, or try again after Retry-After. This request counted toward your limits.",
   },
   queue_full: {
     status: 429,
     means: "Too many messages of the account are waiting to be sent.",
-    todo: "Try again after Retry-After. The request itself counted.",
+    todo: "Try again after Retry-After. This request counted toward your limits.",
   },
   idempotency_limit: {
     status: 429,
     means: "The account has used too many Idempotency-Keys on this day (UTC).",
-    todo: "Go on without one, or try again after Retry-After. The request itself counted.",
+    todo: "Go on without one, or try again after Retry-After. This request counted toward your limits.",
   },
   internal_error: {
     status: 500,

@@ -172,7 +172,7 @@ export class Connection {
     if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
-  /** Starts to replace a server's handles, if that is not done yet. */
+  /** Starts to replace a server's handles, unless that is already under way or done. */
   #replace(generation: Generation): void {
     if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
   }

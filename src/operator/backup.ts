@@ -11,7 +11,7 @@ const WITH_LOG = 2;
 /**
  * Backs up a store, which may be in use. The file appears once it is complete and checked.
  *
- * @throws {CommandError} if that fails. Then nothing is left of the backup.
+ * @throws {CommandError} if that fails. No part of the backup remains then.
  */
 export async function backUp(kvPath: string, file: string, options: CopyOptions): Promise<void> {
   await withReason(`${kvPath} was not backed up`, async () => {
@@ -26,7 +26,7 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
 /**
  * Restores a backup to a path without a store. The store appears once it is complete and checked.
  *
- * @throws {CommandError} if that fails. Then nothing is left of the store.
+ * @throws {CommandError} if that fails. No part of the store remains then.
  */
 export async function restore(file: string, kvPath: string, options: CopyOptions): Promise<void> {
   await withReason(`${file} was not restored`, async () => {

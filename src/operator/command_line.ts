@@ -24,7 +24,7 @@ interface CommandGroup<Base> {
 
 /** The declaration of a command. Its help, its words and its options follow from its forms. */
 export interface Command<Base = Stores> {
-  /** Descriptions by usage, such as `ID [--grace 24h]`. An empty description is the same as the next one. */
+  /** Descriptions by usage, such as `ID [--grace 24h]`. A form with an empty description has the next form's. */
   readonly forms: Readonly<Record<string, string>>;
   /** Parses the arguments, which match the forms. @throws {UsageError} */
   readonly prepare: (args: Arguments, io: CommandIo) => Work<Base>;
@@ -267,7 +267,7 @@ async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promi
   return 1;
 }
 
-/** The key of a transaction whose result is unknown because KV did not answer; undefined if there is none. */
+/** The new key that a transaction may have stored before KV stopped answering; undefined if there is none. */
 export function issuedInDoubt(error: unknown): Issued | undefined {
   return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
 }

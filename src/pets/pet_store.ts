@@ -75,8 +75,8 @@ export class PetStore {
   }
 
   /**
-   * Changes an animal to the result of `decide`, or removes it if that is null. The result of the transaction is the
-   * same.
+   * Changes an animal to the result of `decide`, or removes it if that is null. The transaction returns the same
+   * result.
    */
   changing(id: number, decide: (owned: OwnedPet | null) => Pet | null): Transaction<Pet | null> {
     const key = petKey(id);

@@ -59,7 +59,7 @@ const MAX_MUTATIONS = 900;
 /** The value of a version row, which is empty because only the version matters. */
 const NOTHING = encodeJson({});
 
-/** Shared by blind jobs, which are many, because nobody needs to know what they change. */
+/** Shared by all blind jobs, of which there are many. Nobody needs to know what they change. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
 /** Thrown by `write.id()` if no id is available. */

@@ -40,32 +40,27 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   are drawn before.
  * - A decision that rests on another's write in the same commit is returned after that commit applied. If the commit is
  *   refused, that write never happened.
- * - A result without any write needs no commit if its rows were read in one snapshot that began after the call: it
- *   was true
- *   at that moment. Rows that the caller brought along may be older, so they do not suffice.
+ * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
+ *   call: its result was true at that moment. Rows that the caller brought along may be older, so they do not
+ *   suffice.
  * - What the caller assumes of a version row is checked in the same commit, or read in the same snapshot.
- * - Whether the caller still waits is asked in the step that hands the commit to KV. A commit may wait long before
- *   that, and
- *   nothing must be stored for a request that had its 503.
+ * - Whether the caller is still waiting is checked in the step that hands the commit to KV. A commit may wait long
+ *   before that, and nothing must be stored for a request that has already been answered with 503.
  * - If the row of a sum holds no number, KV stores the sums before it and nothing else. So sums come first in a
- *   commit, and
- *   only rows that were seen to hold numbers are added to.
+ *   commit, and only rows that were seen to hold numbers are added to.
  *
  * Why no transaction waits for ever:
  *
  * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process.
- *   Others
- *   get them in the order in which they came, so none is overtaken for ever, and no commit of this process refuses another,
- *   unless it adds to rows that it only peeked at.
+ *   Others get them in the order in which they came. So none is overtaken for ever, and no commit of this process
+ *   causes another to be refused, unless it adds to rows that it only peeked at.
  * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went
- *   from
- *   commit to commit on its own results would shut out all others. A caller that brings rows along must not do so while
- *   other processes write them, too.
+ *   from commit to commit on its own results would shut out all others. So a caller must not bring rows along while
+ *   other processes write them.
  * - The transaction that came first is among those of the next commit.
  * - A transaction that was in two refused commits no longer shares one with transactions of other rows. So a row that
- *   others
- *   change all the time holds up only transactions that want it. It is the same with one without rows that two commits had no room
- *   for, because such transactions come last in a commit.
+ *   others change all the time holds up only transactions that want it. The same applies to a transaction without
+ *   rows that two commits had no room for, because such transactions come last in a commit.
  */
 
 /** Carries out transactions. */
@@ -102,7 +97,7 @@ const MAX_READS = 8;
 const MAX_KEYS = 10;
 /** Maximum number of simultaneous reads of a far KV. */
 const READING_LANES = 12;
-/** Shared by transactions without rows, which are many. */
+/** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
 /** Thrown if a caller ran out of time before its commit was handed to KV. */
