@@ -6,8 +6,9 @@ import { NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 /** A KV whose reads of usage return late, with the rows of an earlier moment. */
-class FarKv extends FakeKv {
-  delay = 0;
+class LateKv extends FakeKv {
+  /** Resolves when a read may return. */
+  held: () => Promise<void> | undefined = () => undefined;
 
   override connect(network: Network = calmNetwork()): Deno.Kv {
     const kv = super.connect(network);
@@ -15,7 +16,7 @@ class FarKv extends FakeKv {
     return Object.assign(kv, {
       getMany: async (keys: Deno.KvKey[]) => {
         const rows = await getMany(keys);
-        if (keys.some(([table]) => table === "usage")) await pause(this.delay);
+        if (keys.some(([table]) => table === "usage")) await this.held();
         return rows;
       },
     });
@@ -25,7 +26,7 @@ class FarKv extends FakeKv {
 for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
   Deno.test(`createApp() admits ${target} after a ban was lifted, even if an earlier request's read has the ban`, async () => {
     using time = new VirtualTime();
-    const kv = new FarKv();
+    const kv = new LateKv();
     await using service = new NotedService(time, kv);
     await using other = new NotedService(time, kv);
     const { account: { id }, apiKey } = await service.createAccount("free");
@@ -33,13 +34,13 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
     await time.advance(3_000);
     await time.until(callAtOnce(125, [other], apiKey), 5_000);
     await time.advance(3_000);
-    kv.delay = 100;
+    kv.held = () => pause(100);
     const first = call(service, apiKey);
     await time.advance(150);
-    kv.delay = 0;
+    kv.held = () => undefined;
     await time.until(other.desk.do("unban", id), 10);
     await time.until(other.desk.do("reset", id), 10);
-    kv.delay = 100;
+    kv.held = () => pause(100);
 
     const request = target.startsWith("POST") ? { json: { name: "Rex", categoryId: 1 } } : {};
     const second = await time.until(call(service, apiKey, target, request), 5_000);
@@ -111,4 +112,32 @@ Deno.test("createApp() takes no read of a spent address for a key of an account 
     [true, service.reads.length],
     `${accounts} of ${service.reads.length}`,
   );
+});
+
+Deno.test("createApp() refuses a write with a key that was revoked, though an older read of its account arrives late", async () => {
+  using time = new VirtualTime();
+  const kv = new LateKv();
+  await using service = new NotedService(time, kv);
+  await using other = new NotedService(time, kv);
+  const [{ account: { id }, apiKey: previous }, bystander] = [
+    await service.createAccount(),
+    await service.createAccount(),
+  ];
+  const issued = await other.accounts.rotate(id, 60_000, NOON);
+  const key = issued?.apiKey ?? "";
+  for (let count = 0; count < 6; count++) await time.until(call(service, key), 1_000);
+
+  await other.accounts.rotate(bystander.account.id, 0, NOON);
+  const { promise, resolve: release } = Promise.withResolvers<void>();
+  kv.held = () => promise;
+  const first = call(service, previous, "POST /v1/pets", { json: { name: "Rex", categoryId: 1 } });
+  await time.advance(10);
+  kv.held = () => undefined;
+  await time.until(other.desk.do("close", id), 1_000);
+  const second = call(service, key, "POST /v1/pets", { json: { name: "Rex", categoryId: 1 } });
+  release();
+
+  const replies = await time.until(Promise.all([first, second]), 10_000);
+
+  assertEquals(outcome(replies[1]), "401 invalid_api_key");
 });

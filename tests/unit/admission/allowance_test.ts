@@ -78,7 +78,12 @@ function allowanceOf(account: Partial<Account>, usage: Partial<Usage>) {
 }
 
 /** The decisions of a transaction, and the usage row that it writes, if any. */
-function decide(allowance: Allowance, rows: Rows, times: LeaseTimes = TIMES): { run: Run; written?: Usage } {
+function decide(
+  allowance: Allowance,
+  rows: Rows,
+  times: LeaseTimes = TIMES,
+  now: number = NOON,
+): { run: Run; written?: Usage } {
   let written: Usage | undefined;
   const write: Write = {
     set(key, value) {
@@ -89,15 +94,20 @@ function decide(allowance: Allowance, rows: Rows, times: LeaseTimes = TIMES): { 
     bump() {},
     id: () => 0,
   };
-  allowance.begin(NOON, times);
-  const run = allowance.decide(rows, write, NOON, times);
+  allowance.begin(now, times);
+  const run = allowance.decide(rows, write, now, times);
   assert(run);
   return written ? { run, written } : { run };
 }
 
 /** Runs a transaction, and returns the usage afterwards. */
-function transact(allowance: Allowance, rows: AccountRows, times: LeaseTimes = TIMES): Usage {
-  const { run, written } = decide(allowance, rows, times);
+function transact(
+  allowance: Allowance,
+  rows: AccountRows,
+  times: LeaseTimes = TIMES,
+  now: number = NOON,
+): Usage {
+  const { run, written } = decide(allowance, rows, times, now);
   if (written) rows.changeUsage(written);
   apply(allowance, rows, run);
   return rows.usage;
@@ -614,5 +624,34 @@ for (
     allowance.noteRows(rows.state);
 
     assertEquals(allowance.refuse(NOON)?.refusal, refusal);
+  });
+}
+
+for (
+  const [what, limits, usage, now] of [
+    ["was reset", { minute: 2, day: 2 }, { epoch: 1 }, NOON],
+    ["has higher limits", { minute: 5, day: 99 }, { used: 5, usedToday: 5, leased: 2, leasedToday: 2 }, NOON],
+    ["has higher limits, an hour later", { minute: 2, day: 99 }, {
+      minute: NOON + 3_600_000,
+      leased: 2,
+    }, NOON + 3_600_000],
+  ] as const
+) {
+  Deno.test(`Allowance.apply() lets requests wait for permits of other processes again after the account ${what}`, async () => {
+    using time = new VirtualTime();
+    const counts = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
+    const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 2 } }, counts);
+    const lost = requests(allowance, 1);
+    transact(allowance, rows);
+    await time.advance(PATIENCE);
+    transact(allowance, rows);
+    assertEquals([...await outcomes(lost), allowance.isAwaiting], ["day", false]);
+
+    rows.changeAccount({ limits });
+    rows.changeUsage(usage);
+    requests(allowance, 1);
+    transact(allowance, rows, TIMES, now);
+
+    assertEquals(allowance.isAwaiting, true);
   });
 }
