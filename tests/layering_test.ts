@@ -25,7 +25,7 @@ const FOLDERS: readonly (readonly string[])[] = [
   ["metrics"],
 ];
 const ROOT = new URL("..", import.meta.url).href;
-const ENTRIES = ["main.ts", "src/cli.ts"];
+const ENTRIES = ["main.ts", "src/worker.ts", "src/cli.ts"];
 
 /** What each file of the service imports, by paths from the root of the repository, as Deno resolves it. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(

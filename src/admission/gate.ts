@@ -5,7 +5,7 @@ import { whenReady } from "../http/in_flight.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { VersionCheck, type VersionRow } from "../store/versions.ts";
 import type { Allowance } from "./allowance.ts";
-import { AnonymousLimiter } from "./anonymous.ts";
+import type { AnonymousLimiter } from "./anonymous.ts";
 import { ApiKeys, type ApiKeysOptions } from "./api_keys.ts";
 import type { Permit, Permits } from "./permits.ts";
 
@@ -37,6 +37,7 @@ export type Charged = Admission | typeof AGAIN;
 /** Options of a {@linkcode Gate}. */
 export interface GateOptions extends ApiKeysOptions {
   readonly permits: Permits;
+  readonly anonymous: AnonymousLimiter;
 }
 
 /**
@@ -49,12 +50,13 @@ export class Gate {
   readonly #accounts: VersionRow;
   /** The check of the current version of the accounts. */
   #unchanged: VersionCheck;
-  readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
+  readonly #anonymous: AnonymousLimiter;
   /** Lookups of keys for spent addresses, by Authorization header. Requests with the same header share one. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
   constructor(options: GateOptions) {
     this.#permits = options.permits;
+    this.#anonymous = options.anonymous;
     this.#keys = new ApiKeys(options, (accountId) => options.permits.activeOf(accountId));
     this.#accounts = options.accounts;
     this.#unchanged = new VersionCheck(options.accounts);

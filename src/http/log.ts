@@ -6,6 +6,23 @@ export interface Output {
   write(bytes: Uint8Array): Promise<number>;
 }
 
+/** An output that writes one text after another, each whole. */
+export function inTurn(output: Output): Output {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    write(bytes) {
+      const written = last.then(() => writeAll(output, bytes));
+      last = written.catch(() => {});
+      return written;
+    },
+  };
+}
+
+async function writeAll(output: Output, bytes: Uint8Array): Promise<number> {
+  for (let sent = 0; sent < bytes.length;) sent += await output.write(bytes.subarray(sent));
+  return bytes.length;
+}
+
 /** A line of the access log. */
 export interface AccessRecord {
   /** ISO 8601, UTC. */
@@ -172,7 +189,7 @@ export class LineWriter {
   async #send(lines: readonly string[]): Promise<void> {
     const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
     try {
-      for (let sent = 0; sent < bytes.length;) sent += await this.#output.write(bytes.subarray(sent));
+      await writeAll(this.#output, bytes);
     } catch {
       this.#lost.add(lines.length);
     }

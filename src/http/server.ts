@@ -3,6 +3,8 @@ export interface ServerOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly hostname: string;
+  /** Whether other servers may listen on the same port (SO_REUSEPORT); by default not. */
+  readonly reusePort?: boolean;
   /** Called when connections cannot be accepted, once for each period of failures. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -42,8 +44,9 @@ export class Server {
   }
 
   #listen(port: number): Deno.NetAddr {
-    const { hostname } = this.#options;
-    const server = Deno.serve({ port, hostname, automaticCompression: false, onListen() {} }, this.#handler);
+    const { hostname, reusePort = false } = this.#options;
+    const options = { port, hostname, reusePort, automaticCompression: false, onListen() {} };
+    const server = Deno.serve(options, this.#handler);
     this.#servers.push(server);
     server.finished.catch((error) => this.#failed(error));
     return server.addr;

@@ -5,27 +5,48 @@ import { withDeadline } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
-import { gauge } from "../metrics/prometheus.ts";
+import { gauge, sumOf } from "../metrics/prometheus.ts";
+
+/** Options of {@linkcode workerMetrics}. */
+export interface WorkerMetricsOptions {
+  readonly store: Store;
+  readonly inFlight: Pick<InFlight, "size">;
+  /** Counts the leases of this worker, and the permits left in them. */
+  readonly permits: { count(): { readonly leases: number; readonly permits: number } };
+}
 
 /** Options of {@linkcode metricsOperation}. */
 export interface MetricsOptions {
   /** Version of the service. */
   readonly version: string;
   readonly store: Store;
-  readonly inFlight: Pick<InFlight, "size">;
-  /** Counts the leases of this process, and the permits left in them. */
-  readonly permits: { count(): { readonly leases: number; readonly permits: number } };
   readonly messages: MessageStore;
+  readonly pool: {
+    /** Start of the process, in ms since the epoch. */
+    readonly startedAt: number;
+    /** Resolves to the `workerMetrics` of each worker. */
+    readonly metrics: () => Promise<readonly string[]>;
+  };
 }
 
-const STARTED = performance.timeOrigin / 1_000;
 /** Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so the other metrics are sent. */
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
+/** Metrics of one worker in the Prometheus text format. Those of several workers can be added. */
+export function workerMetrics({ store, inFlight, permits }: WorkerMetricsOptions): string {
+  const held = permits.count();
+  return [
+    store.metrics.text(),
+    gauge("animal_store_requests_in_flight", "Requests being answered.", inFlight.size),
+    gauge("animal_store_leases", "Accounts for which this process holds a lease.", held.leases),
+    gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
+  ].join("");
+}
+
 /** The operation that Prometheus scrapes: metrics of this process and, if KV answers, of the queue of messages. */
 export function metricsOperation(
-  { version, store, inFlight, permits, messages }: MetricsOptions,
+  { version, store, messages, pool }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -34,7 +55,6 @@ export function metricsOperation(
     access: "operator",
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
-    const held = permits.count();
     const queue = await queueGauges(messages, now);
     const bytes = store.fileSize;
     const text = [
@@ -42,12 +62,13 @@ export function metricsOperation(
         `version="${version}"`,
         `schema="${store.schema.version}"`,
       ]),
-      gauge("process_start_time_seconds", "Start time of the process, as a Unix time in seconds.", STARTED),
+      gauge(
+        "process_start_time_seconds",
+        "Start time of the process, as a Unix time in seconds.",
+        pool.startedAt / 1_000,
+      ),
       gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
-      store.metrics.text(),
-      gauge("animal_store_requests_in_flight", "Requests being answered.", inFlight.size),
-      gauge("animal_store_leases", "Accounts for which this process holds a lease.", held.leases),
-      gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
+      sumOf(await pool.metrics()),
       ...queue,
       ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
     ];

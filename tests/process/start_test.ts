@@ -26,6 +26,7 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
   for (
     const [variables, line] of [
       [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
+      [{ WORKERS: "2", KV_PATH: ":memory:" }, /^WORKERS must be 1 or auto: .+\.$/],
       [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: [^.]+\.$/],
       [
         { PORT: `${port}` },

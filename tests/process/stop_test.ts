@@ -6,9 +6,9 @@ import { runServer, type ServerProcess } from "../support/process.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { inOneDay, ServedStore } from "../support/temporary_store.ts";
 
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  Deno.test(`server answers what is in flight and exits 0 when it gets ${signal}`, async () => {
-    await using served = await ServedStore.start();
+for (const [signal, workers] of [["SIGINT", "1"], ["SIGTERM", "1"], ["SIGTERM", "2"]] as const) {
+  Deno.test(`server with WORKERS=${workers} answers what is in flight and exits 0 when it gets ${signal}`, async () => {
+    await using served = await ServedStore.start({ variables: { WORKERS: workers } });
     const { server, key } = served;
     using connection = await RawConnection.open(server.port);
     const body = await beginToAdd(connection, key);
@@ -83,62 +83,71 @@ Deno.test("server exits 0 though a client never ends its body", async () => {
   assertEquals((await server.ended()).code, 0);
 });
 
-Deno.test("server gives back what it leased when it is stopped", () =>
-  inOneDay(async () => {
-    await using served = await ServedStore.start();
+Deno.test.each(["1", "2"])(
+  "server with WORKERS=%s gives back what it leased when it is stopped",
+  (workers) =>
+    inOneDay(async () => {
+      await using served = await ServedStore.start({ variables: { WORKERS: workers } });
+      const { server, store, account } = served;
+      await Promise.all(Array.from({ length: 8 }, async () => {
+        for (let count = 0; count < 25; count++) {
+          assertEquals(outcome(await call(server, account.key)), "200");
+        }
+      }));
+
+      await server.stop();
+
+      const { usedToday, leased, leasedToday } = await store.usageOf(account);
+      assertEquals([usedToday, leased, leasedToday], [200, 0, 0]);
+    }),
+);
+
+Deno.test.each(["1", "2"])(
+  "server with WORKERS=%s and command leave no marks of their commits",
+  async (workers) => {
+    await using served = await ServedStore.start({ variables: { WORKERS: workers } });
     const { server, store, account } = served;
-    await Promise.all(Array.from({ length: 8 }, async () => {
-      for (let count = 0; count < 25; count++) {
-        assertEquals(outcome(await call(server, account.key)), "200");
-      }
-    }));
+    assertEquals(outcome(await call(server, account.key)), "200");
 
     await server.stop();
+    assertEquals((await store.run("accounts", "unban", account.id)).code, 0);
 
-    const { usedToday, leased, leasedToday } = await store.usageOf(account);
-    assertEquals([usedToday, leased, leasedToday], [200, 0, 0]);
-  }));
+    using kv = await Deno.openKv(store.kvPath);
+    assertEquals(await Array.fromAsync(kv.list({ prefix: ["commits"] })), []);
+  },
+);
 
-Deno.test("server and command leave no marks of their commits when they end", async () => {
-  await using served = await ServedStore.start();
-  const { server, store, account } = served;
-  assertEquals(outcome(await call(server, account.key)), "200");
+Deno.test.each(["1", "2"])(
+  "server with WORKERS=%s exits 1 and says why once a later version has changed the rows",
+  async (workers) => {
+    await using served = await ServedStore.start({ variables: { WORKERS: workers } });
+    const { server, store, key } = served;
+    using connection = await RawConnection.open(server.port);
+    const body = await beginToAdd(connection, key);
+    using kv = await Deno.openKv(store.kvPath);
+    const changed = await retried(async () => {
+      const operation = kv.atomic().set(["schema"], encodeJson({ version: 2 }));
+      for await (const { key } of kv.list({ prefix: ["commits"] })) operation.delete(key);
+      return await operation.commit().catch(againIfLocked);
+    });
+    assertEquals(changed.ok, true);
 
-  await server.stop();
-  assertEquals((await store.run("accounts", "unban", account.id)).code, 0);
+    await connection.send(body);
 
-  using kv = await Deno.openKv(store.kvPath);
-  assertEquals(await Array.fromAsync(kv.list({ prefix: ["commits"] })), []);
-});
-
-Deno.test("server answers 503, exits 1 and says why once a later version has changed the rows", async () => {
-  await using served = await ServedStore.start();
-  const { server, store, key } = served;
-  using connection = await RawConnection.open(server.port);
-  const body = await beginToAdd(connection, key);
-  using kv = await Deno.openKv(store.kvPath);
-  const changed = await retried(async () => {
-    const operation = kv.atomic().set(["schema"], encodeJson({ version: 2 }));
-    for await (const { key } of kv.list({ prefix: ["commits"] })) operation.delete(key);
-    return await operation.commit().catch(againIfLocked);
-  });
-  assertEquals(changed.ok, true);
-
-  await connection.send(body);
-
-  assertEquals((await connection.receive())?.status, 503);
-  const { code, errorLines } = await server.ended();
-  assertEquals(code, 1);
-  const records = errorLines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
-  const { error, reason } = records.find(({ route }) => route === "schema");
-  assertEquals([error, reason], [
-    "UnknownSchema",
-    "its rows are of version 2, and this service knows version 1",
-  ]);
-  const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
-  assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);
-  assertEquals(await Array.fromAsync(kv.list({ prefix: ["pets"] })), []);
-});
+    assertEquals((await connection.receive())?.status, 503);
+    const { code, errorLines } = await server.ended();
+    assertEquals(code, 1);
+    const records = errorLines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+    const { error, reason } = records.find(({ route }) => route === "schema");
+    assertEquals([error, reason], [
+      "UnknownSchema",
+      "its rows are of version 2, and this service knows version 1",
+    ]);
+    const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
+    assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);
+    assertEquals(await Array.fromAsync(kv.list({ prefix: ["pets"] })), []);
+  },
+);
 
 /** Sends the head of a request that adds an animal; resolves to the body once that is waited for. */
 async function beginToAdd(connection: RawConnection, key: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
-import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
+import { AnonymousLimiter, createCounts } from "../../../src/admission/anonymous.ts";
 import { call, callAtOnce, remainders, tally, upTo } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
@@ -99,14 +99,46 @@ Deno.test("AnonymousLimiter.peek() counts nothing, and sees a new minute", () =>
   assertEquals(limiter.take("a", NOON).minute.remaining, 58);
 });
 
-Deno.test("AnonymousLimiter remembers the most active addresses, at most 10,000", () => {
-  const [limiter, other] = [exhausted(), exhausted()];
+Deno.test("AnonymousLimiter forgets the least active addresses when too many send requests", () => {
+  const limiter = exhausted();
 
-  for (let address = 0; address < 50_000; address++) {
-    limiter.take(`${address}`, NOON);
-    if (address % 4_000 === 0) assertEquals(limiter.take("a", NOON).refusal, "minute");
+  for (let address = 0; address < 100_000; address++) limiter.take(`${address}`, NOON);
+
+  assertEquals(limiter.take("a", NOON).refusal, "minute");
+  assertEquals(limiter.take("0", NOON).minute.remaining, 59);
+});
+
+Deno.test("AnonymousLimiter keeps a count for each of many addresses", () => {
+  const limiter = new AnonymousLimiter();
+  const addresses = Array.from({ length: 1_000 }, (_, address) => `10.0.${address >> 8}.${address & 255}`);
+
+  const remaining = addresses.flatMap((address) =>
+    [0, 1].map(() => limiter.take(address, NOON).minute.remaining)
+  );
+
+  assertEquals(new Set(remaining.filter((_, index) => index % 2 === 0)), new Set([59]));
+  assertEquals(new Set(remaining.filter((_, index) => index % 2 === 1)), new Set([58]));
+});
+
+Deno.test("AnonymousLimiter uses the counts of a clock that was far ahead for new addresses", () => {
+  const limiter = new AnonymousLimiter();
+  for (let address = 0; address < 100_000; address++) limiter.take(`${address}`, NOON + 6 * MINUTE);
+
+  for (let count = 0; count < 59; count++) {
+    for (let address = 0; address < 100; address++) limiter.take(`a${address}`, NOON);
   }
 
-  for (let address = 0; address < 10_000; address++) other.take(`${address}`, NOON);
-  assertEquals(other.take("a", NOON).refusal, undefined);
+  for (let address = 0; address < 100; address++) {
+    assertEquals(limiter.take(`a${address}`, NOON).minute.remaining, 0);
+  }
+});
+
+Deno.test("AnonymousLimiters of several workers count together", () => {
+  const counts = createCounts();
+  const workers = [new AnonymousLimiter(counts), new AnonymousLimiter(counts)];
+
+  const remaining = upTo(60).map((index) => workers[index % 2]?.take("a", NOON).minute.remaining);
+
+  assertEquals(remaining, upTo(60).toReversed());
+  assertEquals(workers.map((worker) => worker.take("a", NOON).refusal), ["minute", "minute"]);
 });

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
+import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
 import { Gate } from "../../../src/admission/gate.ts";
 import { Permits } from "../../../src/admission/permits.ts";
 import { operation } from "../../../src/api/operation.ts";
@@ -49,7 +50,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so th
         },
       ),
     ],
-    gate: new Gate({ store, accounts, environment: "staging", permits }),
+    gate: new Gate({ store, accounts, environment: "staging", permits, anonymous: new AnonymousLimiter() }),
     versions,
     transactions,
     metrics: store.metrics,

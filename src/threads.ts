@@ -1,0 +1,40 @@
+/** What a call of another thread is sent through: a worker, or a port to the thread that started this one. */
+type Thread = Pick<MessagePort, "postMessage">;
+
+/** The end of a call. */
+type Outcome = { readonly result: unknown } | { readonly failure: string };
+
+/**
+ * Calls another thread, which `answerCalls` there. Resolves to the result.
+ *
+ * @throws {Error} with the message of the error there.
+ */
+export function callThread(
+  thread: Thread,
+  call: object,
+  transfer: readonly MessagePort[] = [],
+): Promise<unknown> {
+  const { port1: own, port2: other } = new MessageChannel();
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+  own.onmessage = ({ data }: MessageEvent<Outcome>) => {
+    own.close();
+    if ("result" in data) resolve(data.result);
+    else reject(new Error(data.failure));
+  };
+  thread.postMessage(call, [other, ...transfer]);
+  return promise;
+}
+
+/** Answers a call of another thread. `answer` receives the call, and the ports that were sent with it. */
+export async function answerCall<Call>(
+  { data: call, ports: [reply, ...ports] }: MessageEvent<Call>,
+  answer: (call: Call, ports: readonly MessagePort[]) => unknown,
+): Promise<void> {
+  let outcome: Outcome;
+  try {
+    outcome = { result: await answer(call, ports) };
+  } catch (error) {
+    outcome = { failure: error instanceof Error ? error.message : typeof error };
+  }
+  reply?.postMessage(outcome);
+}

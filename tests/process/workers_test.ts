@@ -1,0 +1,115 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { call, callAtOnce, outcome, tally } from "../support/client.ts";
+import { runServer, type ServerProcess } from "../support/process.ts";
+import { RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { inOneDay, ServedStore, TemporaryStore } from "../support/temporary_store.ts";
+
+const TOKEN = "t".repeat(32);
+const WORKERS = { WORKERS: "2", OPERATOR_TOKEN: TOKEN };
+/** Enough for both workers to get some of the connections. */
+const CONNECTIONS = 64;
+const MORTAL = { runtime: ["--preload", "tests/support/mortal_workers.ts"] };
+
+Deno.test("server with two workers answers from both, and adds up their metrics", async () => {
+  await using served = await ServedStore.start({ variables: WORKERS });
+  const { server, key } = served;
+
+  const answering = await workersAnswering(server);
+  await callAtOnce(CONNECTIONS, [server], key);
+
+  const metrics = await (await server.fetch("GET /metrics", { key: TOKEN })).text();
+  const samples = (name: string) =>
+    [...metrics.matchAll(new RegExp(`^${name} (\\S+)$`, "gm"))].map(([, value]) => value);
+  assertEquals(answering, 2);
+  assertEquals(samples('animal_store_requests_total{route="/health",method="GET",status="200"}'), [
+    `${CONNECTIONS}`,
+  ]);
+  assertEquals(samples('animal_store_admitted_total{plan="enterprise"}'), [`${CONNECTIONS}`]);
+  assertEquals(samples('animal_store_request_duration_seconds_count{route="/v1/pets"}'), [`${CONNECTIONS}`]);
+  assertEquals(samples("process_start_time_seconds").length, 1);
+  assertEquals((await server.stop()).code, 0);
+});
+
+Deno.test("server with four workers admits exactly as many requests as the limits allow", () =>
+  inOneDay(async () => {
+    await using served = await ServedStore.start({ variables: { WORKERS: "4" }, perDay: 300 });
+    const { server, key, store, account } = served;
+
+    const replies = (await Promise.all([1, 2, 3, 4].map(() => callAtOnce(150, [server], key)))).flat();
+    await server.stop();
+
+    assertEquals(replies.filter(({ status }) => status === 200).length, 300);
+    const { usedToday, leasedToday } = await store.usageOf(account);
+    assertEquals([usedToday, leasedToday], [300, 0]);
+  }));
+
+Deno.test("server with two workers counts requests without a key together", async () => {
+  await using served = await ServedStore.start({ variables: WORKERS });
+  const { server } = served;
+  const minute = () => Math.floor(Date.now() / 60_000);
+
+  let started: number;
+  let replies: Awaited<ReturnType<typeof callAtOnce>>;
+  do {
+    started = minute();
+    replies = await callAtOnce(150, [server]);
+  } while (started !== minute());
+
+  assertEquals(tally(replies)["401 missing_api_key"] ?? 0, 60);
+});
+
+Deno.test("server with two workers writes a whole line for each request to its access log", async () => {
+  await using served = await ServedStore.start({ variables: { ...WORKERS, ACCESS_LOG: "json" } });
+  const { server } = served;
+
+  for (let round = 0; round < 20; round++) await callAtOnce(100, [server], undefined, "GET /health");
+  const { code, stdout } = await server.stop();
+
+  const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  assertEquals(code, 0);
+  assertEquals(records.filter(({ route }) => route === "/health").length, 2_000);
+});
+
+Deno.test("server replaces a worker that dies, and logs that once", async () => {
+  await using store = await TemporaryStore.create();
+  const account = await store.createAccount();
+  await using server = await store.serve(WORKERS, MORTAL);
+  assertEquals(await workersAnswering(server), 2);
+
+  server.signal("SIGUSR2");
+  await server.wrote("stderr", /"route":"worker"/);
+  assertEquals(outcome(await call(server, account.key)), "200");
+  while (await workersAnswering(server) < 2);
+  const { code, errorLines } = await server.stop();
+
+  assertEquals(code, 0);
+  const records = errorLines.filter((line) => line.includes('"route":"worker"')).map((line) =>
+    JSON.parse(line)
+  );
+  assertEquals(records.map(({ error, at }) => [error, typeof at]), [["WorkerDied", "string"]]);
+});
+
+Deno.test("server with two workers does not share a port with another service", async () => {
+  await using served = await ServedStore.start({ variables: WORKERS });
+  const { port } = served.server;
+
+  const { code, errorLines } = await runServer({
+    PORT: `${port}`,
+    WORKERS: "2",
+    KV_PATH: served.store.kvPath,
+  });
+
+  assertEquals(code, 1);
+  assertMatch(errorLines.join("\n"), /^Cannot listen on 127\.0\.0\.1:\d+: .+\. Set PORT to another port\.$/);
+});
+
+/** The number of workers that answer requests over many connections. Each has its own prefix of request IDs. */
+async function workersAnswering(server: ServerProcess): Promise<number> {
+  const prefixes = await Promise.all(Array.from({ length: CONNECTIONS }, async () => {
+    using connection = await RawConnection.open(server.port);
+    await connection.send(rawRequest("GET /health"));
+    const answer = await connection.receive();
+    return answer?.headers.get("x-request-id")?.slice(0, 13);
+  }));
+  return new Set(prefixes).size;
+}
