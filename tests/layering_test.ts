@@ -106,7 +106,7 @@ Deno.test("src has no unused files", async () => {
   assertEquals(imported.sort(), ["main.ts", ...await sourcesIn("src")].sort());
 });
 
-Deno.test("tests import only src, tests/support and their own folder, and unit tests no harness", async () => {
+Deno.test("tests import only src, tests/support and their own folder, and unit tests not the harness", async () => {
   const levels = ["tests/unit", "tests/service", "tests/process"];
   const files = (await Promise.all(["tests/support", ...levels].map(sourcesIn))).flat();
   const imports = new Map(await Promise.all(files.map(readImports)));

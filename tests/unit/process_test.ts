@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { print, readLines } from "../../src/process.ts";
 import { CapturedErrors, standardInput } from "../support/standard_streams.ts";
 
-Deno.test("print() writes a line to standard error, and ignores a failure to write", () => {
+Deno.test("print() writes a line to standard error and ignores a failure to write", () => {
   using errors = new CapturedErrors();
 
   print("One");

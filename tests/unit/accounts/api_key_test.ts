@@ -46,7 +46,7 @@ for (
   });
 }
 
-Deno.test("isApiKey() rejects a key that was cut, extended, put in capitals or given another prefix", () => {
+Deno.test("isApiKey() rejects a truncated, extended or uppercase key, and one with another prefix", () => {
   const key = createApiKey("staging");
 
   for (
@@ -57,7 +57,7 @@ Deno.test("isApiKey() rejects a key that was cut, extended, put in capitals or g
   ) assert(!isApiKey(text, "staging"), text);
 });
 
-Deno.test("randomBase62() draws every character about equally often, and returns any length", () => {
+Deno.test("randomBase62() draws all characters equally often, for any length", () => {
   for (const length of [0, 1, 16, 500]) {
     assertMatch(randomBase62(length), new RegExp(`^[0-9A-Za-z]{${length}}$`));
   }
@@ -69,7 +69,7 @@ Deno.test("randomBase62() draws every character about equally often, and returns
   }
 });
 
-Deno.test("hashApiKey() returns the SHA-256 in hex", () => {
+Deno.test("hashApiKey() returns the SHA-256 hash in hex", () => {
   const hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   assertEquals(hashApiKey("abc"), hash);
 });

@@ -97,19 +97,19 @@ const lease: Returned = { epoch: 0, minute: NOON, size: 5, left: 3 };
 
 for (
   const [name, given, after] of [
-    ["returns permits to both windows", lease, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
-    ["returns permits of an earlier minute to the day only", { ...lease, minute: NOON - MINUTE }, {
+    ["gives permits back to both windows", lease, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
+    ["gives permits of an earlier minute back to the day only", { ...lease, minute: NOON - MINUTE }, {
       usedToday: 27,
       leasedToday: 4,
     }],
-    ["returns no permits of another day", { ...lease, minute: NOON - DAY }, {}],
-    ["returns no permits from before a reset", { ...lease, epoch: 1 }, {}],
+    ["gives back no permits of another day", { ...lease, minute: NOON - DAY }, {}],
+    ["gives back no permits from before a reset", { ...lease, epoch: 1 }, {}],
   ] as const
 ) {
   Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
 }
 
-Deno.test("settle() returns no permits of a minute that was moved back, even when it comes again", () => {
+Deno.test("settle() gives back no permits of a minute that was moved back, even when it comes again", () => {
   const ahead = NOON + 10 * MINUTE;
   const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
   const lease = { epoch: usage.epoch, minute: ahead, size, left: size };

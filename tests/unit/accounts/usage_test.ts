@@ -185,7 +185,7 @@ Deno.test("decodeUsage() reads what encodeUsage() wrote", () => {
   assertEquals(decodeUsage(row(encodeUsage(usage))), usage);
 });
 
-Deno.test("decodeUsage() reads numbers missing from an old row as 0, and keeps those of a later release", () => {
+Deno.test("decodeUsage() reads missing numbers as 0 and keeps additional ones", () => {
   const numbers = Array.from({ length: 12 }, (_, index) => index + 1);
 
   assertEquals(decodeUsage(row(encodeJson([1, 2]))), { ...UNUSED, epoch: 1, minute: 2 });
@@ -199,10 +199,10 @@ Deno.test("decodeUsage() reads numbers missing from an old row as 0, and keeps t
 
 for (
   const [what, value] of [
-    ["an object", {}],
+    ["a value that is not bytes", {}],
     ["invalid UTF-8", new Uint8Array([0xff])],
     ["invalid JSON", encodeText("[0,0")],
-    ["no array", encodeJson(UNUSED)],
+    ["an object instead of an array", encodeJson(UNUSED)],
     ["a negative number", encodeJson([...Array(11).fill(0), -1])],
     ["a fraction", encodeJson([0.5, ...Array(11).fill(0)])],
     ["a number beyond 2^53", encodeJson([...Array(11).fill(0), 2 ** 53])],

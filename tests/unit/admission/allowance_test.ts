@@ -247,7 +247,7 @@ Deno.test("Allowance.refuse() enforces the daily limit from memory unless a perm
   assertEquals(allowance.refuse(NOON)?.refusal, "day");
 });
 
-Deno.test("Allowance.apply() adds a renewal to the lease, and settles its used permits", () => {
+Deno.test("Allowance.apply() adds a renewal to the lease and settles its used permits", () => {
   const { rows, allowance } = leased(10);
   for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
   const { run, written } = decide(allowance, rows);
@@ -260,7 +260,7 @@ Deno.test("Allowance.apply() adds a renewal to the lease, and settles its used p
   assertEquals(allowance.left, 6 + run.ahead);
 });
 
-Deno.test("Allowance.lose() returns no permit twice, and hands out none that may have been taken", async () => {
+Deno.test("Allowance.lose() gives no permit back twice and hands out none that may have been taken", async () => {
   const { rows, allowance } = leased(9);
   take(allowance);
   const replies = Promise.allSettled(requests(allowance, 2));
@@ -272,7 +272,7 @@ Deno.test("Allowance.lose() returns no permit twice, and hands out none that may
   assertEquals([allowance.left, allowance.isLeased], [0, false]);
 });
 
-Deno.test("Allowance.fail() keeps permits so that a later transaction gives them back", async () => {
+Deno.test("Allowance.fail() keeps permits so that a later transaction can give them back", async () => {
   const { rows, allowance } = leased(9);
   const replies = Promise.allSettled(requests(allowance, 2));
   decide(allowance, rows);
@@ -337,7 +337,7 @@ Deno.test("Allowance.decide() leases at most sixteen permits per request served,
   assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
 });
 
-Deno.test("Allowance.noteRows() ignores rows older than the known ones, so a closed account stays closed", () => {
+Deno.test("Allowance.noteRows() ignores older rows so that a closed account stays closed", () => {
   const { rows, allowance } = allowanceOf({}, {});
   const before = rows.state;
   rows.changeAccount({ closedAt: NOON });
@@ -350,7 +350,7 @@ Deno.test("Allowance.noteRows() ignores rows older than the known ones, so a clo
   assertEquals([allowance.account.closedAt, allowance.usageWithoutLease(before, false).used], [NOON, 5]);
 });
 
-Deno.test("Allowance.drop() discards the lease, and answers waiting requests with AGAIN", async () => {
+Deno.test("Allowance.drop() discards the lease and resolves waiting requests to AGAIN", async () => {
   const { allowance } = leased(3);
   const waiting = allowance.request({ hash: "key", now: NOON });
   assertEquals([allowance.left, allowance.isActive], [3, true]);
@@ -399,7 +399,7 @@ Deno.test("Allowance.apply() keeps permits that were withdrawn during its transa
   assertEquals([used, stillLeased, allowance.isActive], [0, 0, false]);
 });
 
-Deno.test("Allowance.apply() leaves permits that were used during its transaction for the next one", () => {
+Deno.test("Allowance.apply() settles permits used during its transaction in the next one", () => {
   const { rows, allowance } = leased(10);
   for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
   const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
@@ -572,7 +572,7 @@ Deno.test("Allowance.refuse() returns undefined if a request may be granted, or 
   transact(allowance, rows);
   assertEquals(await outcomes(replies), ["minute"]);
 
-  // Other processes hold no permits any more, but this one may withdraw its own, and does.
+  // Other processes hold no permits any more, but this process may withdraw its own, and then does.
   assertEquals(allowance.refuse(NOON), undefined);
   for (const permit of permits) allowance.withdraw(permit);
   assertEquals(allowance.refuse(NOON), undefined);
@@ -609,7 +609,7 @@ for (
     ["the account has changed", {}, { name: "Ben" }, undefined],
   ] as const
 ) {
-  Deno.test(`Allowance.refuse() returns ${refusal} after a vain wait for permits if ${what}`, async () => {
+  Deno.test(`Allowance.refuse() returns ${refusal} after an unsuccessful wait if ${what}`, async () => {
     using time = new VirtualTime();
     const full = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
     const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 3 } }, full);
@@ -637,7 +637,7 @@ for (
     }, NOON + 3_600_000],
   ] as const
 ) {
-  Deno.test(`Allowance.apply() lets requests wait for other processes' permits again after the account ${what}`, async () => {
+  Deno.test(`Allowance.apply() lets requests wait for others' permits again after the account ${what}`, async () => {
     using time = new VirtualTime();
     const counts = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
     const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 2 } }, counts);

@@ -80,7 +80,7 @@ const situations: readonly Situation[] = [
     retryAfter: 43_200,
   },
   {
-    what: "describe the end of the ban during a ban",
+    what: "describe the end of a ban while it lasts",
     usage: { used: 3, usedToday: 1_000, ...BAN },
     refusal: "ban",
     now: NOON + 500,
@@ -114,7 +114,7 @@ const situations: readonly Situation[] = [
     retryAfter: 60,
   },
   {
-    what: "describe the minute of the usage when the clock is behind it",
+    what: "describe the stored minute when the clock is behind it",
     usage: { used: 60, usedToday: 60 },
     refusal: "minute",
     now: NOON - 30_000,

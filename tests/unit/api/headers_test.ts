@@ -36,7 +36,7 @@ Deno.test.each([
   },
 );
 
-/** So long and so many that parsing in quadratic time would take half an hour. */
+/** Headers this long and this many would take half an hour to parse in quadratic time. */
 const LONG = 60_000;
 const MANY = 100;
 

@@ -146,7 +146,7 @@ Deno.test("accepts() checks types but not bounds, which may have changed since a
   }
 });
 
-Deno.test("fromTexts() reads integers only in plain digits, and no more digits than the bounds have", () => {
+Deno.test("fromTexts() reads integers only as plain digits, at most as many as the bounds have", () => {
   const days = integer(2, 30);
 
   assertEquals(["2", "02", "30"].map((text) => fromTexts(days, text)), [2, 2, 30]);
@@ -161,7 +161,7 @@ Deno.test("fromTexts() reads integers only in plain digits, and no more digits t
   }
 });
 
-Deno.test("fromTexts() accepts one text, or for a list any number of texts, and skips empty ones", () => {
+Deno.test("fromTexts() accepts one text, or any number for a list, which skips empty ones", () => {
   for (const schema of [text(), days(), STATUS, timestamp(), nullable(STATUS), optional(text())]) {
     assertThrows(() => fromTexts(schema, "1", "1"), Invalid, "value must be given at most once");
   }

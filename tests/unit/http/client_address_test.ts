@@ -47,7 +47,7 @@ Deno.test("clientAddress() returns the connection's address if the entry is not 
   }
 });
 
-Deno.test("clientAddress() returns a host name that is not an address, and local for a Unix socket", () => {
+Deno.test("clientAddress() falls back to the host name, or to local for a Unix socket", () => {
   const unix: Deno.UnixAddr = { transport: "unix", path: "/run/animals.sock" };
 
   assertEquals(addressOf("somewhere"), "somewhere");

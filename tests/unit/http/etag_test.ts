@@ -19,7 +19,7 @@ Deno.test("quickEtagOf() distinguishes code units that differ only in their uppe
   assertNotEquals(quickEtagOf("\u0141"), quickEtagOf("A"));
 });
 
-/** If each call took seconds, all of them would take a quarter of an hour, and the test would time out. */
+/** If each call took seconds, the test would take a quarter of an hour and time out. */
 const MANY = 200;
 const timeout = 15_000;
 

@@ -25,7 +25,7 @@ class SlowOutput implements Output {
   }
 }
 
-Deno.test("write() writes waiting lines together and in order, and flushed() waits for the last one", async () => {
+Deno.test("LineWriter writes waiting lines together in order, and flushed() waits for the last one", async () => {
   const output = new SlowOutput();
   const { lines, writes } = output;
   await lines.flushed();
@@ -49,7 +49,7 @@ Deno.test("write() writes waiting lines together and in order, and flushed() wai
   assertEquals(writes, ["a\nb\n", "c\né\n", "d\n"]);
 });
 
-Deno.test("write() continues after a partial write", async () => {
+Deno.test("LineWriter.write() continues after a partial write", async () => {
   const output = new SlowOutput();
 
   output.lines.write("abcdef");
@@ -58,7 +58,7 @@ Deno.test("write() continues after a partial write", async () => {
   assertEquals(output.writes, ["abcdef\n", "cdef\n", "\n"]);
 });
 
-Deno.test("write() drops lines while a million characters wait, and reports and counts them", async () => {
+Deno.test("LineWriter.write() drops, counts and reports lines while a million characters wait", async () => {
   const output = new SlowOutput();
   const { lines, writes } = output;
   const line = "x".repeat(99_999);
@@ -74,7 +74,7 @@ Deno.test("write() drops lines while a million characters wait, and reports and 
   assertMatch(output.lost.text(), / 989\n$/);
 });
 
-Deno.test("write() tries the next line after a write failed, and counts the lost lines", async () => {
+Deno.test("LineWriter.write() tries the next line after a failure and counts the lost lines", async () => {
   const lost = new Counter("lost_total", "Lost.");
   const tried: string[] = [];
   const write = (bytes: Uint8Array) => {

@@ -9,7 +9,7 @@ class FakeServe implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   /** The servers that were started. */
   readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
-  /** If set, listening fails with it. */
+  /** If set, listening throws it. */
   failure: Error | undefined;
   readonly #original = Deno.serve;
 
@@ -110,7 +110,7 @@ Deno.test.each([
   ["HEAD", "é", 404, null, "2"],
   ["HEAD", null, 304, "chunked", null],
 ])(
-  "withoutBodiesOfHead() replaces the body by its length only for HEAD: %s, body %j, status %i",
+  "withoutBodiesOfHead() replaces the body with its length for HEAD only: %s %j %i",
   async (method, body, status, coding, length) => {
     const headers = { etag: '"7"', "transfer-encoding": "chunked" };
     const handler = () => Promise.resolve(new Response(body, { status, headers }));

@@ -119,7 +119,7 @@ Deno.test("Markers.commit() returns the true result despite a wrong reply or an 
   assertEquals(fixture.version, before);
 });
 
-Deno.test("Markers.commit() is not in doubt about a commit that was not sent, and keeps its lane", async () => {
+Deno.test("Markers.commit() is not in doubt about a commit that was not sent and keeps its lane", async () => {
   using fixture = await Fixture.warm();
   const build = () => {
     throw new RangeError("not built");
@@ -168,7 +168,7 @@ Deno.test.each(
   assertEquals([fixture.version, fixture.count], [version, 1]);
 });
 
-Deno.test("Markers.commit() fences every commit in doubt before it reuses its lane, and opens no other", async () => {
+Deno.test("Markers.commit() fences every commit in doubt and reuses its lane instead of opening one", async () => {
   using fixture = new Fixture();
   const commitMany = (count: number, build: Build) =>
     Array.from({ length: count }, () => fixture.commit(build));
@@ -209,7 +209,7 @@ for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
   });
 }
 
-Deno.test("Markers.commit() opens a lane for each simultaneous commit, and reuses lanes", async () => {
+Deno.test("Markers.commit() opens a lane for each simultaneous commit and reuses lanes", async () => {
   using fixture = new Fixture();
   for (const [atOnce, count] of [[1, 1], [1, 1], [3, 3], [2, 3], [3, 3]] as const) {
     await Promise.all(Array.from({ length: atOnce }, () => fixture.commit(setRow)));
@@ -297,7 +297,7 @@ Deno.test("Markers.clear() removes the process's markers, so that no commit in d
 const setSchema = (version: number): Build => (operation) =>
   operation.set(["schema"], encodeJson({ version }));
 
-Deno.test("Markers.commit() works under every known schema version, and stores the newest in its marker", async () => {
+Deno.test("Markers.commit() works under each known schema version and stores the newest in its marker", async () => {
   using fixture = new Fixture();
   const { kv, markers, time } = fixture;
   for (const version of [1, 2, 1]) {
@@ -318,7 +318,7 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
   [0, { beforehand: true }],
   [3, { "after three commits": true }],
 ])(
-  "Markers.commit() writes nothing once the schema has version %d, and reports that: %j",
+  "Markers.commit() writes nothing once the schema has version %d and reports that: %j",
   async (version, when) => {
     using fixture = new Fixture();
     const { markers, time } = fixture;
@@ -342,7 +342,7 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
   },
 );
 
-Deno.test("Markers.commit() repeats no commit whose marker was removed while its process was suspended", async () => {
+Deno.test("Markers.commit() does not retry if its marker was removed while the process was suspended", async () => {
   using fixture = await Fixture.warm();
   const { network, time } = fixture;
   network.commit = async (apply) => {

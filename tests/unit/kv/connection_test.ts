@@ -82,7 +82,7 @@ Deno.test("Connection uses the least busy handle, except for writes to a file, w
   assertEquals(fixture.handlesOf("read", 1), "c");
 });
 
-Deno.test("Connection on a file tries one operation per deadline while 16 hang, until some end", async () => {
+Deno.test("Connection on a file tries one operation per deadline while 16 operations hang", async () => {
   using time = new VirtualTime();
   const fixture = new Fixture("ab");
   const hanging = Array.from({ length: 15 }, () => fixture.start("read"));
@@ -239,7 +239,7 @@ Deno.test("Connection to a server delays new handles for half a minute while eig
   assertEquals(fixture.signals.length, 11);
 });
 
-Deno.test("Connection.close() closes the handles, and opens no others", async () => {
+Deno.test("Connection.close() closes the handles and opens no others", async () => {
   using time = new VirtualTime();
   const idle = new Fixture("ab");
   const waiting = Fixture.onServer();

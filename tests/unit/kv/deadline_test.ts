@@ -20,7 +20,7 @@ Deno.test("withDeadline() resolves to the value, or rejects once the deadline ha
   await assertRejects(() => time.until(late, 250), DeadlineExceeded, "No answer within 250 ms");
 });
 
-Deno.test("withDeadline() rejects with StoreUnavailable, which has any other error as its cause", async () => {
+Deno.test("withDeadline() rejects with StoreUnavailable and makes any other error its cause", async () => {
   const cause = new TypeError("disk I/O error");
   const unavailable = new StoreUnavailable("inner");
   const failing = (error: Error) =>

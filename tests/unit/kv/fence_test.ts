@@ -7,7 +7,7 @@ import { Store } from "../../../src/kv/store.ts";
 import { carryOut, type Disturbance, disturbed, FakeKv } from "../../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
-Deno.test("CommitInDoubt.findOut() does not report a commit as lost if KV refused its fence for no reason", async () => {
+Deno.test("CommitInDoubt.findOut() reports no failure if KV refuses the fence for no reason", async () => {
   using time = new VirtualTime();
   const fake = new FakeKv();
   let commit: Disturbance["commit"] = carryOut;

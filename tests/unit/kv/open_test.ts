@@ -55,7 +55,7 @@ Deno.test("openStore() creates nothing without `create`, and no folder without `
   assertEquals(await Array.fromAsync(kv.list({ prefix: [] })), []);
 });
 
-Deno.test("openStore() opens a separate store in memory each time, which supports maxChecks checks", async () => {
+Deno.test("openStore() opens a separate in-memory store each time, with maxChecks checks per commit", async () => {
   const [one, other] = [await openStore(":memory:", CREATE), await openStore(":memory:", CREATE)];
 
   const { ok } = await one.commit((operation) => {

@@ -12,7 +12,7 @@ const FIRST_SEED = Number(Deno.env.get("SCHEDULES_SEED") ?? 1);
 
 const CALLERS = 4;
 const HANDLES = 2;
-/** Three phases, in ms: with faults; without, until some handles get wrong metadata; and until all have recovered. */
+/** Lengths of the phases, in ms: with faults; without, until some handles get wrong metadata; and to recover. */
 const FAULTY = 60_000;
 const QUIET = 20_000;
 const RECOVERY = 60_000;
@@ -25,10 +25,10 @@ type Fate = "well" | "slow" | "hangs" | "fails" | "fails when done" | "reply los
 type Condition = "well" | "dead" | "nonsense";
 
 const ON_SERVER: readonly Fate[] = ["slow", "hangs", "fails", "fails when done", "reply lost", "lands late"];
-/** A file loses no replies, and operations that hang on it end at last. */
+/** A file loses no replies, and operations that hang on it eventually end. */
 const ON_FILE: readonly Fate[] = ["slow", "hangs", "fails", "locked", "lands late"];
 
-/** A commit, and whether it applied, as its caller was informed; undefined if that stayed in doubt. */
+/** A commit, and the result that its caller got: whether it applied, or undefined if that stayed in doubt. */
 interface Asked {
   readonly number: number;
   reported: boolean | undefined;

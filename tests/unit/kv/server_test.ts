@@ -77,7 +77,7 @@ function metadata(): Response {
 
 const { signal } = new AbortController();
 
-Deno.test("waitForServer() repeats a probe that gets no response, and accepts any response", {
+Deno.test("waitForServer() repeats a probe that gets no response and accepts any response", {
   timeout,
 }, async () => {
   await using fake = new EmptyServer();
@@ -89,7 +89,7 @@ Deno.test("waitForServer() repeats a probe that gets no response, and accepts an
   assert(fake.probes > 1);
 });
 
-Deno.test("reopener() opens all handles or none, and retries", { timeout }, async () => {
+Deno.test("reopener() opens all handles or none and retries", { timeout }, async () => {
   await using fake = new EmptyServer();
   fake.onOpen = () => fake.openings === 2 ? new Response("Not yet", { status: 503 }) : metadata();
 
@@ -100,7 +100,7 @@ Deno.test("reopener() opens all handles or none, and retries", { timeout }, asyn
 });
 
 Deno.test(
-  "reopener() lets at most two openings per handle hang, and continues when they end",
+  "reopener() lets at most two openings per handle hang and continues when they end",
   { timeout },
   async () => {
     await using fake = new EmptyServer();
@@ -217,7 +217,7 @@ Deno.test("openStore() gives up on a server that responds but does not open its 
 });
 
 Deno.test(
-  "openStore() opens a server's KV, which supports maxChecks checks",
+  "openStore() opens a server's KV with maxChecks checks per commit",
   { timeout },
   async () => {
     await using server = await ConnectServer.start();

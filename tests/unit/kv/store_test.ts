@@ -5,7 +5,7 @@ import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { DAY, type Disturbance, fail, hang, RoughStore } from "../../support/fake_kv.ts";
 
-Deno.test("Store reads one row, several in the order of the keys, and a range up to a limit", async () => {
+Deno.test("Store reads one row, several in the order of the given keys, and a range up to a limit", async () => {
   using fixture = await RoughStore.open();
   const { store } = fixture;
   const keys = Array.from({ length: 600 }, (_, row) => ["row", row]);
@@ -28,7 +28,7 @@ Deno.test.each<[string, Disturbance]>([
   ["KV fails", { read: fail, commit: fail }],
   ["only reads fail", { read: fail }],
   ["only commits fail", { commit: fail }],
-])("Store rejects every operation with StoreUnavailable, and so does its probe, when %s", async (_, disturbance) => {
+])("Store rejects its operations and its probe with StoreUnavailable when %s", async (_, disturbance) => {
   using fixture = await RoughStore.open(250);
   const { store } = fixture;
   await store.probe();
@@ -60,7 +60,7 @@ Deno.test("Store.sweep() removes day-old markers of killed processes, as many as
   assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
-Deno.test("Store.sweep() keeps the markers of its own process, which may have been suspended for a day", async () => {
+Deno.test("Store.sweep() keeps its own process's markers, even if that was suspended for a day", async () => {
   using rough = await RoughStore.open();
   await rough.store.commit(() => {});
   let isFirst = true;
@@ -111,7 +111,7 @@ Deno.test("Store.commit() works after another process has swept its markers", as
   assertEquals(results.map(({ ok }) => ok), [true, true]);
 });
 
-Deno.test("Store.close() removes its own markers, and keeps all other rows", async () => {
+Deno.test("Store.close() removes its own markers and keeps all other rows", async () => {
   const path = await Deno.makeTempFile();
   const { store } = new RoughStore(await Deno.openKv(path));
   await store.commit((operation) => operation.set(["commits", "other", 1], 1));

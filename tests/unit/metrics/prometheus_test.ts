@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { Counter, gauge, Histogram } from "../../../src/metrics/prometheus.ts";
 
-Deno.test("Counter.text() reports the sum for each set of labels, and escapes their values", () => {
+Deno.test("Counter.text() reports the sum for each set of labels and escapes their values", () => {
   const counter = new Counter("calls_total", "Calls.", ["route", "status"]);
 
   counter.add(1, "/", "200");
@@ -19,7 +19,7 @@ Deno.test("Counter.text() reports the sum for each set of labels, and escapes th
   ]);
 });
 
-Deno.test("Counter.text() reports no unused labels, but reports 0 for an unused counter without labels", () => {
+Deno.test("Counter.text() omits unused labels, but reports 0 for an unused counter without labels", () => {
   const counter = new Counter("bans_total", "Bans.");
   const labelled = new Counter("calls_total", "Calls.", ["status"]);
   const help = "# HELP bans_total Bans.\n# TYPE bans_total counter\n";

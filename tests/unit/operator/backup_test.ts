@@ -114,7 +114,7 @@ Deno.test("main() backs up a killed process's store and its write-ahead log as o
   assert((await rowsOf(`${fixture.folder}/BACKUP`)).some(({ key }) => key[1] === "newest"));
 });
 
-Deno.test("main() restores nothing from a damaged backup, and leaves no files", async (t) => {
+Deno.test("main() restores nothing from a damaged backup and leaves no files", async (t) => {
   await using fixture = await Fixture.start(40);
   await fixture.run("backup BACKUP");
   const bytes = await Deno.readFile(`${fixture.folder}/BACKUP`);
@@ -167,7 +167,7 @@ Deno.test.each([
   ["restore MISSING", "NEW/animals.kv", /^MISSING was not restored: there is no such file\.$/],
   ["restore SQLITE", "TEXT/animals.kv", /^SQLITE was not restored: [^\n]+\.$/],
 ])(
-  "main() explains in one line why '%s' fails with KV_PATH=%s, and leaves no files",
+  "main() explains in one line why '%s' fails with KV_PATH=%s and leaves no files",
   async (command, kvPath, says) => {
     await using fixture = await Fixture.start();
     const { folder } = fixture;
@@ -239,7 +239,7 @@ Deno.test("copyStore() copies one snapshot, and does not start over when another
   assertEquals(await rowsOf(target), before);
 });
 
-Deno.test("copyStore() finds damage before it copies a distrusted file, and otherwise in the copy", async () => {
+Deno.test("copyStore() detects damage in a distrusted file before the copy, otherwise in the copy", async () => {
   await using fixture = await Fixture.start();
   await fixture.run("backup BACKUP");
   const [source, target] = [`${fixture.folder}/BACKUP`, `${fixture.folder}/copy`];
@@ -283,7 +283,7 @@ Deno.test({
   },
 });
 
-Deno.test("writeAtomically() keeps a file that appeared at its path, and removes its own", async () => {
+Deno.test("writeAtomically() keeps a file that appeared at its path and removes its own", async () => {
   await using fixture = await Fixture.start();
   const path = `${fixture.folder}/file`;
 

@@ -114,7 +114,7 @@ Deno.test.each<[string, Fault]>([
   ["a reply is lost", { applies: true, recovers: true }],
   ["a reply is lost and KV stays down", { applies: true, recovers: false }],
 ])(
-  "accounts create - prints every valid key, and no other if KV recovers, when %s",
+  "accounts create - prints every valid key, and only those if KV recovers, when %s",
   async (_, fault) => {
     const { kv, existing } = await openRemote();
     const names = Array.from({ length: 20 }, (_, number) => `Name ${number}`);

@@ -29,7 +29,7 @@ const FIELDS = [
 ];
 const BODY = '{\n  "name": "O\'Rex \\"X\\"",\n  "categoryId": 9223372036854775807\n}';
 
-Deno.test("buildRequest() omits empty fields, and keeps the body as typed", () => {
+Deno.test("buildRequest() omits empty fields and keeps the body as typed", () => {
   assertEquals(buildRequest(CREATE, FIELDS, BODY), {
     method: "POST",
     url: "http://localhost:8000/v1/pets",
@@ -119,7 +119,7 @@ Deno.test("sample() returns the request as plain HTTP for the language http", ()
   );
 });
 
-Deno.test("maskKey() replaces all but the beginning of a key by asterisks", () => {
+Deno.test("maskKey() replaces all but the beginning of a key with asterisks", () => {
   assertEquals(maskKey("as_test_abcdef"), "as_test_abcd****");
   assertEquals(maskKey("a"), "a");
 });
@@ -168,13 +168,13 @@ Deno.test("readLimits() returns every window in the headers", () => {
   assertEquals(readLimits(new Headers()), []);
 });
 
-Deno.test("nextCursor() returns the cursor of the link to the next page, and of no other", () => {
+Deno.test("nextCursor() returns the cursor of the link to the next page only", () => {
   assertEquals(nextCursor('<http://a/v1/pets?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
   assertEquals(nextCursor('<http://a/v1/pets?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
   assertEquals(nextCursor(null), "");
 });
 
-Deno.test("readProblem() returns the code and message of an Error body, and of no other", () => {
+Deno.test("readProblem() returns the code and message of an Error body, otherwise empty texts", () => {
   assertEquals(readProblem('{"code":"a","message":"b \\"c\\"","status":400}'), {
     code: "a",
     message: 'b "c"',

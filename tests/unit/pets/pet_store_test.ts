@@ -54,7 +54,7 @@ function patched(change: Partial<NewPet>): (owned: OwnedPet | null) => Pet | nul
   return (owned) => owned && { ...owned.pet, ...change };
 }
 
-Deno.test("create() gives hundreds of simultaneous calls ids in call order, in a few commits", async () => {
+Deno.test("create() assigns ids in call order to hundreds of simultaneous calls, in a few commits", async () => {
   using kv = await Deno.openKv(":memory:");
   let commits = 0;
   const pets = catalogueOn(kv, { commit: ({ apply }) => (commits++, apply()) });

@@ -34,7 +34,7 @@ class Fixture {
   }
 }
 
-Deno.test("VersionedCache.get() makes a value once for simultaneous calls, and then returns it at once", async () => {
+Deno.test("VersionedCache.get() makes a value once for simultaneous calls, then returns it directly", async () => {
   const fixture = new Fixture();
   const { makings } = fixture;
   const values = [fixture.get("a"), fixture.get("a")];
@@ -46,7 +46,7 @@ Deno.test("VersionedCache.get() makes a value once for simultaneous calls, and t
   assertEquals([fixture.get("a"), makings.length], ["one", 1]);
 });
 
-Deno.test("VersionedCache.get() makes a value again after a new version, even while it is being made", async () => {
+Deno.test("VersionedCache.get() makes a value again for a new version, even while making an old one", async () => {
   const fixture = new Fixture();
   const { watched, makings } = fixture;
   await fixture.fill("a", "old");

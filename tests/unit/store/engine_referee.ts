@@ -342,7 +342,7 @@ export class Referee {
     }
   }
 
-  /** Checks a row that was peeked at. It may be older than the rows that were decided on, but not older than the call. */
+  /** Checks a peeked row. It may be older than the rows that were decided on, but not older than the call. */
   #checkPeek({ plan, finding, began, answered }: Call, states: readonly (readonly State[])[]): void {
     if (plan.count === undefined || finding === undefined) return;
     const name = nameOf(countKey(plan.count));
@@ -364,7 +364,7 @@ export class Referee {
     });
   }
 
-  /** The states after each commit, one for each of its transactions; and the commit in which each transaction applied. */
+  /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
   #replay(): {
     states: State[][];
     applied: Map<number, { commit: number; finding: Finding; version: string }>;

@@ -128,7 +128,7 @@ Deno.test("Ids works again after it failed to take a range", async () => {
   assert(await process.draw() > 0);
 });
 
-Deno.test("Ids never makes a transaction Unresolved if no range could be taken for it", async () => {
+Deno.test("Ids does not leave a transaction Unresolved if it cannot take a range", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv());
   let isLost = false;

@@ -93,7 +93,7 @@ Deno.test("run() puts simultaneous transactions in one commit, each based on the
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
 });
 
-Deno.test("run() passes the clock's time to decide(), and notes the versions of rows that it bumps", async () => {
+Deno.test("run() passes the clock's time to decide() and notes the versions of rows that it bumps", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -172,7 +172,7 @@ Deno.test("run() rejects a transaction too large for a commit or a snapshot with
   assertEquals([process.commits, process.reads], [[], []]);
 });
 
-Deno.test("run() rereads changed rows after a conflict, and retries the other transactions together", async () => {
+Deno.test("run() rereads changed rows after a conflict and retries the other transactions together", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const other = Process.on(kv);
@@ -190,7 +190,7 @@ Deno.test("run() rereads changed rows after a conflict, and retries the other tr
   assertEquals(process.commits.map((keys) => keys.length), [20, 19, 1]);
 });
 
-Deno.test("run() rejects a transaction with Outdated, and writes nothing of it, if its assumption fails", async () => {
+Deno.test("run() rejects with Outdated, and without effect, only transactions whose assumption fails", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -214,7 +214,7 @@ Deno.test("run() rejects a transaction with Outdated, and writes nothing of it, 
   assertEquals([assumes.holds, row.version], [false, kv.rows.get('["version"]')?.versionstamp]);
 });
 
-Deno.test("run() makes no commit without writes, and reads the assumed version with the rows", async () => {
+Deno.test("run() makes no commit without writes and reads the assumed version with the rows", async () => {
   const process = Process.on(new FakeKv());
   const row: VersionRow = { key: ["version"], version: "" };
   const assumes = new VersionCheck(row);
@@ -238,7 +238,7 @@ const READ_ONLY: readonly (readonly [what: string, transaction: Transaction<numb
 ];
 
 for (const [what, reading] of READ_ONLY) {
-  Deno.test(`run() rejects a transaction that only reads ${what} with Outdated if its assumption fails`, async () => {
+  Deno.test(`run() rejects a read of ${what} with Outdated if its assumption fails`, async () => {
     const kv = new FakeKv();
     const assumes = new VersionCheck({ key: ["version"], version: "" });
     await kv.connect().atomic().set(["version"], 1).commit();
@@ -249,7 +249,7 @@ for (const [what, reading] of READ_ONLY) {
   });
 }
 
-Deno.test("run() rejects a version known to be outdated without I/O, and commits with the current one", async () => {
+Deno.test("run() rejects a version known to be outdated without I/O and commits with the current one", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -279,7 +279,7 @@ Deno.test("run() notes the version that caused a refusal before it rejects", asy
 });
 
 for (const [what, transaction] of [["read", counting("a")], ["commit", setting("a")]] as const) {
-  Deno.test(`run() dates a verified assumption to the start of its ${what}, not to the end`, async () => {
+  Deno.test(`run() records that an assumption held since its ${what} began, not since that ended`, async () => {
     using time = new VirtualTime();
     const network = { read: () => pause(50), commit: apply50 };
     const process = new Process(new FakeKv().connect(network));
@@ -509,7 +509,7 @@ Deno.test("run() sends nothing to KV for a caller that ran out of time while it 
   assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
 });
 
-Deno.test("run() drops a transaction that is out of time when its commit is sent, and commits the rest", async () => {
+Deno.test("run() drops a transaction that is out of time when its commit is sent and commits the rest", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
   const mayBegin = () => {
@@ -526,7 +526,7 @@ Deno.test("run() drops a transaction that is out of time when its commit is sent
   assert(results[0]?.status === "rejected" && results[0].reason instanceof RangeError);
 });
 
-Deno.test("run() starves no process if several change the same row of a far KV", async () => {
+Deno.test("run() does not starve a process when several change the same row of a far KV", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   const network = { read: () => pause(50), commit: apply50 };
@@ -602,7 +602,7 @@ async function apply50<Result>(apply: () => Result): Promise<Result> {
   return result;
 }
 
-Deno.test("run() starves no transaction without rows while others fill every commit", async () => {
+Deno.test("run() does not starve a transaction without rows while others fill every commit", async () => {
   using time = new VirtualTime();
   const process = Process.on(new FakeKv(), { maxChecks: 10 });
   process.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };

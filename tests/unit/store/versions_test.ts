@@ -91,7 +91,7 @@ Deno.test("Versions.check() waits for a read that starts after the call", async 
 });
 
 Deno.test.each([[1, 1], [100, 10]])(
-  "Versions.check() has reads of %i ms under way up to %i at a time",
+  "Versions.check() with reads of %i ms runs up to %i of them at a time",
   async (latency, most) => {
     using fixture = new Fixture();
     fixture.latency = latency;
@@ -134,7 +134,7 @@ Deno.test("Versions.check() rejects all calls that share a failed read, and no l
   assertEquals(fixture.row.version, version);
 });
 
-Deno.test("Versions.check() returns at once after a recent read, and reads again in the background", async () => {
+Deno.test("Versions.check() returns at once after a recent read and reads again in the background", async () => {
   using fixture = new Fixture(1_000);
   const { versions, row, time } = fixture;
   fixture.latency = 200;
@@ -165,7 +165,7 @@ Deno.test("Versions.check() runs one read at a time in the background, however m
     await time.advance(10);
   }
 
-  // The first read, and one every 510 ms: by the first call after half of the permitted age.
+  // The first read, then one every 510 ms, started by the first call after half the permitted staleness.
   assertEquals([fixture.reads, fixture.mostReading], [11, 1]);
   await time.advance(500);
 });
@@ -244,7 +244,7 @@ Deno.test("Versions.check() reads the rows of a file only if there was a commit 
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("openFileState() returns numbers of a file without waiting for a lock on it", async () => {
+Deno.test("openFileState() returns a state that never waits for a lock on the file", async () => {
   const path = await Deno.makeTempFile();
   using database = new DatabaseSync(path);
   database.exec("CREATE TABLE kv (k)");
