@@ -32,8 +32,8 @@ type Counts = readonly [
 const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Counts])[] = [
   ["counts permits in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
   ["leases the permits asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
-  ["leases a quarter of the rest", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
-  ["rounds that quarter down", { usedToday: 44 }, [21, 99], [21, 8], [29, 73, 8, 8, 0]],
+  ["leases at most a quarter", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
+  ["rounds a quarter down", { usedToday: 44 }, [21, 99], [21, 8], [29, 73, 8, 8, 0]],
   ["leases none of the last three permits", { usedToday: 76 }, [21, 99], [21, 0], [21, 97, 0, 0, 0]],
   ["adds to existing leases", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
   ["leases nothing until a full window ends", { noLeasesUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],

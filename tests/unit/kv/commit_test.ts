@@ -119,7 +119,7 @@ Deno.test("Markers.commit() returns the true result despite a wrong reply or an 
   assertEquals(fixture.version, before);
 });
 
-Deno.test("Markers.commit() is not in doubt about a commit that was not sent and keeps its lane", async () => {
+Deno.test("Markers.commit() is not in doubt about an unsent commit and keeps its lane", async () => {
   using fixture = await Fixture.warm();
   const build = () => {
     throw new RangeError("not built");

@@ -249,7 +249,7 @@ for (const [what, reading] of READ_ONLY) {
   });
 }
 
-Deno.test("run() rejects a version known to be outdated without I/O and commits with the current one", async () => {
+Deno.test("run() rejects an assumption known to be outdated without I/O, but runs a current one", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -509,7 +509,7 @@ Deno.test("run() sends nothing to KV for a caller that ran out of time while it 
   assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
 });
 
-Deno.test("run() drops a transaction that is out of time when its commit is sent and commits the rest", async () => {
+Deno.test("run() drops a transaction that runs out of time before its commit is sent, not the others", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
   const mayBegin = () => {
