@@ -116,7 +116,7 @@ Deno.test("settle() gives back no permits of a minute that was moved back, even 
   assertEquals([size, settle(usage, lease).used], [12, 4]);
 
   const moved = roll(usage, NOON);
-  const came = roll(roll(moved, NOON + MINUTE), ahead);
+  const again = roll(roll(moved, NOON + MINUTE), ahead);
 
-  assertEquals([moved, came].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
+  assertEquals([moved, again].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
 });

@@ -29,7 +29,7 @@ const ON_SERVER: readonly Fate[] = ["slow", "hangs", "fails", "fails when done",
 const ON_FILE: readonly Fate[] = ["slow", "hangs", "fails", "locked", "lands late"];
 
 /** A commit, and the result that its caller got: whether it applied, or undefined if that stayed in doubt. */
-interface Asked {
+interface Attempt {
   readonly number: number;
   reported: boolean | undefined;
   readonly findOut?: () => Promise<Reported>;
@@ -41,7 +41,7 @@ class Schedule {
   readonly kv: FakeKv = new FakeKv();
   readonly isServer: boolean;
   readonly store: Store;
-  readonly asked: Asked[] = [];
+  readonly attempts: Attempt[] = [];
   readonly #random: () => number;
   readonly #lines: Line[] = [];
   /** Resolves when the faults end. */
@@ -92,9 +92,9 @@ class Schedule {
 
   /** Makes a commit that counts itself and may lose a race. Resolves to whether it was reported to have applied. */
   async attempt(): Promise<boolean> {
-    const number = this.asked.length;
-    const asked: Asked = { number, reported: false };
-    this.asked.push(asked);
+    const number = this.attempts.length;
+    const attempt: Attempt = { number, reported: false };
+    this.attempts.push(attempt);
     const shared = ["shared", this.below(3)];
     const row = await this.store.get(shared);
     try {
@@ -102,14 +102,14 @@ class Schedule {
         operation.sum(["count", number], 1n);
         operation.check({ key: shared, versionstamp: row?.versionstamp ?? null }).set(shared, number);
       }, [shared]);
-      asked.reported = ok;
+      attempt.reported = ok;
     } catch (error) {
       if (error instanceof CommitInDoubt) {
-        this.asked[number] = { number, reported: undefined, findOut: error.findOut };
+        this.attempts[number] = { number, reported: undefined, findOut: error.findOut };
       }
       throw error;
     }
-    return asked.reported;
+    return attempt.reported;
   }
 
   /** Number of times that a commit has applied. */
@@ -208,13 +208,13 @@ async function play(seed: number, isServer: boolean): Promise<void> {
     });
     await time.until(Promise.all(calm), 1_000);
     await time.advance(LATEST + RECOVERY);
-    for (const asked of schedule.asked) {
-      const { number, findOut } = asked;
-      const found = asked.reported ?? (findOut && (await time.until(findOut(), 1_000)).ok);
+    for (const attempt of schedule.attempts) {
+      const { number, findOut } = attempt;
+      const found = attempt.reported ?? (findOut && (await time.until(findOut(), 1_000)).ok);
       assertEquals(schedule.count(number), found ? 1n : 0n, `Commit ${number} was reported as ${found}`);
     }
     for (const repeat of [...schedule.kv.repetitions]) assertEquals(repeat().ok, false);
-    assert(schedule.asked.filter(({ reported }) => reported).length > 10);
+    assert(schedule.attempts.filter(({ reported }) => reported).length > 10);
   } finally {
     Math.random = random;
   }

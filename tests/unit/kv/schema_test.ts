@@ -51,12 +51,12 @@ for (const turn of [1, 2, 3]) {
   Deno.test(`requireSchema() accepts a KV that another process sets up before its access ${turn}`, async () => {
     using kv = await Deno.openKv(":memory:");
     let accesses = 0;
-    const meanwhile = async () => {
+    const onAccess = async () => {
       if (++accesses === turn) await requireSchema(new Connection([kv]), true);
     };
     const shared = disturbed(kv, {
-      read: meanwhile,
-      commit: async ({ apply }) => (await meanwhile(), await apply()),
+      read: onAccess,
+      commit: async ({ apply }) => (await onAccess(), await apply()),
     });
 
     await requireSchema(new Connection([shared]), true);

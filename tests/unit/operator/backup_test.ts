@@ -168,7 +168,7 @@ Deno.test.each([
   ["restore SQLITE", "TEXT/animals.kv", /^SQLITE was not restored: [^\n]+\.$/],
 ])(
   "main() explains in one line why '%s' fails with KV_PATH=%s and leaves no files",
-  async (command, kvPath, says) => {
+  async (command, kvPath, expected) => {
     await using fixture = await Fixture.start();
     const { folder } = fixture;
     await Deno.mkdir(`${folder}/FOLDER`);
@@ -190,7 +190,7 @@ Deno.test.each([
     );
 
     assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
-    assertMatch(fixture.err.join().replaceAll(folder, ""), says);
+    assertMatch(fixture.err.join().replaceAll(folder, ""), expected);
     assertEquals(await names(), before);
   },
 );

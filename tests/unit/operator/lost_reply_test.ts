@@ -77,19 +77,19 @@ function isValid(kv: FakeKv, apiKey: string): boolean {
   return kv.value("api_keys", hashApiKey(apiKey)) !== undefined;
 }
 
-const MADE = /^(?:Created|Rotated): acct_/;
+const DONE = /^(?:Created|Rotated): acct_/;
 const IN_DOUBT = /^The KV did not answer: it is unknown whether this key of acct_\w+ is valid/;
 
 Deno.test.each<[string, string, Fault, number, RegExp]>([
-  ["create", "prints the new key", { applies: true, recovers: true }, 0, MADE],
-  ["rotate", "prints the new key", { applies: true, recovers: true }, 0, MADE],
-  ["create", "repeats the commit", { applies: false, recovers: true }, 0, MADE],
-  ["rotate", "repeats the commit", { applies: false, recovers: true }, 0, MADE],
+  ["create", "prints the new key", { applies: true, recovers: true }, 0, DONE],
+  ["rotate", "prints the new key", { applies: true, recovers: true }, 0, DONE],
+  ["create", "repeats the commit", { applies: false, recovers: true }, 0, DONE],
+  ["rotate", "repeats the commit", { applies: false, recovers: true }, 0, DONE],
   ["create", "shows a possibly valid key", { applies: true, recovers: false }, 1, IN_DOUBT],
   ["rotate", "shows a possibly valid key", { applies: true, recovers: false }, 1, IN_DOUBT],
   ["create", "shows a possibly valid key", { applies: false, recovers: false }, 1, IN_DOUBT],
   ["rotate", "shows a possibly valid key", { applies: false, recovers: false }, 1, IN_DOUBT],
-])("accounts %s %s when a commit's reply is lost: %j", async (command, _, fault, exit, says) => {
+])("accounts %s %s when a commit's reply is lost: %j", async (command, _, fault, exit, message) => {
   const { kv, existing: { account } } = await openRemote();
 
   const { code, out, err } = await run(
@@ -99,14 +99,14 @@ Deno.test.each<[string, string, Fault, number, RegExp]>([
   );
 
   assertEquals(code, exit);
-  assertMatch(err, says);
+  assertMatch(err, message);
   assertEquals(out.length, 1);
   for (const key of out) {
     assertMatch(key, /^as_test_[0-9A-Za-z]{38}$/);
-    assertEquals(isValid(kv, key), fault.applies || says === MADE);
+    assertEquals(isValid(kv, key), fault.applies || message === DONE);
   }
   const accounts = [...kv.rows.keys()].filter((key) => key.startsWith('["accounts"')).length;
-  assertEquals(accounts, command === "create" && (fault.applies || says === MADE) ? 2 : 1);
+  assertEquals(accounts, command === "create" && (fault.applies || message === DONE) ? 2 : 1);
 });
 
 Deno.test.each<[string, Fault]>([

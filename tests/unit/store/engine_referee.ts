@@ -27,7 +27,7 @@ interface Plan {
   /** Number of a row that it decides on, and that others create without reading it. */
   readonly awaits: number | undefined;
   /** Number of a row that it creates without reading it. */
-  readonly makes: number | undefined;
+  readonly creates: number | undefined;
   readonly bumps: boolean;
   /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
   readonly mood: number;
@@ -82,7 +82,7 @@ const KV_PATIENCE = 200;
 
 const rowKey = (row: number): Deno.KvKey => ["row", row];
 const countKey = (count: number): Deno.KvKey => ["count", count];
-const newKey = (made: number): Deno.KvKey => ["new", made];
+const newKey = (created: number): Deno.KvKey => ["new", created];
 const logKey = (id: number): Deno.KvKey => ["log", id];
 const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
@@ -97,7 +97,7 @@ function decide(plan: Plan, rows: Rows, write: Write): Finding {
   if (numbers.length > 0 && mood < 2) throw new Refused(finding);
   if (numbers.length > 0 && mood < 4) return finding;
   write.set(logKey(plan.id), encodeJson(0));
-  if (plan.makes !== undefined) write.set(newKey(plan.makes), encodeJson(plan.id));
+  if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(plan.id));
   plan.reads.forEach((row, index) => {
     if (index === 0 && mood === 4) write.delete(rowKey(row));
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
@@ -125,7 +125,7 @@ export class Referee {
   readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
   readonly #faults: string[] = [];
   #id = 0;
-  #made = 0;
+  #created = 0;
 
   constructor(seed: number, time: VirtualTime) {
     this.#random = seededRandom(seed);
@@ -160,8 +160,8 @@ export class Referee {
       reads: isBlind ? [] : this.#some(1 + this.#below(3), ROWS),
       count: !isBlind && this.#below(3) === 0 ? this.#below(2) : undefined,
       adds: 1 + this.#below(3),
-      awaits: isBlind || this.#below(3) === 0 ? undefined : this.#made + this.#below(2),
-      makes: isBlind || this.#below(8) === 0 ? this.#made++ : undefined,
+      awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
+      creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
       mood: this.#below(8),
     };
