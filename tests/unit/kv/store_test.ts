@@ -24,7 +24,7 @@ Deno.test("Store reads one row, several in the order of the given keys, and a ra
 });
 
 Deno.test.each<[string, Disturbance]>([
-  ["KV never answers", { read: hang, commit: hang }],
+  ["KV never responds", { read: hang, commit: hang }],
   ["KV fails", { read: fail, commit: fail }],
   ["only reads fail", { read: fail }],
   ["only commits fail", { commit: fail }],
