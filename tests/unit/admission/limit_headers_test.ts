@@ -128,7 +128,8 @@ const SHARED = shared(new Response());
 const CODES = { minute: "rate_limit_minute", day: "rate_limit_day", ban: "key_banned" };
 
 for (const situation of situations) {
-  const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, rateLimit, retryAfter } = situation;
+  const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, rateLimit, retryAfter } =
+    situation;
   Deno.test(`withLimitHeaders() and refusedResponse() ${what}`, async () => {
     const decision = decide({ ...UNUSED, minute: NOON, ...usage }, limits, left, refusal, now);
     const own = withLimitHeaders(new Response(), decision);

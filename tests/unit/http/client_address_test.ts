@@ -16,9 +16,12 @@ Deno.test.each([
   [FORWARDED, "203.0.113.9, ", "10.0.0.1"],
   ["X-Real-IP", "203.0.113.9", "10.0.0.1"],
   [undefined, "203.0.113.9", "10.0.0.1"],
-])("clientAddress() with the trusted header %s and X-Forwarded-For '%s' returns %s", (header, value, expected) => {
-  assertEquals(addressOf("10.0.0.1", value, header), expected);
-});
+])(
+  "clientAddress() with the trusted header %s and X-Forwarded-For '%s' returns %s",
+  (header, value, expected) => {
+    assertEquals(addressOf("10.0.0.1", value, header), expected);
+  },
+);
 
 Deno.test.each([
   ["203.0.113.9", "203.0.113.9 203.0.113.9:4711 [203.0.113.9]:4711"],

@@ -33,7 +33,11 @@ Deno.test("withDeadline() rejects with StoreUnavailable and makes any other erro
 Deno.test.each<[string, StoreUnavailable, string]>([
   ["its own message", new DeadlineExceeded("No answer within 250 ms"), "No answer within 250 ms"],
   ["the message of its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
-  ["the first line only", failed(new TypeError("disk I/O error\nat fn (/srv/src/kv.rs:1)")), "disk I/O error"],
+  [
+    "the first line only",
+    failed(new TypeError("disk I/O error\nat fn (/srv/src/kv.rs:1)")),
+    "disk I/O error",
+  ],
   [
     "the message of its cause's cause",
     new CommitInDoubt(() => Promise.reject(), failed(new TypeError("disk I/O error"))),

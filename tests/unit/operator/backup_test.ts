@@ -260,7 +260,10 @@ Deno.test("writeAtomically() creates a file with any valid name", async () => {
   const names = ["x".repeat(255), ...(Deno.build.os === "windows" ? [] : ["2027-01-15T12:00:00+00:00.kv"])];
 
   for (const name of names) {
-    await writeAtomically(`${fixture.folder}/${name}`, (unfinished) => Deno.writeTextFile(unfinished, "text"));
+    await writeAtomically(
+      `${fixture.folder}/${name}`,
+      (unfinished) => Deno.writeTextFile(unfinished, "text"),
+    );
   }
 
   assertEquals(await fixture.names(), [...names, "animals.kv"].sort());
