@@ -50,7 +50,7 @@ Deno.test.each([
   ['"[[1,2],{"', 1, 0],
   ['["\\"[,[,","\\\\",["a\\u0022,"]]', 5, 2],
   ['{"[,{":"é,[🐶"}', 2, 1],
-])("exceededBound() counts %s as %i values and %i levels", (json, values, levels) => {
+])("exceededBound() counts the values and levels of %s: %i and %i", (json, values, levels) => {
   assertBounds(json, { values, levels });
 });
 
@@ -65,7 +65,7 @@ Deno.test("exceededBound() counts the values and levels of random JSON", () => {
 });
 
 Deno.test.each(["", "}]", '"[[1,1', "[1,1,1", '"\\', ":::", "{]"])(
-  "exceededBound() scans %j, which is not JSON, to its end",
+  "exceededBound() scans invalid JSON to its end: %j",
   (text) => {
     assertEquals(exceededBound(new TextEncoder().encode(text), { values: 3, levels: 1 }), undefined);
   },
