@@ -1,18 +1,18 @@
 import { assertEquals } from "@std/assert";
 
-/** A graph of modules, as far as it is looked at here. */
+/** The graph of modules that `deno info` prints, as far as it is used here. */
 interface Graph {
   readonly modules: readonly { readonly specifier: string; readonly dependencies?: readonly Import[] }[];
 }
 
-/** What one module imports, for its code, its types or both. */
+/** An import of a module, for its code, its types or both. */
 interface Import {
   readonly specifier: string;
   readonly code?: { readonly specifier?: string };
   readonly type?: { readonly specifier?: string };
 }
 
-/** Folders of src from top to bottom, below main.ts and src/*.ts; those of one row know nothing of each other. */
+/** Folders of src from top to bottom, below main.ts and src/*.ts. Folders in one row must not import each other. */
 const FOLDERS: readonly (readonly string[])[] = [
   ["page", "operator"],
   ["pets", "messages"],
@@ -27,7 +27,7 @@ const FOLDERS: readonly (readonly string[])[] = [
 const ROOT = new URL("..", import.meta.url).href;
 const ENTRIES = ["main.ts", "src/worker.ts", "src/cli.ts"];
 
-/** What each file of the service imports, by paths from the root of the repository, as Deno resolves it. */
+/** The imports of each file of the service, as Deno resolves them. Paths start at the root of the repository. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
   (await Promise.all(ENTRIES.map(readGraph))).flatMap(({ modules }) => modules)
     .filter(({ specifier }) => specifier.startsWith(ROOT))
@@ -43,13 +43,13 @@ function pathOf(specifier: string): string {
   return specifier.replace(ROOT, "");
 }
 
-/** A file of the repository, or what stands in the import where it leads elsewhere. */
+/** The path of the imported file, or the specifier if that file is not in the repository. */
 function targetOf({ specifier, code, type }: Import): string {
   const target = code?.specifier ?? type?.specifier ?? "";
   return target.startsWith(ROOT) ? pathOf(target) : specifier;
 }
 
-/** The folder that a file is layered by, and its row; lower rows have higher numbers. */
+/** The folder of a file, and its row in FOLDERS. Lower rows have higher numbers. */
 function placeOf(file: string): { folder: string; row: number } {
   const [top = "", folder = "", ...rest] = file.split("/");
   if (top === "main.ts") return { folder: top, row: -2 };
@@ -64,14 +64,14 @@ function mayImport(file: string, target: string): boolean {
   return IMPORTS.has(target) && (from.folder === to.folder || to.row > from.row);
 }
 
-/** The files that a file leads to, by whatever way. */
+/** The files that a file imports, directly or indirectly. */
 function reachedFrom(file: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
   const reached = new Set(imports.get(file));
   for (const target of reached) for (const further of imports.get(target) ?? []) reached.add(further);
   return reached;
 }
 
-/** The files that a file imports, by its text. */
+/** The files that a file imports, according to its text. */
 async function readImports(file: string): Promise<[file: string, targets: string[]]> {
   const text = await Deno.readTextFile(new URL(file, ROOT));
   const specifiers = [...text.matchAll(/ from "(\.[^"]+)"/g)].map(([, specifier = ""]) => specifier);
@@ -88,7 +88,7 @@ async function sourcesIn(folder: string): Promise<string[]> {
   return (await Promise.all(sources)).flat();
 }
 
-Deno.test("src imports only downward, from itself, @std and node:", () => {
+Deno.test("src imports only lower folders, the same folder, @std and node:", () => {
   const wrong = [...IMPORTS].flatMap(([file, targets]) =>
     targets.filter((target) => !mayImport(file, target)).map((target) => `${file} imports ${target}`)
   );
@@ -96,29 +96,29 @@ Deno.test("src imports only downward, from itself, @std and node:", () => {
   assertEquals(wrong, []);
 });
 
-Deno.test("src has no cycle of imports", () => {
+Deno.test("src has no import cycles", () => {
   assertEquals([...IMPORTS.keys()].filter((file) => reachedFrom(file, IMPORTS).has(file)), []);
 });
 
-Deno.test("src has no file that nothing of the service imports", async () => {
+Deno.test("src has no unused files", async () => {
   const imported = [...IMPORTS.keys()].filter((file) => file.endsWith(".ts"));
 
   assertEquals(imported.sort(), ["main.ts", ...await sourcesIn("src")].sort());
 });
 
-Deno.test("tests of a level know src, tests/support and their own folder; tests/unit nothing of the harness", async () => {
+Deno.test("tests import only src, tests/support and their own folder, and unit tests not the harness", async () => {
   const levels = ["tests/unit", "tests/service", "tests/process"];
   const files = (await Promise.all(["tests/support", ...levels].map(sourcesIn))).flat();
   const imports = new Map(await Promise.all(files.map(readImports)));
 
   const wrong = files.flatMap((file) => {
     const folder = file.replace(/[^/]+$/, "");
-    const isOdd = (target: string) => {
+    const isWrong = (target: string) => {
       if (target === "tests/support/harness.ts" && file.startsWith("tests/unit/")) return true;
       return !["src/", "tests/support/", folder].some((known) => target.startsWith(known)) &&
         !["main.ts", "deno.json"].includes(target);
     };
-    return [...reachedFrom(file, imports)].filter(isOdd).map((target) => `${file} leads to ${target}`);
+    return [...reachedFrom(file, imports)].filter(isWrong).map((target) => `${file} imports ${target}`);
   });
 
   assertEquals(wrong, []);

@@ -19,8 +19,8 @@ const bounds = `${inWords(values)} values`;
 const size = `${BODY_RULES.maxBytes / 1024} KiB`;
 const { minute, day } = PLAN_LIMITS.free;
 
-/** What a text says, as the service's own constants have it. */
-const SAID: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
+/** The phrases that each text must contain, built from the service's constants. */
+const EXPECTED: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
   ["README.md", await read("README.md"), [
     `removed on ${SUNSET_DAY}`,
     `valid for ${GRACE_SECONDS} seconds`,
@@ -54,10 +54,10 @@ const SAID: readonly (readonly [place: string, text: string, phrases: readonly s
   ]],
 ];
 
-for (const [place, text, phrases] of SAID) {
-  Deno.test(`${place} says the numbers that the service keeps to`, () => {
-    const said = text.replaceAll(/(?:\\n|\s)+/g, " ");
-    assertEquals(phrases.filter((phrase) => !said.includes(phrase)), []);
+for (const [place, text, phrases] of EXPECTED) {
+  Deno.test(`${place} states the numbers that the code uses`, () => {
+    const words = text.replaceAll(/(?:\\n|\s)+/g, " ");
+    assertEquals(phrases.filter((phrase) => !words.includes(phrase)), []);
   });
 }
 

@@ -7,14 +7,14 @@ import { helpOf } from "../src/operator/command_line.ts";
 import { STORE_TASKS } from "../src/operator/operator_route.ts";
 import { Harness } from "./support/harness.ts";
 
-/** Rows of cells, the header first. */
+/** Rows of cells, beginning with the header. */
 type Table = readonly (readonly string[])[];
 
 const ROOT = `${import.meta.dirname}/..`;
-/** Each table stands in one of these files or more. */
+/** Each table is in at least one of these files. */
 const DOCUMENTS = ["README.md", "src/operator/README.md"];
 
-Deno.test(`tables in ${DOCUMENTS.join(", ")} are those that the declarations give`, async () => {
+Deno.test(`tables in ${DOCUMENTS.join(", ")} match the declarations`, async () => {
   await using service = await Harness.open();
   const texts = await Promise.all(DOCUMENTS.map((name) => Deno.readTextFile(`${ROOT}/${name}`)));
   const tables = [
@@ -38,14 +38,14 @@ function operationsTable(operations: readonly Operation[]): Table {
   const rows = operations.filter(({ tag }) => tag !== undefined).map((operation) => {
     const { summary, deprecated, isExtension, access } = operation;
     const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension ? " \\*" : ""}`;
-    const answers = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
+    const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
       .map(([status, { description }]) => `${status}: ${lower(description)}`);
-    return [name, requestOf(operation), answers.join("; "), access === "key" ? "yes" : "no"];
+    return [name, requestOf(operation), responses.join("; "), access === "key" ? "yes" : "no"];
   });
   return [["operation", "request", "answer", "key"], ...rows];
 }
 
-/** Method and path, with the parameters of the query and the members of the body, of which a `?` marks the optional. */
+/** Method, path, query parameters, and fields of the body. A `?` marks optional fields. */
 function requestOf({ method, path, query, body }: Operation): string {
   const names = Object.keys(query);
   const target = `\`${method} ${path}${names.length > 0 ? `?${names.join("&")}` : ""}\``;
@@ -72,7 +72,7 @@ function settingsTable(): Table {
   return [["variable", "default", "meaning"], ...rows];
 }
 
-/** Tasks as `deno.json` describes them; where a task has commands, these as its help does, up to the first semicolon. */
+/** The tasks of `deno.json`. A task with commands has a row for each command, with the first clause of its help. */
 async function commandsTable(): Promise<Table> {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
   const helps = new Map([
@@ -92,7 +92,7 @@ async function commandsTable(): Promise<Table> {
   ];
 }
 
-/** The commands that a help lists, each with its first clause. Those without a text share that of the next. */
+/** The commands in a help text, each with its first clause. One without a description gets that of the next. */
 function commandsIn(help: string): (readonly [usage: string, text: string])[] {
   const [, list = ""] = /^Usage: .+ COMMAND\n\n(.+?)(?:\n\n|$)/s.exec(help) ?? [];
   const found = [...list.matchAll(/^ {2}(\S.*?)(?: {2,}|\n {3,}|$)((?:.|\n {3,})*)$/gm)];
@@ -103,7 +103,7 @@ function commandsIn(help: string): (readonly [usage: string, text: string])[] {
   });
 }
 
-/** As `deno fmt` writes it. */
+/** Formats the table like `deno fmt`. */
 function markdown([header = [], ...rows]: Table): string {
   const widths = header.map((_, column) =>
     Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0))
@@ -113,7 +113,7 @@ function markdown([header = [], ...rows]: Table): string {
   return [header, widths.map((width) => "-".repeat(width)), ...rows].map(line).join("\n");
 }
 
-/** The tables of a text that have the same header. */
+/** The tables in a text with the same header. */
 function tableLike([header = []]: Table, text: string): string[] {
   const tables = text.match(/(?:^\|.*\|$\n?)+/gm) ?? [];
   const cellsOf = (line = "") => line.split("|").slice(1, -1).map((cell) => cell.trim());

@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 
-/** Phrases that make a reader stop, because they are old-fashioned, or make people of requests. */
+/** Phrases that are old-fashioned, or treat requests as people. */
 const PHRASES =
   /\b(?:whoever|lest|of late|unless told|(?:is|are|be) told|so many|who asks?|those who|for want of)\b/i;
 const ROOT = new URL("..", import.meta.url);
 const READ = /(?:\.(?:ts|js|html|md|yml)|deno\.json)$/;
 
-/** The files below a folder that people read. */
+/** The source files and documents below a folder. */
 async function filesIn(folder: string): Promise<string[]> {
   const entries = await Array.fromAsync(Deno.readDir(new URL(folder, ROOT)));
   const files = entries.map(({ name, isDirectory }) => {

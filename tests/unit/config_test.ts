@@ -61,7 +61,7 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ ACCESS_LOG: "", CLIENT_ADDRESS_HEADER: "", DENO_DEPLOYMENT_ID: "" }, {}],
 ];
 
-Deno.test.each(settings)("readConfig() of %j changes %j", (variables, change) => {
+Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (variables, change) => {
   assertEquals(configOf(variables), {
     port: 8000,
     host: "0.0.0.0",
@@ -82,7 +82,7 @@ Deno.test.each(settings)("readConfig() of %j changes %j", (variables, change) =>
   });
 });
 
-const mistakes: readonly (readonly [name: string, may: string, values: readonly string[]])[] = [
+const mistakes: readonly (readonly [name: string, rule: string, values: readonly string[]])[] = [
   ["PORT", "be an integer from 0 to 65535", [
     ..."65536 99999 100000 -1 +80 80.0 8e3 0x50 http ８０".split(" "),
     ...[" 80", "80 ", "80\n"],
@@ -128,13 +128,13 @@ const mistakes: readonly (readonly [name: string, may: string, values: readonly 
   ]],
 ];
 
-for (const [name, may, values] of mistakes) {
+for (const [name, rule, values] of mistakes) {
   Deno.test.each(values.map((value) => [JSON.stringify(value), value]))(
-    `readConfig() says what ${name} must be when it is %s`,
+    `readConfig() rejects ${name}=%s and says what it must be`,
     (_, value = "") => {
       assertEquals(
         assertThrows(() => configOf({ [name]: value }), ConfigError).message,
-        `${name} must ${may}.`,
+        `${name} must ${rule}.`,
       );
     },
   );
@@ -161,9 +161,9 @@ Deno.test.each(machines)("countWorkers() of %j on %s returns %s", (variables, os
   else assertStringIncludes(assertThrows(count, ConfigError).message, "WORKERS must be 1 or auto");
 });
 
-Deno.test("deno.json permits the service the variables that readConfig() reads, and no others", async () => {
+Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
   const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));
-  // The service sets it, and Deno reads it.
+  // The service sets this one for Deno.
   const read = new Set(["DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"]);
 
   const given: Variables[] = [{}, { ...ON_TIMELINE, DENO_KV_DEFAULT_PATH: SERVER }];
@@ -172,7 +172,7 @@ Deno.test("deno.json permits the service the variables that readConfig() reads, 
   assertEquals(new Set(permissions.default.env), read);
 });
 
-Deno.test("START_HELP explains each setting, with what counts if it is not set", () => {
+Deno.test("START_HELP explains each setting and its default", () => {
   const explained = START_HELP.split("\n").slice(4);
 
   assertEquals(

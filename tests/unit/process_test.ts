@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { print, readLines } from "../../src/process.ts";
 import { CapturedErrors, standardInput } from "../support/standard_streams.ts";
 
-Deno.test("print() writes a line to standard error, and does not fail when that cannot be written", () => {
+Deno.test("print() writes a line to standard error and ignores a failure to write", () => {
   using errors = new CapturedErrors();
 
   print("One");
@@ -19,7 +19,7 @@ Deno.test.each<[string[], string[]]>([
   [["a\r", "\nb", "c"], ["a", "bc"]],
   [["\n", "a\n\n"], ["", "a", ""]],
   [[], []],
-])("readLines() takes %j apart into %j", async (pieces, lines) => {
+])("readLines() splits %j into %j", async (pieces, lines) => {
   using _ = standardInput(...pieces);
 
   assertEquals(await Array.fromAsync(readLines()), lines);

@@ -15,7 +15,7 @@ for (
     ["staging", "production", /^as_test_[0-9A-Za-z]{38}$/],
   ] as const
 ) {
-  Deno.test(`createApiKey() makes a key of ${environment}, for it alone`, () => {
+  Deno.test(`createApiKey() returns a key that is valid only in ${environment}`, () => {
     for (let count = 0; count < 100; count++) {
       const key = createApiKey(environment);
       assertMatch(key, form);
@@ -24,7 +24,7 @@ for (
     }
   });
 
-  Deno.test(`isApiKey() notices every mistyped character of a key of ${environment}`, () => {
+  Deno.test(`isApiKey() detects every mistyped character in a key of ${environment}`, () => {
     const key = createApiKey(environment);
     for (let place = 0; place < key.length; place++) {
       for (const character of BASE62 + "_- é") {
@@ -34,7 +34,7 @@ for (
     }
   });
 
-  Deno.test(`isApiKey() notices every swap of neighbours in a key of ${environment}`, () => {
+  Deno.test(`isApiKey() detects every swap of adjacent characters in a key of ${environment}`, () => {
     for (let count = 0; count < 100; count++) {
       const key = createApiKey(environment);
       for (let place = 1; place < key.length; place++) {
@@ -46,7 +46,7 @@ for (
   });
 }
 
-Deno.test("isApiKey() refuses a key with something missing, added or in other letters", () => {
+Deno.test("isApiKey() rejects a truncated, extended or uppercase key, and one with another prefix", () => {
   const key = createApiKey("staging");
 
   for (
@@ -57,7 +57,7 @@ Deno.test("isApiKey() refuses a key with something missing, added or in other le
   ) assert(!isApiKey(text, "staging"), text);
 });
 
-Deno.test("randomBase62() draws every character, each about as often, for any length", () => {
+Deno.test("randomBase62() draws all characters equally often, for any length", () => {
   for (const length of [0, 1, 16, 500]) {
     assertMatch(randomBase62(length), new RegExp(`^[0-9A-Za-z]{${length}}$`));
   }
@@ -69,12 +69,12 @@ Deno.test("randomBase62() draws every character, each about as often, for any le
   }
 });
 
-Deno.test("hashApiKey() is SHA-256 in hex", () => {
+Deno.test("hashApiKey() returns the SHA-256 hash in hex", () => {
   const hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   assertEquals(hashApiKey("abc"), hash);
 });
 
-Deno.test("API_KEY_LIKE finds keys of both environments wherever they stand", () => {
+Deno.test("API_KEY_LIKE matches keys of both environments anywhere in a text", () => {
   const [live, staging] = [createApiKey("production"), createApiKey("staging")];
 
   const text = `"${live}",x${staging}`.replace(API_KEY_LIKE, "[secret]");

@@ -28,21 +28,21 @@ type Counts = readonly [
   noLeasesUntil: number,
 ];
 
-/** What a take gives, the usage before it as far as it is not unused, and what is counted after it. */
+/** Calls of take(): the usage before, as far as it differs from UNUSED; the demand, the result and the counts after. */
 const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Counts])[] = [
-  ["counts permits of both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
-  ["leases what it is asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
-  ["leases a quarter of what remains", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
-  ["leases no more than a quarter", { usedToday: 44 }, [21, 99], [21, 8], [29, 73, 8, 8, 0]],
-  ["leases none of the last three", { usedToday: 76 }, [21, 99], [21, 0], [21, 97, 0, 0, 0]],
-  ["leases beside what is leased", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
+  ["counts permits in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
+  ["leases the permits asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
+  ["leases a quarter of the rest", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
+  ["rounds a quarter of the rest down", { usedToday: 44 }, [21, 99], [21, 8], [29, 73, 8, 8, 0]],
+  ["leases none of the last three permits", { usedToday: 76 }, [21, 99], [21, 0], [21, 97, 0, 0, 0]],
+  ["adds to existing leases", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
   ["leases nothing until a full window ends", { noLeasesUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
-  ["ends leasing with a minute's last place", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
-  ["ends leasing with a day's last", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
-  ["names the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
-  ["grants nothing beyond a lower limit", { used: 99 }, [3, 3], [0, 0, "minute"], [99, 0, 0, 0, NEXT]],
+  ["stops leasing if the minute is full", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
+  ["stops leasing if the day is full", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
+  ["returns the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
+  ["grants nothing beyond a lowered limit", { used: 99 }, [3, 3], [0, 0, "minute"], [99, 0, 0, 0, NEXT]],
   ["grants nothing during a ban", { bannedUntil: SOON }, [3, 3], [0, 0, "ban"], [0, 0, 0, 0, 0]],
-  ["grants again from the end of a ban on", { bannedUntil: NOON }, [1, 0], [1, 0], [1, 1, 0, 0, 0]],
+  ["grants permits when a ban ends", { bannedUntil: NOON }, [1, 0], [1, 0], [1, 1, 0, 0, 0]],
 ];
 
 for (const [name, before, [waiting, ahead], [granted, spare, refusal], counts] of takes) {
@@ -60,14 +60,14 @@ for (const [name, before, [waiting, ahead], [granted, spare, refusal], counts] o
 const LIMITS = { minute: 5, day: 12 };
 
 const visit = fc.record({
-  /** Whether it is the clock that is wrong. */
+  /** Whether it uses the clock that is ahead. */
   isAhead: fc.boolean(),
-  /** Ms since the visit before. */
+  /** Ms since the previous visit. */
   pause: fc.oneof(fc.nat(1_000), fc.nat(3 * MINUTE), fc.nat(600 * MINUTE)),
   waiting: fc.integer({ min: 1, max: 6 }),
 });
 
-Deno.test("take() grants no more than the limits in any window of two clocks that differ", () => {
+Deno.test("take() never exceeds the limits of a window, even if two clocks differ", () => {
   const apart = fc.integer({ min: 1, max: 5 });
   fc.assert(
     fc.property(fc.array(visit, { maxLength: 30 }), apart, (visits, minutes) => {
@@ -97,26 +97,26 @@ const lease: Returned = { epoch: 0, minute: NOON, size: 5, left: 3 };
 
 for (
   const [name, given, after] of [
-    ["gives back to both windows", lease, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
-    ["gives back to the day what another minute lent", { ...lease, minute: NOON - MINUTE }, {
+    ["gives permits back to both windows", lease, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
+    ["gives permits of an earlier minute back to the day only", { ...lease, minute: NOON - MINUTE }, {
       usedToday: 27,
       leasedToday: 4,
     }],
-    ["gives back nothing of another day", { ...lease, minute: NOON - DAY }, {}],
-    ["gives back nothing from before a reset", { ...lease, epoch: 1 }, {}],
+    ["gives back no permits of another day", { ...lease, minute: NOON - DAY }, {}],
+    ["gives back no permits from before a reset", { ...lease, epoch: 1 }, {}],
   ] as const
 ) {
   Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
 }
 
-Deno.test("settle() gives back nothing of a minute that was moved back and came all the same", () => {
+Deno.test("settle() gives back no permits of a minute that was moved back, even when it comes again", () => {
   const ahead = NOON + 10 * MINUTE;
   const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
   const lease = { epoch: usage.epoch, minute: ahead, size, left: size };
   assertEquals([size, settle(usage, lease).used], [12, 4]);
 
   const moved = roll(usage, NOON);
-  const came = roll(roll(moved, NOON + MINUTE), ahead);
+  const again = roll(roll(moved, NOON + MINUTE), ahead);
 
-  assertEquals([moved, came].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
+  assertEquals([moved, again].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
 });

@@ -22,46 +22,46 @@ const DAY = 24 * HOUR;
 const MIDNIGHT = NOON + 12 * HOUR;
 const LIMITS = { minute: 2, day: 5 };
 
-/** What a caller who comes at these times learns each time, and the usage after it. */
-function visits(
+/** Decides on requests at these times. Returns the decisions, and the usage afterwards. */
+function requestsAt(
   times: readonly number[],
   { limits = LIMITS } = {},
-): { usage: Usage; told: ("admitted" | Refusal | undefined)[] } {
+): { usage: Usage; decisions: ("admitted" | Refusal | undefined)[] } {
   let usage = UNUSED;
-  const told = times.map((now) => {
+  const decisions = times.map((now) => {
     const taken = take(usage, limits, { waiting: 1, ahead: 0 }, now);
     usage = taken.usage;
     if (taken.granted === 1) return "admitted";
     if (taken.refusal !== "ban") usage = strike(usage, limits, 1, now);
     return taken.refusal;
   });
-  return { usage, told };
+  return { usage, decisions };
 }
 
 const used: Usage = { ...UNUSED, minute: NOON, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
 
-Deno.test("strike() bans a caller refused more often within a minute than the minute allows", () => {
-  const { told, usage } = visits(Array(6).fill(NOON));
+Deno.test("strike() bans an account with more refusals in a minute than its limit per minute", () => {
+  const { decisions, usage } = requestsAt(Array(6).fill(NOON));
 
-  assertEquals(told, ["admitted", "admitted", "minute", "minute", "minute", "ban"]);
+  assertEquals(decisions, ["admitted", "admitted", "minute", "minute", "minute", "ban"]);
   assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 3]);
 });
 
-Deno.test("strike() counts refusals of the day too, against the limit of the minute", () => {
-  const { told } = visits(Array(6).fill(NOON), { limits: { minute: 3, day: 1 } });
+Deno.test("strike() also counts refusals of the day toward the limit per minute", () => {
+  const { decisions } = requestsAt(Array(6).fill(NOON), { limits: { minute: 3, day: 1 } });
 
-  assertEquals(told, ["admitted", "day", "day", "day", "day", "ban"]);
+  assertEquals(decisions, ["admitted", "day", "day", "day", "day", "ban"]);
 });
 
-Deno.test("strike() forgets refusals when the minute ends, but for their sum", () => {
+Deno.test("strike() counts strikes per minute, and the sum of refusals per day", () => {
   const times = [...Array(4).fill(NOON), ...Array(4).fill(NOON + MINUTE)];
 
-  const { usage } = visits(times, { limits: { minute: 2, day: 9 } });
+  const { usage } = requestsAt(times, { limits: { minute: 2, day: 9 } });
 
   assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [2, 4, 0]);
 });
 
-Deno.test("strike() counts during a ban, and does not prolong it", () => {
+Deno.test("strike() counts refusals during a ban, but does not extend it", () => {
   const banned = strike(roll(UNUSED, NOON), LIMITS, 3, NOON);
 
   const { bannedUntil, bans, refusedToday } = strike(banned, LIMITS, 3, NOON + 1);
@@ -69,7 +69,7 @@ Deno.test("strike() counts during a ban, and does not prolong it", () => {
   assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 6]);
 });
 
-/** The length of each ban, in minutes, when the next one comes `pause` after the end of the one before. */
+/** The length of each ban, in minutes, if each begins `pause` ms after the end of the previous one. */
 function banMinutes(count: number, pause: number): number[] {
   let usage = UNUSED;
   let now = NOON;
@@ -81,7 +81,7 @@ function banMinutes(count: number, pause: number): number[] {
   });
 }
 
-Deno.test("strike() doubles every further ban, up to a day, and starts anew a day after the last one's end", () => {
+Deno.test("strike() doubles every further ban, up to a day, and starts over a day after the last one", () => {
   const doubling = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440];
 
   assertEquals(banMinutes(11, MINUTE), doubling);
@@ -90,13 +90,13 @@ Deno.test("strike() doubles every further ban, up to a day, and starts anew a da
   assertEquals(banMinutes(1_200, MINUTE).at(-1), 1_440);
 });
 
-Deno.test("roll() changes nothing within the minute, or for a clock that lags by up to five minutes", () => {
+Deno.test("roll() changes nothing within the minute, or for a clock up to five minutes behind", () => {
   for (const now of [NOON, NOON + MINUTE - 1, NOON - 1, NOON - 5 * MINUTE]) {
     assertStrictEquals(roll(used, now), used);
   }
 });
 
-Deno.test("roll() opens the windows that have begun", () => {
+Deno.test("roll() resets the counts when a new minute or day has begun", () => {
   const before = { ...used, strikes: 3, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
   const ended = { used: 0, leased: 0, strikes: 0 };
 
@@ -105,7 +105,7 @@ Deno.test("roll() opens the windows that have begun", () => {
   assertEquals(roll(before, MIDNIGHT + 1), { ...before, ...newDay });
 });
 
-Deno.test("roll() moves windows back with their counts, and ends bans, that a clock had put far ahead", () => {
+Deno.test("roll() moves windows back with their counts, and ends bans, if a clock was far ahead", () => {
   const before = {
     ...used,
     strikes: 3,
@@ -121,7 +121,7 @@ Deno.test("roll() moves windows back with their counts, and ends bans, that a cl
   assertEquals(roll(before, near), { ...before, ...moved });
   const back = { ...unleased, minute: NOON, movedFrom, noLeasesUntil: MIDNIGHT, bannedUntil: 0 };
   assertEquals(roll(far, NOON), { ...far, ...back });
-  // As long as bans may last, by a clock that is a little ahead.
+  // The longest ban that a clock slightly ahead can set.
   const longest = NOON + MINUTE + DAY + 5 * MINUTE;
   const bannedUntil = [longest, longest + 1].map((bannedUntil) =>
     roll({ ...used, bannedUntil }, NOON + MINUTE).bannedUntil
@@ -129,7 +129,7 @@ Deno.test("roll() moves windows back with their counts, and ends bans, that a cl
   assertEquals(bannedUntil, [longest, 0]);
 });
 
-Deno.test("roll() counts on in a minute or a day that a window was moved back from", () => {
+Deno.test("roll() continues the counts of a minute or day that a window was moved back from", () => {
   const ahead = NOON + 3 * DAY;
   const moved = roll({ ...used, minute: ahead }, NOON);
 
@@ -140,7 +140,7 @@ Deno.test("roll() counts on in a minute or a day that a window was moved back fr
   assertEquals([between.used, between.usedToday, between.movedFrom], [0, 0, ahead]);
 });
 
-Deno.test("reset() forgets what was used and voids what is leased, and keeps a ban", () => {
+Deno.test("reset() clears usage and voids leases, but keeps a ban", () => {
   const before = {
     ...used,
     strikes: 3,
@@ -156,13 +156,13 @@ Deno.test("reset() forgets what was used and voids what is leased, and keeps a b
   assertEquals(after, { ...UNUSED, minute: NOON + MINUTE, epoch: 8, ...kept });
 });
 
-Deno.test("reset() leaves an account that has never called one that has not", () => {
+Deno.test("reset() does not make an account without requests look used", () => {
   const after = reset(UNUSED, NOON);
 
   assertEquals([after, hasCalled(after), hasCalled(used)], [{ ...UNUSED, epoch: 1 }, false, true]);
 });
 
-Deno.test("pardon() ends a ban and forgets bans and strikes, not what was used", () => {
+Deno.test("pardon() ends a ban and clears bans and strikes, but not usage", () => {
   const banned = { ...used, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
 
   assertEquals(pardon(banned), { ...used, refusedToday: 4 });
@@ -173,7 +173,7 @@ Deno.test("isSame() compares every number", () => {
   for (const name of Object.keys(UNUSED)) assertEquals(isSame(used, { ...used, [name]: 77 }), false, name);
 });
 
-/** A row of usage that holds this. */
+/** A usage row with this value. */
 function row(value: unknown): { key: Deno.KvKey; value: unknown; versionstamp: string } {
   return { key: ["usage", "acct_1"], value, versionstamp: "1" };
 }
@@ -185,7 +185,7 @@ Deno.test("decodeUsage() reads what encodeUsage() wrote", () => {
   assertEquals(decodeUsage(row(encodeUsage(usage))), usage);
 });
 
-Deno.test("decodeUsage() takes what an earlier version did not store for 0, and keeps what a later one adds", () => {
+Deno.test("decodeUsage() reads missing numbers as 0 and keeps additional ones", () => {
   const numbers = Array.from({ length: 12 }, (_, index) => index + 1);
 
   assertEquals(decodeUsage(row(encodeJson([1, 2]))), { ...UNUSED, epoch: 1, minute: 2 });
@@ -199,10 +199,10 @@ Deno.test("decodeUsage() takes what an earlier version did not store for 0, and 
 
 for (
   const [what, value] of [
-    ["no bytes", {}],
-    ["no UTF-8", new Uint8Array([0xff])],
-    ["no JSON", encodeText("[0,0")],
-    ["no list", encodeJson(UNUSED)],
+    ["a value that is not bytes", {}],
+    ["invalid UTF-8", new Uint8Array([0xff])],
+    ["invalid JSON", encodeText("[0,0")],
+    ["an object instead of an array", encodeJson(UNUSED)],
     ["a negative number", encodeJson([...Array(11).fill(0), -1])],
     ["a fraction", encodeJson([0.5, ...Array(11).fill(0)])],
     ["a number beyond 2^53", encodeJson([...Array(11).fill(0), 2 ** 53])],
@@ -210,7 +210,7 @@ for (
     ["null", encodeJson([null, ...Array(11).fill(0)])],
   ] as const
 ) {
-  Deno.test(`decodeUsage() refuses a row that holds ${what}`, () => {
+  Deno.test(`decodeUsage() rejects a row with ${what}`, () => {
     assertThrows(() => decodeUsage(row(value)), CorruptRow);
   });
 }

@@ -32,7 +32,7 @@ const ACCOUNT: Account = {
 };
 const NOW: Usage = { ...UNUSED, minute: NOON };
 
-/** Both rows of an account in a KV. A change gives them the next version. */
+/** Both rows of an account in a KV. Each change sets the next version. */
 class AccountRows implements Rows {
   #version = 1;
   #account: Entry;
@@ -118,7 +118,7 @@ function apply(allowance: Allowance, rows: AccountRows, run: Run): void {
   allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
 }
 
-/** An allowance with a lease of `left` permits, after requests one after the other. */
+/** An allowance with a lease of `left` permits. */
 function leased(left: number, account: Partial<Account> = {}) {
   const { rows, allowance } = allowanceOf(account, {});
   const { run } = decide(allowance, rows);
@@ -160,7 +160,7 @@ Deno.test("Allowance.apply() keeps rows that are newer than its commit, such as 
   assertEquals(allowance.needsTransaction(NOON + 60_000), true);
 });
 
-Deno.test("Allowance.apply() describes the limits that a request was charged under", async () => {
+Deno.test("Allowance.apply() reports the limits under which a request was charged", async () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
   const reply = allowance.request({ hash: "key", now: NOON });
   const { run } = decide(allowance, rows);
@@ -174,7 +174,7 @@ Deno.test("Allowance.apply() describes the limits that a request was charged und
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
 });
 
-Deno.test("Allowance.decide() grants nothing to requests whose key is not valid any more", async () => {
+Deno.test("Allowance.decide() grants no permit to a request whose key is no longer valid", async () => {
   const { rows, allowance } = allowanceOf({}, {});
   const replies = [...requests(allowance, 1), ...requests(allowance, 1, "new")];
   rows.changeAccount({ keyHash: "new" });
@@ -184,7 +184,7 @@ Deno.test("Allowance.decide() grants nothing to requests whose key is not valid 
   assertEquals(await outcomes(replies), [AGAIN, undefined]);
 });
 
-Deno.test("Allowance.decide() grants nothing while the account is suspended", async () => {
+Deno.test("Allowance.decide() grants no permit while the account is suspended", async () => {
   const { rows, allowance } = allowanceOf({}, {});
   const replies = requests(allowance, 2);
   rows.changeAccount({ suspendedAt: NOON });
@@ -224,7 +224,7 @@ Deno.test("Allowance.decide() counts permits as leased until no request can give
   assertEquals(allowance.isActive, false);
 });
 
-Deno.test("Allowance.withdraw() lets a permit be handed out again while the lease is valid", () => {
+Deno.test("Allowance.withdraw() makes a permit available again while the lease is valid", () => {
   const { allowance } = leased(1);
   const lease = take(allowance);
   assertEquals(allowance.leaseAt(NOON), undefined);
@@ -234,7 +234,7 @@ Deno.test("Allowance.withdraw() lets a permit be handed out again while the leas
   assertEquals(allowance.leaseAt(NOON), lease);
 });
 
-Deno.test("Allowance.refuse() refuses from memory because of the day, but not while a permit may be withdrawn", () => {
+Deno.test("Allowance.refuse() enforces the daily limit from memory unless a permit may be withdrawn", () => {
   const { rows, allowance } = leased(2, { limits: { minute: 2, day: 2 } });
   const [first, second] = [take(allowance), take(allowance)];
   allowance.confirm(first);
@@ -247,7 +247,7 @@ Deno.test("Allowance.refuse() refuses from memory because of the day, but not wh
   assertEquals(allowance.refuse(NOON)?.refusal, "day");
 });
 
-Deno.test("Allowance.apply() adds a renewal to the lease, and settles its used permits", () => {
+Deno.test("Allowance.apply() adds a renewal to the lease and settles its used permits", () => {
   const { rows, allowance } = leased(10);
   for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
   const { run, written } = decide(allowance, rows);
@@ -260,7 +260,7 @@ Deno.test("Allowance.apply() adds a renewal to the lease, and settles its used p
   assertEquals(allowance.left, 6 + run.ahead);
 });
 
-Deno.test("Allowance.lose() gives no permit back twice, and hands out no permit that may have been taken", async () => {
+Deno.test("Allowance.lose() gives no permit back twice and hands out none that may have been taken", async () => {
   const { rows, allowance } = leased(9);
   take(allowance);
   const replies = Promise.allSettled(requests(allowance, 2));
@@ -272,7 +272,7 @@ Deno.test("Allowance.lose() gives no permit back twice, and hands out no permit 
   assertEquals([allowance.left, allowance.isLeased], [0, false]);
 });
 
-Deno.test("Allowance.fail() keeps everything for a later transaction", async () => {
+Deno.test("Allowance.fail() keeps permits so that a later transaction can give them back", async () => {
   const { rows, allowance } = leased(9);
   const replies = Promise.allSettled(requests(allowance, 2));
   decide(allowance, rows);
@@ -303,12 +303,12 @@ Deno.test("Allowance.apply() keeps strikes that were counted after the account h
 for (
   const [what, usage, account, strikes] of [
     ["keeps", { used: 10 }, {}, 3],
-    ["forgets", { minute: NOON + 60_000 }, {}, 0],
-    ["forgets", { epoch: 1 }, {}, 0],
-    ["forgets", {}, { name: "Ben" }, 0],
+    ["drops", { minute: NOON + 60_000 }, {}, 0],
+    ["drops", { epoch: 1 }, {}, 0],
+    ["drops", {}, { name: "Ben" }, 0],
   ] as const
 ) {
-  Deno.test(`Allowance.decide() ${what} strikes not yet written when ${JSON.stringify({ ...usage, ...account })} changed`, () => {
+  Deno.test(`Allowance.decide() ${what} unwritten strikes after a change to ${JSON.stringify({ ...usage, ...account })}`, () => {
     const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
     for (let count = 0; count < 3; count++) allowance.refuse(NOON);
 
@@ -327,7 +327,7 @@ Deno.test("Allowance.decide() leases as many permits as the recent rate needs", 
   assertGreater(decide(allowance, rows).run.ahead, 0);
 });
 
-Deno.test("Allowance.decide() leases at most sixteen permits per request served, whatever the rate", () => {
+Deno.test("Allowance.decide() leases at most sixteen permits per request served, at any rate", () => {
   using _time = new VirtualTime();
   const { rows, allowance } = allowanceOf({}, {});
   allowance.request({ hash: "key", now: NOON });
@@ -337,7 +337,7 @@ Deno.test("Allowance.decide() leases at most sixteen permits per request served,
   assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
 });
 
-Deno.test("Allowance.noteRows() ignores a row that is older than the known one, so that an ended key stays ended", () => {
+Deno.test("Allowance.noteRows() ignores older rows so that a closed account stays closed", () => {
   const { rows, allowance } = allowanceOf({}, {});
   const before = rows.state;
   rows.changeAccount({ closedAt: NOON });
@@ -350,7 +350,7 @@ Deno.test("Allowance.noteRows() ignores a row that is older than the known one, 
   assertEquals([allowance.account.closedAt, allowance.usageWithoutLease(before, false).used], [NOON, 5]);
 });
 
-Deno.test("Allowance.drop() keeps nothing to write", async () => {
+Deno.test("Allowance.drop() discards the lease and resolves waiting requests to AGAIN", async () => {
   const { allowance } = leased(3);
   const waiting = allowance.request({ hash: "key", now: NOON });
   assertEquals([allowance.left, allowance.isActive], [3, true]);
@@ -361,7 +361,7 @@ Deno.test("Allowance.drop() keeps nothing to write", async () => {
   assertEquals([allowance.left, allowance.isActive], [0, false]);
 });
 
-Deno.test("Allowance.apply() lets requests wait for permits of other processes, three seconds for each window", async () => {
+Deno.test("Allowance.apply() lets requests wait for other processes' permits for three seconds", async () => {
   using time = new VirtualTime();
   const limits = { minute: 2, day: 99 };
   const { rows, allowance } = allowanceOf({ limits }, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
@@ -379,7 +379,7 @@ Deno.test("Allowance.apply() lets requests wait for permits of other processes, 
   assertEquals(allowance.refuse(NOON)?.refusal, "minute");
 });
 
-Deno.test("Allowance.apply() keeps permits that were withdrawn while its transaction was under way", () => {
+Deno.test("Allowance.apply() keeps permits that were withdrawn during its transaction", () => {
   const { rows, allowance } = leased(10);
   const permits = [take(allowance), take(allowance)];
   const [first, second] = permits;
@@ -399,7 +399,7 @@ Deno.test("Allowance.apply() keeps permits that were withdrawn while its transac
   assertEquals([used, stillLeased, allowance.isActive], [0, 0, false]);
 });
 
-Deno.test("Allowance.apply() leaves permits for later that were used while its transaction was under way", () => {
+Deno.test("Allowance.apply() settles permits used during its transaction in the next one", () => {
   const { rows, allowance } = leased(10);
   for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
   const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
@@ -427,7 +427,7 @@ Deno.test("Allowance.apply() counts each strike once, including those during its
   assertEquals([transact(allowance, rows).strikes, transact(allowance, rows).strikes], [5, 5]);
 });
 
-Deno.test("Allowance.apply() takes over the row after its commit, which another transaction may have changed", () => {
+Deno.test("Allowance.apply() uses the row after its commit, with the changes of other transactions", () => {
   const { rows, allowance } = allowanceOf({}, {});
   requests(allowance, 2);
   const { run, written } = decide(allowance, rows);
@@ -439,7 +439,7 @@ Deno.test("Allowance.apply() takes over the row after its commit, which another 
   assertEquals(allowance.usageWithoutLease(rows.state, false).used, 2 + 5);
 });
 
-Deno.test("Allowance.apply() leases the additional permits, and none that requests were granted", () => {
+Deno.test("Allowance.apply() leases the additional permits, but none that were granted to requests", () => {
   using _time = new VirtualTime();
   const { rows, allowance } = allowanceOf({}, {});
   requests(allowance, 1);
@@ -452,7 +452,7 @@ Deno.test("Allowance.apply() leases the additional permits, and none that reques
   assertEquals(allowance.left, inRow);
 });
 
-Deno.test("Allowance.apply() ends a lease with other limits instead of adding to it", () => {
+Deno.test("Allowance.apply() ends a lease taken under other limits instead of adding to it", () => {
   const { rows, allowance } = leased(3);
   const limits = { minute: 900, day: 9_000 };
   rows.changeAccount({ limits });
@@ -473,10 +473,10 @@ for (
     ["has other limits", { limits: { minute: 900, day: 9_000 } }, NOON],
     ["was reset", { epoch: 1 }, NOON],
     ["is in another minute", { minute: LATER }, LATER],
-    ["was not seen in this minute", {}, LATER],
+    ["was last seen in an earlier minute", {}, LATER],
   ] as const
 ) {
-  Deno.test(`Allowance.leaseAt() hands out no permit when the account ${what}`, () => {
+  Deno.test(`Allowance.leaseAt() returns no lease when the account ${what}`, () => {
     const { rows, allowance } = leased(3);
     assert(allowance.leaseAt(NOON));
 
@@ -513,41 +513,41 @@ Deno.test("Allowance.isActive is true while there is something to write or to wa
   assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
 });
 
-Deno.test("Allowance.reads() reads rows again if they are shared or in doubt, and otherwise gives the known ones", async () => {
+Deno.test("Allowance.reads() returns the known rows unless they are shared or a transaction failed", async () => {
   using time = new VirtualTime();
   const times = { ...TIMES, unchanged: 5 };
   const { rows, allowance } = allowanceOf({}, {});
-  const brings = () => allowance.reads(times).every((read) => "entry" in read);
+  const areKnown = () => allowance.reads(times).every((read) => "entry" in read);
   await time.advance(10);
-  assertEquals(brings(), true);
+  assertEquals(areKnown(), true);
 
   rows.changeUsage({ used: 1 });
   allowance.noteRows(rows.state);
-  assertEquals(brings(), true);
+  assertEquals(areKnown(), true);
   await time.advance(10);
-  assertEquals(brings(), false);
+  assertEquals(areKnown(), false);
   await time.advance(10_000);
-  assertEquals(brings(), true);
+  assertEquals(areKnown(), true);
 
   allowance.fail(new Error());
-  assertEquals(brings(), false);
+  assertEquals(areKnown(), false);
 });
 
-Deno.test("Allowance.decide() writes nothing if a row of the account is gone", () => {
-  for (const gone of ["usage", "accounts"]) {
+Deno.test("Allowance.decide() writes nothing if a row of the account is missing", () => {
+  for (const missing of ["usage", "accounts"]) {
     const { rows, allowance } = leased(3);
     requests(allowance, 1);
-    const left: Rows = { get: (key) => key[0] === gone ? null : rows.get(key) };
+    const rest: Rows = { get: (key) => key[0] === missing ? null : rows.get(key) };
     const never = () => {
-      throw new Error("This is not to be written");
+      throw new Error("Nothing must be written");
     };
     const write: Write = { set: never, delete: never, add: never, bump: never, id: never };
 
-    assertEquals(allowance.decide(left, write, NOON, TIMES), undefined, gone);
+    assertEquals(allowance.decide(rest, write, NOON, TIMES), undefined, missing);
   }
 });
 
-Deno.test("Allowance.decide() counts no more strikes than a ban takes", () => {
+Deno.test("Allowance.decide() counts no more strikes than are needed for a ban", () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
   requests(allowance, 10);
 
@@ -556,13 +556,13 @@ Deno.test("Allowance.decide() counts no more strikes than a ban takes", () => {
   assertEquals([strikes, refusedToday], [3, 3]);
 });
 
-Deno.test("Allowance.refuse() leaves requests to a transaction that may be granted, or that start a ban", async () => {
+Deno.test("Allowance.refuse() returns undefined if a request may be granted, or would start a ban", async () => {
   using time = new VirtualTime();
   const limits = { minute: 2, day: 99 };
   const full = allowanceOf({ limits }, { used: 2, usedToday: 2 }).allowance;
   assertEquals([1, 2, 3].map(() => full.refuse(NOON)?.refusal), ["minute", "minute", undefined]);
-  const leasedElsewhere = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
-  assertEquals(allowanceOf({ limits }, leasedElsewhere).allowance.refuse(NOON), undefined);
+  const leasedByOthers = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
+  assertEquals(allowanceOf({ limits }, leasedByOthers).allowance.refuse(NOON), undefined);
 
   const { rows, allowance } = leased(2, { limits });
   const permits = [take(allowance), take(allowance)];
@@ -572,13 +572,13 @@ Deno.test("Allowance.refuse() leaves requests to a transaction that may be grant
   transact(allowance, rows);
   assertEquals(await outcomes(replies), ["minute"]);
 
-  // Other processes hold nothing any more, but a permit may be withdrawn here, and is.
+  // Other processes hold no permits any more, but this process may withdraw its own, and then does.
   assertEquals(allowance.refuse(NOON), undefined);
   for (const permit of permits) allowance.withdraw(permit);
   assertEquals(allowance.refuse(NOON), undefined);
 });
 
-Deno.test("Allowance.usageWithoutLease() counts a permit that was used", () => {
+Deno.test("Allowance.usageWithoutLease() counts a used permit", () => {
   const { rows, allowance } = leased(3);
   allowance.confirm(take(allowance));
 
@@ -587,7 +587,7 @@ Deno.test("Allowance.usageWithoutLease() counts a permit that was used", () => {
   assertEquals([used, stillLeased], [1, 1]);
 });
 
-Deno.test("Allowance.decide() gives permits back to the minute that they were taken in", () => {
+Deno.test("Allowance.decide() gives permits back to the minute in which they were taken", () => {
   const { rows, allowance } = leased(1);
   const permit = take(allowance);
   rows.changeUsage({ minute: LATER, used: 3, usedToday: 4, leased: 3, leasedToday: 4 });
@@ -605,11 +605,11 @@ Deno.test("Allowance.decide() gives permits back to the minute that they were ta
 for (
   const [what, usage, account, refusal] of [
     ["nothing else has changed", {}, {}, "minute"],
-    ["the day is full now", { usedToday: 3 }, {}, undefined],
+    ["the day is also full", { usedToday: 3 }, {}, undefined],
     ["the account has changed", {}, { name: "Ben" }, undefined],
   ] as const
 ) {
-  Deno.test(`Allowance.refuse() counts permits of a minute as lost if ${what}: ${refusal}`, async () => {
+  Deno.test(`Allowance.refuse() returns ${refusal} after an unsuccessful wait if ${what}`, async () => {
     using time = new VirtualTime();
     const full = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
     const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 3 } }, full);
@@ -630,14 +630,14 @@ for (
 for (
   const [what, limits, usage, now] of [
     ["was reset", { minute: 2, day: 2 }, { epoch: 1 }, NOON],
-    ["has higher limits", { minute: 5, day: 99 }, { used: 5, usedToday: 5, leased: 2, leasedToday: 2 }, NOON],
-    ["has higher limits, an hour later", { minute: 2, day: 99 }, {
+    ["got higher limits", { minute: 5, day: 99 }, { used: 5, usedToday: 5, leased: 2, leasedToday: 2 }, NOON],
+    ["got higher limits, and an hour later", { minute: 2, day: 99 }, {
       minute: NOON + 3_600_000,
       leased: 2,
     }, NOON + 3_600_000],
   ] as const
 ) {
-  Deno.test(`Allowance.apply() lets requests wait for permits of other processes again after the account ${what}`, async () => {
+  Deno.test(`Allowance.apply() lets requests wait for others' permits again after the account ${what}`, async () => {
     using time = new VirtualTime();
     const counts = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
     const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 2 } }, counts);

@@ -22,7 +22,7 @@ interface Situation {
   /** X-RateLimit-Limit, -Remaining and, in ms, -Reset. */
   readonly main: readonly [limit: number, remaining: number, reset: number];
   /** RateLimit. */
-  readonly both: string;
+  readonly rateLimit: string;
   /** Retry-After. */
   readonly retryAfter?: number;
 }
@@ -32,43 +32,43 @@ const situations: readonly Situation[] = [
     what: "describe the minute when it has fewer requests left",
     usage: { used: 1, usedToday: 1 },
     main: [60, 59, NOON + MINUTE],
-    both: '"minute";r=59;t=60, "day";r=999;t=43200',
+    rateLimit: '"minute";r=59;t=60, "day";r=999;t=43200',
   },
   {
     what: "describe the day when it has fewer requests left",
     usage: { used: 1, usedToday: 951 },
     now: NOON + 1_000,
     main: [1_000, 49, MIDNIGHT],
-    both: '"minute";r=59;t=59, "day";r=49;t=43199',
+    rateLimit: '"minute";r=59;t=59, "day";r=49;t=43199',
   },
   {
-    what: "describe the day when both have as many left, as the later to reset",
+    what: "describe the day when both have equally many left, because it resets later",
     usage: { used: 1, usedToday: 941 },
     main: [1_000, 59, MIDNIGHT],
-    both: '"minute";r=59;t=60, "day";r=59;t=43200',
+    rateLimit: '"minute";r=59;t=60, "day";r=59;t=43200',
   },
   {
-    what: "count places that were taken ahead as left",
+    what: "count leased permits as left",
     usage: { used: 12, usedToday: 12, leased: 10, leasedToday: 10 },
     left: 10,
     main: [60, 58, NOON + MINUTE],
-    both: '"minute";r=58;t=60, "day";r=998;t=43200',
+    rateLimit: '"minute";r=58;t=60, "day";r=998;t=43200',
   },
   {
-    what: "say that nothing is left after the last request, and round seconds up",
+    what: "report 0 left after the last request, and round seconds up",
     usage: { used: 60, usedToday: 60 },
     now: NOON + 59_001,
     main: [60, 0, NOON + MINUTE],
-    both: '"minute";r=0;t=1, "day";r=940;t=43141',
+    rateLimit: '"minute";r=0;t=1, "day";r=940;t=43141',
   },
   {
-    what: "describe the minute when it refuses, though the day has fewer requests left",
+    what: "describe the minute when it refuses, although the day has only one request left",
     limits: { minute: 60, day: 61 },
     usage: { used: 60, usedToday: 60 },
     refusal: "minute",
     now: NOON + 30_500,
     main: [60, 0, NOON + MINUTE],
-    both: '"minute";r=0;t=30, "day";r=1;t=43170',
+    rateLimit: '"minute";r=0;t=30, "day";r=1;t=43170',
     retryAfter: 30,
   },
   {
@@ -76,16 +76,16 @@ const situations: readonly Situation[] = [
     usage: { used: 3, usedToday: 1_000 },
     refusal: "day",
     main: [1_000, 0, MIDNIGHT],
-    both: '"minute";r=57;t=60, "day";r=0;t=43200',
+    rateLimit: '"minute";r=57;t=60, "day";r=0;t=43200',
     retryAfter: 43_200,
   },
   {
-    what: "go on to the ban's end during a ban",
+    what: "describe the end of a ban while it lasts",
     usage: { used: 3, usedToday: 1_000, ...BAN },
     refusal: "ban",
     now: NOON + 500,
     main: [60, 0, NOON + 5 * MINUTE],
-    both: '"minute";r=0;t=300, "day";r=0;t=43200',
+    rateLimit: '"minute";r=0;t=300, "day";r=0;t=43200',
     retryAfter: 300,
   },
   {
@@ -93,33 +93,33 @@ const situations: readonly Situation[] = [
     usage: { bannedUntil: NOON + 5 * MINUTE + 1 },
     refusal: "ban",
     main: [60, 0, NOON + 5 * MINUTE + 1_000],
-    both: '"minute";r=0;t=301, "day";r=1000;t=43200',
+    rateLimit: '"minute";r=0;t=301, "day";r=1000;t=43200',
     retryAfter: 301,
   },
   {
-    what: "describe the new day when a ban goes on beyond midnight",
+    what: "describe the new day when a ban lasts past midnight",
     usage: { used: 60, usedToday: 1_000, bannedUntil: MIDNIGHT + 5 * MINUTE },
     refusal: "ban",
     now: MIDNIGHT + MINUTE,
     main: [60, 0, MIDNIGHT + 5 * MINUTE],
-    both: '"minute";r=0;t=240, "day";r=1000;t=86340',
+    rateLimit: '"minute";r=0;t=240, "day";r=1000;t=86340',
     retryAfter: 240,
   },
   {
-    what: "never go below zero when a plan was lowered",
+    what: "never go below zero after a plan was lowered",
     usage: { used: 250, usedToday: 1_250 },
     refusal: "minute",
     main: [60, 0, NOON + MINUTE],
-    both: '"minute";r=0;t=60, "day";r=0;t=43200',
+    rateLimit: '"minute";r=0;t=60, "day";r=0;t=43200',
     retryAfter: 60,
   },
   {
-    what: "wait for the later clock's minute when this one lags behind",
+    what: "describe the stored minute when the clock is behind it",
     usage: { used: 60, usedToday: 60 },
     refusal: "minute",
     now: NOON - 30_000,
     main: [60, 0, NOON + MINUTE],
-    both: '"minute";r=0;t=90, "day";r=940;t=43230',
+    rateLimit: '"minute";r=0;t=90, "day";r=940;t=43230',
     retryAfter: 90,
   },
 ];
@@ -128,7 +128,8 @@ const SHARED = shared(new Response());
 const CODES = { minute: "rate_limit_minute", day: "rate_limit_day", ban: "key_banned" };
 
 for (const situation of situations) {
-  const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, both, retryAfter } = situation;
+  const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, rateLimit, retryAfter } =
+    situation;
   Deno.test(`withLimitHeaders() and refusedResponse() ${what}`, async () => {
     const decision = decide({ ...UNUSED, minute: NOON, ...usage }, limits, left, refusal, now);
     const own = withLimitHeaders(new Response(), decision);
@@ -136,7 +137,7 @@ for (const situation of situations) {
 
     const [limit, remaining, reset] = main;
     assertEquals(Object.fromEntries(headers), {
-      "ratelimit": both,
+      "ratelimit": rateLimit,
       "ratelimit-policy": `"minute";q=${limits.minute};w=60, "day";q=${limits.day};w=86400`,
       "x-ratelimit-limit": `${limit}`,
       "x-ratelimit-remaining": `${remaining}`,
@@ -155,7 +156,7 @@ for (const situation of situations) {
   });
 }
 
-Deno.test("refusedResponse() describes its own decision, whatever was refused before", async () => {
+Deno.test("refusedResponse() reuses a response only if it describes the same decision", async () => {
   const ban = { ...UNUSED, bannedUntil: NOON + MINUTE, used: 60, usedToday: 100, minute: NOON };
   const minute = { ...ban, bannedUntil: 0 };
   const limits = { minute: 60, day: 1_000 };

@@ -22,12 +22,12 @@ import { parseJson } from "../../../src/http/json.ts";
 const INT64 = "an integer from -9223372036854775808 to 9223372036854775807";
 const STATUS = oneOf(["available", "sold"]);
 
-/** What is wrong with a value, which messages call `value`. */
+/** The faults that `parse` reports for a value, which messages call `value`. */
 function faultsOf(schema: Schema, value: unknown): readonly string[] {
   return assertThrows(() => schema.parse(value, "value"), Invalid).faults;
 }
 
-/** What a schema reads from the texts of a parameter. */
+/** The value that a schema parses from the texts of a parameter. */
 function fromTexts(schema: Schema, ...texts: string[]): unknown {
   return schema.parse(schema.fromTexts(texts, "value"), "value");
 }
@@ -42,7 +42,7 @@ Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
   [list(integer(1, 2), 2), [[], [1], [1, 2]]],
   [nullable(STATUS), [null, "sold"]],
   [optional(STATUS), [undefined, "sold"]],
-])("parse() takes %j as it is", (schema, values) => {
+])("parse() returns valid values of %j unchanged", (schema, values) => {
   for (const value of values) {
     assertEquals(schema.parse(value, "value"), value);
     assertEquals([isValid(schema, value), schema.accepts(value)], [true, true]);
@@ -94,12 +94,12 @@ Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   [nullable(STATUS), undefined, "is required and must be one of available, sold"],
   [optional(STATUS), null, "must be one of available, sold"],
   [object({}), [], "must be an object"],
-])("parse() of %j refuses %j: it %s", (schema, value, fault) => {
+])("parse() of %j rejects %j: value %s", (schema, value, fault) => {
   assertEquals(faultsOf(schema, value), [`value ${fault}`]);
   assertEquals(isValid(schema, value), false);
 });
 
-Deno.test("parse() names every fault of an object, of objects in it and of items", () => {
+Deno.test("parse() reports every fault of an object, its nested objects and its lists", () => {
   const schema = object({
     name: text(),
     tags: list(text({ max: 2 }), 9),
@@ -116,7 +116,7 @@ Deno.test("parse() names every fault of an object, of objects in it and of items
   assertThrows(() => schema.parse({ tags: [], limits: {} }, ""), Invalid, "name is required");
 });
 
-Deno.test("parse() of an object has the members that it knows, and defaults of those that are left out", () => {
+Deno.test("parse() of an object drops unknown fields and fills in defaults", () => {
   const members = { name: text(), status: optional(STATUS, "available"), note: optional(text()) };
   const sent = JSON.parse('{"name":"Rex","id":9,"__proto__":{"note":"x"},"constructor":null}');
 
@@ -131,12 +131,12 @@ Deno.test("parse() of an object has the members that it knows, and defaults of t
   }
 });
 
-Deno.test("optional() takes a default of the schema's own type alone", () => {
-  // @ts-expect-error It is none of the values.
+Deno.test("optional() requires a default of the schema's own type", () => {
+  // @ts-expect-error "lost" is not one of the values.
   assertEquals<unknown>(optional(STATUS, "lost").json.default, "lost");
 });
 
-Deno.test("accepts() takes what was stored when bounds were others, of the right type", () => {
+Deno.test("accepts() checks types but not bounds, which may have changed since a value was stored", () => {
   const schema = object({ name: text({ max: 1 }), count: integer(1, 2), note: optional(STATUS) });
 
   assertEquals(schema.accepts({ name: "Rex", count: 99 }), true);
@@ -146,7 +146,7 @@ Deno.test("accepts() takes what was stored when bounds were others, of the right
   }
 });
 
-Deno.test("fromTexts() reads integers in no more digits than their bounds, and no other notation", () => {
+Deno.test("fromTexts() reads integers only as plain digits, at most as many as the bounds have", () => {
   const days = integer(2, 30);
 
   assertEquals(["2", "02", "30"].map((text) => fromTexts(days, text)), [2, 2, 30]);
@@ -161,7 +161,7 @@ Deno.test("fromTexts() reads integers in no more digits than their bounds, and n
   }
 });
 
-Deno.test("fromTexts() takes one text, and of a list any number, of which empty ones stand for none", () => {
+Deno.test("fromTexts() accepts one text, or any number for a list, which skips empty ones", () => {
   for (const schema of [text(), days(), STATUS, timestamp(), nullable(STATUS), optional(text())]) {
     assertThrows(() => fromTexts(schema, "1", "1"), Invalid, "value must be given at most once");
   }
@@ -173,7 +173,7 @@ Deno.test("fromTexts() takes one text, and of a list any number, of which empty 
   }
 });
 
-Deno.test("json describes bounds, defaults in words for requests, and refers to what has a name", () => {
+Deno.test("Schema.json has bounds, describes the defaults of requests, and refers to named schemas", () => {
   const status = named("Status", oneOf(["a", "b"], { description: "State" }));
   const members = { name: text({ max: 9 }), status: optional(status, "a"), note: optional(text()) };
   const kind = object({ kind: optional(text(), "x") }).json.properties?.kind;

@@ -3,7 +3,7 @@ import { clientAddress } from "../../../src/http/request.ts";
 
 const FORWARDED = "X-Forwarded-For";
 
-/** The client's address where the connection comes from `hostname` and X-Forwarded-For says `forwarded`. */
+/** The client's address in a request from `hostname` with this X-Forwarded-For. */
 function addressOf(hostname: string, forwarded?: string, header?: string): string {
   const request = new Request("http://localhost/", { headers: { [FORWARDED]: forwarded ?? "" } });
   return clientAddress(request, { transport: "tcp", hostname, port: 80 }, header);
@@ -16,9 +16,12 @@ Deno.test.each([
   [FORWARDED, "203.0.113.9, ", "10.0.0.1"],
   ["X-Real-IP", "203.0.113.9", "10.0.0.1"],
   [undefined, "203.0.113.9", "10.0.0.1"],
-])("clientAddress() trusts %s, given X-Forwarded-For: %s", (header, value, expected) => {
-  assertEquals(addressOf("10.0.0.1", value, header), expected);
-});
+])(
+  "clientAddress() with the trusted header %s and X-Forwarded-For '%s' returns %s",
+  (header, value, expected) => {
+    assertEquals(addressOf("10.0.0.1", value, header), expected);
+  },
+);
 
 Deno.test.each([
   ["203.0.113.9", "203.0.113.9 203.0.113.9:4711 [203.0.113.9]:4711"],
@@ -31,14 +34,14 @@ Deno.test.each([
   ["192.0.2.1", "::ffff:192.0.2.1 ::FFFF:192.0.2.1 ::ffff:c000:201 [::ffff:c000:201]:80"],
   ["192.0.2.1", "0:0:0:0:0:ffff:c000:0201"],
   ["0.0.0.1", "::ffff:0:1 0::ffff:0.0.0.1%eth0"],
-])("clientAddress() is %s for a connection or an entry of any of %s", (expected, spellings) => {
+])("clientAddress() returns %s for each of %s", (expected, spellings) => {
   for (const text of spellings.split(" ")) {
     assertEquals([text, addressOf(text)], [text, expected]);
     assertEquals([text, addressOf("10.0.0.1", `1.1.1.1, ${text}`, FORWARDED)], [text, expected]);
   }
 });
 
-Deno.test("clientAddress() is the connection's where the entry is no address", () => {
+Deno.test("clientAddress() returns the connection's address if the entry is not an address", () => {
   for (const entry of "unknown _hidden 203.0.113 203.0.113.256 203.0.113.9: 1:2:3 [::1 [] a:1".split(" ")) {
     assertEquals([entry, addressOf("::ffff:10.0.0.1", `203.0.113.9, ${entry}`, FORWARDED)], [
       entry,
@@ -47,7 +50,7 @@ Deno.test("clientAddress() is the connection's where the entry is no address", (
   }
 });
 
-Deno.test("clientAddress() is a name where the connection has no address, one for all of a Unix socket", () => {
+Deno.test("clientAddress() falls back to the host name, or to local for a Unix socket", () => {
   const unix: Deno.UnixAddr = { transport: "unix", path: "/run/animals.sock" };
 
   assertEquals(addressOf("somewhere"), "somewhere");

@@ -3,7 +3,7 @@ import { etagOf, isMismatch, isNotModified, quickEtagOf } from "../../../src/htt
 
 const TAG = etagOf("[]");
 
-Deno.test("etagOf() is strong, the same for the same content, and another for another", () => {
+Deno.test("etagOf() returns a strong tag that is the same only for the same content", () => {
   assertMatch(TAG, /^"[\da-f]{32}"$/);
   assertEquals(etagOf("[]"), TAG);
   assertNotEquals(etagOf("[] "), TAG);
@@ -13,18 +13,18 @@ Deno.test.each([
   ["", '"cbf29ce484222325"'],
   ["foobar", '"85944171f73967e8"'],
   ["77kepQFQ8Kl", '"0000000000000000"'],
-])("quickEtagOf() tags %j with its FNV-1a", (text, etag) => assertEquals(quickEtagOf(text), etag));
+])("quickEtagOf() returns the FNV-1a hash of %j", (text, etag) => assertEquals(quickEtagOf(text), etag));
 
-Deno.test("quickEtagOf() tells code units apart that differ in their upper half alone", () => {
+Deno.test("quickEtagOf() distinguishes code units that differ only in their upper byte", () => {
   assertNotEquals(quickEtagOf("\u0141"), quickEtagOf("A"));
 });
 
-/** Seconds for each of them would add up to a quarter of an hour, and the test ends long before that. */
+/** If each call took seconds, the test would take a quarter of an hour and time out. */
 const MANY = 200;
 const timeout = 15_000;
 
 Deno.test.each([" ", "\t", "\xa0"])(
-  "isNotModified() and isMismatch() take no time for runs of %j",
+  "isNotModified() and isMismatch() are fast for long runs of %j",
   { timeout },
   (space) => {
     const run = space.repeat(60_000);

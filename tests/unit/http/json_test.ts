@@ -24,18 +24,18 @@ Deno.test.each([
   ["10000000000000000000", 1e19],
   ['{"a":[1,{"b":2.5,"c":9007199254740993}]}', { a: [1, { b: NaN, c: 9007199254740993n }] }],
   ['{"1.5":"2.5 and 9007199254740993"}', { "1.5": "2.5 and 9007199254740993" }],
-])("parseJson() reads %s, also in a long text", (text, expected) => {
+])("parseJson() parses %s in short and long texts", (text, expected) => {
   assertEquals(parseJson(text), expected);
   assertEquals(parseJson(text + " ".repeat(5_000)), expected);
 });
 
-Deno.test("parseStoredJson() loses nothing of what stringifyJson() wrote", () => {
+Deno.test("parseStoredJson() parses the output of stringifyJson() without loss", () => {
   const json = '[1.5,-0.25,1e+30,12345678901234567,9223372036854775807,"1.5"]';
 
   assertEquals(stringifyJson(parseStoredJson(json)), json);
 });
 
-Deno.test("parseJson() refuses what is no JSON, also in a long text", () => {
+Deno.test("parseJson() rejects invalid JSON in short and long texts", () => {
   for (const text of ["", "{", '{"a":1,}', "\ufeff1", "9007199254740993n"]) {
     assertThrows(() => parseJson(text), SyntaxError);
     assertThrows(() => parseJson(text + " ".repeat(5_000)), SyntaxError);
@@ -50,11 +50,11 @@ Deno.test.each([
   ['"[[1,2],{"', 1, 0],
   ['["\\"[,[,","\\\\",["a\\u0022,"]]', 5, 2],
   ['{"[,{":"é,[🐶"}', 2, 1],
-])("exceededBound() counts what %s holds, names and strings aside", (json, values, levels) => {
+])("exceededBound() counts the values and levels of %s: %i and %i", (json, values, levels) => {
   assertBounds(json, { values, levels });
 });
 
-Deno.test("exceededBound() counts what any JSON text holds", () => {
+Deno.test("exceededBound() counts the values and levels of random JSON", () => {
   const random = seededRandom(7);
   const below = (count: number) => Math.floor(random() * count);
   for (let round = 0; round < 500; round++) {
@@ -65,13 +65,13 @@ Deno.test("exceededBound() counts what any JSON text holds", () => {
 });
 
 Deno.test.each(["", "}]", '"[[1,1', "[1,1,1", '"\\', ":::", "{]"])(
-  "exceededBound() goes to the end of %j, which is not JSON",
+  "exceededBound() scans invalid JSON to its end: %j",
   (text) => {
     assertEquals(exceededBound(new TextEncoder().encode(text), { values: 3, levels: 1 }), undefined);
   },
 );
 
-/** Asserts that a text holds just as much as the bounds say. */
+/** Asserts that a text has exactly as many values and levels as the bounds. */
 function assertBounds(json: string, bounds: JsonBounds): void {
   const bytes = new TextEncoder().encode(json);
   const { values, levels } = bounds;

@@ -3,7 +3,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { inTurn, LineWriter, type Output } from "../../../src/http/log.ts";
 import { Counter } from "../../../src/metrics/prometheus.ts";
 
-/** An output that takes what is written when the test says so. */
+/** An output whose writes complete on demand. */
 class SlowOutput implements Output {
   readonly writes: string[] = [];
   readonly lost: Counter = new Counter("lost_total", "Lost.");
@@ -18,14 +18,14 @@ class SlowOutput implements Output {
     return promise;
   }
 
-  /** Takes what was written last, if anything was, or the first bytes of it; the next write has come then. */
-  async take(count: number = this.#length): Promise<void> {
+  /** Completes the last write, or its first `count` bytes, and waits until the next one has started. */
+  async complete(count: number = this.#length): Promise<void> {
     this.#resolve(count);
     await setImmediate();
   }
 }
 
-Deno.test("write() has lines written in order, those that wait together at once; flushed() waits for the last", async () => {
+Deno.test("LineWriter writes waiting lines together in order, and flushed() waits for the last one", async () => {
   const output = new SlowOutput();
   const { lines, writes } = output;
   await lines.flushed();
@@ -34,47 +34,47 @@ Deno.test("write() has lines written in order, those that wait together at once;
   lines.write("a");
   lines.write("b");
   assertEquals(writes, []);
-  await output.take();
+  await output.complete();
   const flushing = lines.flushed().then(() => flushed = true);
   lines.write("c");
   lines.write("é");
   assertEquals(writes, ["a\nb\n"]);
-  await output.take();
+  await output.complete();
   assertEquals([writes, flushed], [["a\nb\n", "c\né\n"], false]);
-  await output.take();
+  await output.complete();
   await flushing;
   lines.write("d");
-  await output.take();
+  await output.complete();
 
   assertEquals(writes, ["a\nb\n", "c\né\n", "d\n"]);
 });
 
-Deno.test("write() has the rest written of what the output took in part", async () => {
+Deno.test("LineWriter.write() continues after a partial write", async () => {
   const output = new SlowOutput();
 
   output.lines.write("abcdef");
-  for (const count of [0, 2, 4, 1]) await output.take(count);
+  for (const count of [0, 2, 4, 1]) await output.complete(count);
 
   assertEquals(output.writes, ["abcdef\n", "cdef\n", "\n"]);
 });
 
-Deno.test("write() drops lines while a million characters wait, and tells and counts how many", async () => {
+Deno.test("LineWriter.write() drops, counts and reports lines while a million characters wait", async () => {
   const output = new SlowOutput();
   const { lines, writes } = output;
   const line = "x".repeat(99_999);
   lines.write("first");
-  await output.take();
+  await output.complete();
 
   for (let count = 0; count < 1_000; count++) lines.write(line);
-  await output.take();
+  await output.complete();
   lines.write("next");
-  await output.take();
+  await output.complete();
 
   assertEquals(writes, ["first\n", `${line}\n`.repeat(11) + "989 dropped\n", "next\n"]);
   assertMatch(output.lost.text(), / 989\n$/);
 });
 
-Deno.test("write() goes on with the next line where the output is broken, and counts what is lost", async () => {
+Deno.test("LineWriter.write() tries the next line after a failure and counts the lost lines", async () => {
   const lost = new Counter("lost_total", "Lost.");
   const tried: string[] = [];
   const write = (bytes: Uint8Array) => {

@@ -5,7 +5,7 @@ const BASE = "http://pets.example";
 const TEXT = (base: string) => `${base}/v1 ${"Rex ".repeat(1_000)} ${base}/v1/pets é`;
 const CONTENT = new HostedContent(TEXT, "text/plain", { "x-own": "a" });
 
-function ask(headers: Record<string, string> = {}, base = BASE): Response {
+function respond(headers: Record<string, string> = {}, base = BASE): Response {
   return CONTENT.respondTo(new Request("http://localhost/", { headers }), base);
 }
 
@@ -18,8 +18,8 @@ Deno.test.each([
   ["identity", false],
   ["notgzip", false],
   ["", false],
-])("HostedContent answers Accept-Encoding %o with gzip: %s", async (accepted, isGzip) => {
-  const response = ask({ "accept-encoding": accepted });
+])("HostedContent responds to Accept-Encoding %o with gzip: %s", async (accepted, isGzip) => {
+  const response = respond({ "accept-encoding": accepted });
   const etag = response.headers.get("etag") ?? "";
 
   assertEquals(response.headers.get("content-encoding"), isGzip ? "gzip" : null);
@@ -28,14 +28,14 @@ Deno.test.each([
   const bytes = response.body ?? new Blob().stream();
   const plain = isGzip ? bytes.pipeThrough(new DecompressionStream("gzip")) : bytes;
   assertEquals(await new Response(plain).text(), TEXT(BASE));
-  assertEquals(ask({ "accept-encoding": accepted, "if-none-match": etag }).status, 304);
-  assertEquals(ask({ "accept-encoding": accepted, "if-none-match": '"else"' }).status, 200);
+  assertEquals(respond({ "accept-encoding": accepted, "if-none-match": etag }).status, 304);
+  assertEquals(respond({ "accept-encoding": accepted, "if-none-match": '"other"' }).status, 200);
 });
 
-Deno.test("HostedContent has an ETag for each base, and its own headers on 304, too", () => {
-  const etag = ask().headers.get("etag") ?? "";
+Deno.test("HostedContent has a different ETag for each base, and sends its own headers with 304", () => {
+  const etag = respond().headers.get("etag") ?? "";
 
-  const unchanged = ask({ "if-none-match": etag });
+  const unchanged = respond({ "if-none-match": etag });
 
   assertEquals([unchanged.status, unchanged.headers.get("etag"), unchanged.headers.get("x-own")], [
     304,
@@ -43,12 +43,12 @@ Deno.test("HostedContent has an ETag for each base, and its own headers on 304, 
     "a",
   ]);
   assertEquals(unchanged.headers.get("cache-control"), "no-cache");
-  assertNotEquals(ask({}, "http://else.example").headers.get("etag"), etag);
+  assertNotEquals(respond({}, "http://other.example").headers.get("etag"), etag);
 });
 
-Deno.test("HostedContent compresses for a base of any length", async () => {
+Deno.test("HostedContent is compressed correctly for a base of any length", async () => {
   const base = `http://${"a".repeat(70_000)}.example`;
-  const body = ask({ "accept-encoding": "gzip" }, base).body ?? new Blob().stream();
+  const body = respond({ "accept-encoding": "gzip" }, base).body ?? new Blob().stream();
 
   const text = await new Response(body.pipeThrough(new DecompressionStream("gzip"))).text();
 

@@ -4,12 +4,12 @@ import { VirtualTime } from "../../support/time.ts";
 
 const EXHAUSTED = new Error("Too many open files");
 
-/** In virtual time, `Deno.serve` whose servers stop accepting connections on demand. */
+/** Replaces `Deno.serve` in virtual time. Its servers stop accepting connections on demand. */
 class FakeServe implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
-  /** Those that were started. */
+  /** The servers that were started. */
   readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
-  /** What keeps others from listening. */
+  /** If set, listening throws it. */
   failure: Error | undefined;
   readonly #original = Deno.serve;
 
@@ -28,7 +28,7 @@ class FakeServe implements Disposable {
     Object.assign(Deno, { serve });
   }
 
-  /** Starts the server, and notes what it tells of trouble. */
+  /** Starts the server, and collects the failures that it reports. */
   start(failures: unknown[] = []): Server {
     const onFailure = (error: unknown) => void failures.push(error);
     return new Server({ port: 0, hostname: "127.0.0.1", onFailure }, handler);
@@ -48,7 +48,7 @@ function handler(): Response {
   return RESPONSE;
 }
 
-Deno.test("Server serves again on its port after a failure, keeps trying, and tells once", async () => {
+Deno.test("Server listens on its port again after a failure, retries, and reports the failure once", async () => {
   using fake = new FakeServe();
   const failures: unknown[] = [];
   const { port } = fake.start(failures).address;
@@ -69,11 +69,11 @@ Deno.test("Server serves again on its port after a failure, keeps trying, and te
 
   assertEquals(failures, [EXHAUSTED, EXHAUSTED]);
   assertEquals(fake.servers.map((server) => server.port), [0, port, port, port]);
-  const answers = fake.servers.map((server) => server.handler(new Request("http://localhost/"), INFO));
-  assertEquals(new Set(answers), new Set([RESPONSE]));
+  const responses = fake.servers.map((server) => server.handler(new Request("http://localhost/"), INFO));
+  assertEquals(new Set(responses), new Set([RESPONSE]));
 });
 
-Deno.test("stop() waits for the connections of every server, and starts none any more", async () => {
+Deno.test("Server.stop() waits for the connections of every server, and starts no other", async () => {
   using fake = new FakeServe();
   const server = fake.start();
   fake.servers[0]?.exhaust();
@@ -91,7 +91,7 @@ Deno.test("stop() waits for the connections of every server, and starts none any
   assertEquals(stopped, true);
 });
 
-Deno.test("uncompressed() forbids to transform the response, beside what it says already", async () => {
+Deno.test("uncompressed() adds no-transform to the directives of Cache-Control", async () => {
   const directivesOf = async (headers: Record<string, string>) => {
     const handler: ServerHandler = () => Promise.resolve(new Response("", { headers }));
     const response = await uncompressed(handler)(new Request("http://localhost/"), INFO);
@@ -106,11 +106,11 @@ Deno.test("uncompressed() forbids to transform the response, beside what it says
 });
 
 Deno.test.each([
-  ["GET", "é", 200, "chunked", null], // As it is.
+  ["GET", "é", 200, "chunked", null], // Unchanged.
   ["HEAD", "é", 404, null, "2"],
   ["HEAD", null, 304, "chunked", null],
 ])(
-  "withoutBodiesOfHead() answers %s without the body %j of a %i, but with its length",
+  "withoutBodiesOfHead() replaces the body with its length for HEAD only: %s %j %i",
   async (method, body, status, coding, length) => {
     const headers = { etag: '"7"', "transfer-encoding": "chunked" };
     const handler = () => Promise.resolve(new Response(body, { status, headers }));

@@ -13,15 +13,15 @@ const ROW = ["row"];
 const setRow: Build = (operation) => operation.set(ROW, 1);
 const refuse: Build = (operation) => setRow(operation.check({ key: ROW, versionstamp: "none such" }));
 
-/** Markers on a KV whose network a test disturbs, under virtual time. */
+/** Markers on a KV whose network a test can disturb, in virtual time. */
 class Fixture implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
   readonly markers: Markers;
-  /** By the clock of the process, ms since the epoch. */
+  /** The clock of the process, in ms since the epoch. */
   clock = 0;
-  /** Commits that were held back. */
+  /** Commits that have not arrived. */
   readonly held: Apply[] = [];
 
   constructor() {
@@ -29,7 +29,7 @@ class Fixture implements Disposable {
     this.markers = new Markers(connection, () => this.clock, new Schema({ oldest: 1, newest: 2 }));
   }
 
-  /** One that has a lane already. */
+  /** A fixture that has opened a lane. */
   static async warm(): Promise<Fixture> {
     const fixture = new Fixture();
     await fixture.commit(() => {});
@@ -40,36 +40,36 @@ class Fixture implements Disposable {
     return this.markers.commit(build, keys);
   }
 
-  /** Has the next commits meet these fates, and those after them none. */
+  /** Sets the fates of the next commits. Those after them arrive. */
   meet(...fates: readonly (keyof typeof FATES)[]): void {
     const left = [...fates];
     this.network.commit = (apply) => FATES[left.shift() ?? "arrives"](apply, this);
   }
 
-  /** A commit that is given up. */
+  /** Makes a commit that ends in doubt. */
   async giveUp(build: Build): Promise<CommitInDoubt> {
     return await assertRejects(() => this.time.until(this.commit(build), 1_000), CommitInDoubt);
   }
 
-  /** Does to the KV what another process does. */
-  async elsewhere(build: Build): Promise<void> {
+  /** Commits as another process. */
+  async commitAsOther(build: Build): Promise<void> {
     const operation = this.kv.connect(calmNetwork()).atomic();
     build(operation);
     await operation.commit();
   }
 
-  /** Removes every marker, as another process does. */
+  /** Removes every marker as another process. */
   async removeMarkers(): Promise<void> {
     const markers = [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits");
-    await this.elsewhere((operation) => markers.forEach(({ key }) => operation.delete(key)));
+    await this.commitAsOther((operation) => markers.forEach(({ key }) => operation.delete(key)));
   }
 
-  /** Version of the row; undefined where there is none. */
+  /** Version of the row; undefined if it does not exist. */
   get version(): string | undefined {
     return this.kv.rows.get(JSON.stringify(ROW))?.versionstamp;
   }
 
-  /** How many markers there are. */
+  /** Number of markers. */
   get count(): number {
     return [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits").length;
   }
@@ -79,7 +79,7 @@ class Fixture implements Disposable {
   }
 }
 
-/** What becomes of a commit on its way. */
+/** What the network does to a commit. */
 const FATES = {
   "arrives": (apply: Apply) => Promise.resolve(apply()),
   "arrives twice": (apply: Apply) => (apply(), Promise.resolve(apply())),
@@ -92,7 +92,7 @@ const FATES = {
   },
 } as const;
 
-Deno.test("Markers.commit() applies all, or nothing and gives the rows that were asked for", async () => {
+Deno.test("Markers.commit() applies everything, or nothing and returns the requested rows", async () => {
   using fixture = await Fixture.warm();
   const keys = Array.from({ length: 25 }, (_, row) => ["rows", row]);
 
@@ -108,7 +108,7 @@ Deno.test("Markers.commit() applies all, or nothing and gives the rows that were
   assertEquals(refused.rows, rows.toReversed());
 });
 
-Deno.test("Markers.commit() tells the truth when its reply says otherwise, and is taken in by no earlier marker", async () => {
+Deno.test("Markers.commit() returns the true result despite a wrong reply or an earlier marker", async () => {
   using fixture = await Fixture.warm();
 
   fixture.meet("arrives twice");
@@ -119,7 +119,7 @@ Deno.test("Markers.commit() tells the truth when its reply says otherwise, and i
   assertEquals(fixture.version, before);
 });
 
-Deno.test("Markers.commit() is in no doubt about what was not sent, and keeps its lane", async () => {
+Deno.test("Markers.commit() is not in doubt about an unsent commit and keeps its lane", async () => {
   using fixture = await Fixture.warm();
   const build = () => {
     throw new RangeError("not built");
@@ -152,7 +152,7 @@ Deno.test.each(
     [["is never answered", "never arrives"], true],
     [["never arrives", "arrives with the next", "never arrives"], false],
   ] as const,
-)("CommitInDoubt.findOut() finds the truth for good when commit and fences meet %j", async (fates, ok) => {
+)("CommitInDoubt.findOut() returns the final result (the commit, then its fences: %j)", async (fates, ok) => {
   using fixture = await Fixture.warm();
   fixture.meet(...fates);
   const doubt = await fixture.giveUp(setRow);
@@ -168,7 +168,7 @@ Deno.test.each(
   assertEquals([fixture.version, fixture.count], [version, 1]);
 });
 
-Deno.test("Markers.commit() fences every commit in doubt before it uses its lane again, and opens none instead", async () => {
+Deno.test("Markers.commit() fences every commit in doubt and reuses its lane instead of opening one", async () => {
   using fixture = new Fixture();
   const commitMany = (count: number, build: Build) =>
     Array.from({ length: count }, () => fixture.commit(build));
@@ -196,7 +196,7 @@ for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
     assertEquals(fixture.count, 1);
   });
 
-  Deno.test(`Markers.commit() abandons no marker when every read ${fate} while the first lane is opened`, async () => {
+  Deno.test(`Markers.commit() abandons no marker when every read ${fate} while it opens its first lane`, async () => {
     using fixture = new Fixture();
     fixture.network.read = disturb;
     for (let commit = 0; commit < 10; commit++) {
@@ -209,7 +209,7 @@ for (const [fate, disturb] of Object.entries({ fails: fail, hangs: hang })) {
   });
 }
 
-Deno.test("Markers.commit() has a lane for each commit on its way, and uses them again", async () => {
+Deno.test("Markers.commit() opens a lane for each simultaneous commit and reuses lanes", async () => {
   using fixture = new Fixture();
   for (const [atOnce, count] of [[1, 1], [1, 1], [3, 3], [2, 3], [3, 3]] as const) {
     await Promise.all(Array.from({ length: atOnce }, () => fixture.commit(setRow)));
@@ -218,7 +218,7 @@ Deno.test("Markers.commit() has a lane for each commit on its way, and uses them
   }
 });
 
-Deno.test("Markers.commit() applies each commit at most once, and as it says, whatever becomes of it on its way", async () => {
+Deno.test("Markers.commit() applies each commit at most once, and as reported, under random faults", async () => {
   using fixture = new Fixture();
   const random = seededRandom(20270115);
   const { time, kv, network } = fixture;
@@ -236,13 +236,13 @@ Deno.test("Markers.commit() applies each commit at most once, and as it says, wh
     if (chance > 0.8) await sleep();
     return chance > 0.7 ? apply() : result;
   };
-  const told: boolean[] = [];
+  const reported: boolean[] = [];
   async function commitMany(): Promise<void> {
     for (let count = 0; count < 100; count++) {
-      const number = told.push(false) - 1;
+      const number = reported.push(false) - 1;
       const build: Build = (operation) =>
         number % 4 === 0 ? refuse(operation) : operation.set(["done", number], 1);
-      told[number] = await fixture.commit(build, []).catch((error) =>
+      reported[number] = await fixture.commit(build, []).catch((error) =>
         error instanceof CommitInDoubt ? error.findOutPatiently() : Promise.reject(error)
       ).then(({ ok }) => ok, () => false);
     }
@@ -251,16 +251,16 @@ Deno.test("Markers.commit() applies each commit at most once, and as it says, wh
   await time.until(Promise.all([1, 2, 3, 4].map(commitMany)), 10_000_000);
   await time.advance(2_000);
 
-  const done = () => told.map((_, number) => kv.rows.has(JSON.stringify(["done", number])));
-  assertEquals(done(), told);
+  const done = () => reported.map((_, number) => kv.rows.has(JSON.stringify(["done", number])));
+  assertEquals(done(), reported);
   const before = new Map(kv.rows);
   for (const repeat of kv.repetitions) assertEquals(repeat().ok, false);
   assertEquals(kv.rows, before);
-  assert(told.filter((ok) => ok).length > 150);
+  assert(reported.filter((ok) => ok).length > 150);
   assert(fixture.count <= 8, `${fixture.count} markers`);
 });
 
-Deno.test("CommitInDoubt.findOutPatiently() tries for ten seconds", async () => {
+Deno.test("CommitInDoubt.findOutPatiently() retries for ten seconds", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
   fixture.meet("is never answered");
@@ -280,7 +280,7 @@ Deno.test("CommitInDoubt.findOutPatiently() tries for ten seconds", async () => 
   assertEquals((await time.until(found, 500)).ok, true);
 });
 
-Deno.test("Markers.clear() removes the markers of this process, and what was given up never lands", async () => {
+Deno.test("Markers.clear() removes the process's markers, so that no commit in doubt applies later", async () => {
   using fixture = new Fixture();
   const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
   await Promise.all([1, 2].map(() => fixture.commit(() => {})));
@@ -297,11 +297,11 @@ Deno.test("Markers.clear() removes the markers of this process, and what was giv
 const setSchema = (version: number): Build => (operation) =>
   operation.set(["schema"], encodeJson({ version }));
 
-Deno.test("Markers.commit() goes on under every version of the rows that is known, and says in its marker which is the newest", async () => {
+Deno.test("Markers.commit() works under each known schema version and stores the newest in its marker", async () => {
   using fixture = new Fixture();
   const { kv, markers, time } = fixture;
   for (const version of [1, 2, 1]) {
-    await fixture.elsewhere(setSchema(version));
+    await fixture.commitAsOther(setSchema(version));
     await fixture.removeMarkers();
 
     const result = await time.until(fixture.commit(setRow), 1_000);
@@ -318,7 +318,7 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
   [0, { beforehand: true }],
   [3, { "after three commits": true }],
 ])(
-  "Markers.commit() changes nothing once the rows are of version %d, and tells of that: %j",
+  "Markers.commit() writes nothing once the schema has version %d and reports that: %j",
   async (version, when) => {
     using fixture = new Fixture();
     const { markers, time } = fixture;
@@ -327,7 +327,7 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
     fixture.meet("never arrives");
     if (!when.beforehand) await fixture.giveUp(setRow);
     fixture.meet();
-    await fixture.elsewhere(setSchema(version));
+    await fixture.commitAsOther(setSchema(version));
     await fixture.removeMarkers();
 
     for (let count = 0; count < 6; count++) {
@@ -342,7 +342,7 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
   },
 );
 
-Deno.test("Markers.commit() repeats nothing whose marker was removed while its process was asleep", async () => {
+Deno.test("Markers.commit() does not retry if its marker was removed while the process was suspended", async () => {
   using fixture = await Fixture.warm();
   const { network, time } = fixture;
   network.commit = async (apply) => {
@@ -350,7 +350,7 @@ Deno.test("Markers.commit() repeats nothing whose marker was removed while its p
     network.commit = calmNetwork().commit;
     fixture.clock += 86_400_000;
     await fixture.removeMarkers();
-    return apply(); // Its reply was lost, and the client repeats it.
+    return apply(); // The reply was lost, so the client repeats the commit.
   };
   const count = (): unknown => fixture.kv.value("count");
   const add: Build = (operation) => operation.sum(["count"], 1n);
@@ -363,7 +363,7 @@ Deno.test("Markers.commit() repeats nothing whose marker was removed while its p
   assertEquals(count(), new Deno.KvU64(2n));
 });
 
-Deno.test("Markers.commit() leaves nothing behind that does anything again when it is repeated after its marker is gone", async () => {
+Deno.test("Markers.commit() sends no commit that could apply again after Markers.clear()", async () => {
   using fixture = new Fixture();
   await Promise.all([1, 2].map(() => fixture.commit(setRow)));
   await fixture.commit(setRow);
@@ -375,7 +375,7 @@ Deno.test("Markers.commit() leaves nothing behind that does anything again when 
   assertEquals(fixture.version, version);
 });
 
-Deno.test("Markers.commit() commits in another lane when its marker was swept", async () => {
+Deno.test("Markers.commit() commits in another lane if its marker was swept", async () => {
   using fixture = await Fixture.warm();
   const { rows } = fixture.kv;
   for (const [name, { key: [table] }] of rows) if (table === "commits") rows.delete(name);

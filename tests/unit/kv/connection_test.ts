@@ -7,12 +7,12 @@ import { VirtualTime } from "../../support/time.ts";
 const KINDS = ["read", "write"] as const;
 const DEADLINE = 100;
 
-/** Handles that have nothing but names, and what is done with them. */
+/** A connection whose handles have names, and a record of what it does with them. */
 class Fixture {
   readonly names: Map<Deno.Kv, string> = new Map();
   readonly closed: string[] = [];
   readonly connection: Connection;
-  /** Handles that reopening came to, and what it was called with. */
+  /** The handles that `reopen` returns, and the signals that it received. */
   reopened: PromiseWithResolvers<Deno.Kv[]> = Promise.withResolvers();
   readonly signals: AbortSignal[] = [];
 
@@ -34,7 +34,7 @@ class Fixture {
     return fixture;
   }
 
-  /** A handle for each letter. */
+  /** Opens a handle for each letter. */
   open(names: string): Deno.Kv[] {
     return [...names].map((name) => {
       const close = () => this.closed.push(name);
@@ -44,7 +44,7 @@ class Fixture {
     });
   }
 
-  /** Starts an operation, which ends on demand; `on` says with which handle. */
+  /** Starts an operation, which ends on demand. `on` is the name of its handle. */
   start(kind: typeof KINDS[number]): { on: string; end: () => void; ended: Promise<void> } {
     const { promise, resolve } = Promise.withResolvers<void>();
     let on = "";
@@ -56,13 +56,13 @@ class Fixture {
     return { on, end: resolve, ended };
   }
 
-  /** Handles to which operations of a kind go one after the other. */
+  /** The names of the handles of `count` operations, in order. */
   handlesOf(kind: typeof KINDS[number], count: number): string {
     return Array.from({ length: count }, () => this.start(kind).on).join("");
   }
 }
 
-Deno.test("Connection sends each operation to the handle with the least to do, on a file writes to the first", async () => {
+Deno.test("Connection uses the least busy handle, except for writes to a file, which use the first", async () => {
   using _time = new VirtualTime();
   for (
     const [open, reads, writes] of [
@@ -82,7 +82,7 @@ Deno.test("Connection sends each operation to the handle with the least to do, o
   assertEquals(fixture.handlesOf("read", 1), "c");
 });
 
-Deno.test("Connection on a file tries one operation a deadline while 16 hang, and goes on when one ends", async () => {
+Deno.test("Connection on a file tries one operation per deadline while 16 operations hang", async () => {
   using time = new VirtualTime();
   const fixture = new Fixture("ab");
   const hanging = Array.from({ length: 15 }, () => fixture.start("read"));
@@ -105,7 +105,7 @@ Deno.test("Connection on a file tries one operation a deadline while 16 hang, an
   assertEquals(fixture.closed, []);
 });
 
-Deno.test("Connection to a server refuses everything after a missed deadline, until new handles take over", async () => {
+Deno.test("Connection to a server rejects operations after a missed deadline until it has new handles", async () => {
   using time = new VirtualTime();
   const fixture = Fixture.onServer();
   const { connection } = fixture;
@@ -129,19 +129,19 @@ Deno.test("Connection to a server refuses everything after a missed deadline, un
   await assertRejects(() => young.ended, DeadlineExceeded);
 });
 
-/** What handles come to that were told nonsense about their database: every operation fails at once. */
-function refuse(): Promise<never> {
+/** Fails at once, as every operation does on a handle that received wrong metadata. */
+function failAtOnce(): Promise<never> {
   return Promise.reject(new TypeError("Metadata response body invalid"));
 }
 
-Deno.test("Connection leaves a handle that fails alone for a second, while there are others", async () => {
+Deno.test("Connection avoids a handle for a second after a failure if there are others", async () => {
   using time = new VirtualTime();
   const { connection, names } = Fixture.onServer();
   const attempt = async () => {
     let on = "";
     await connection.read((kv) => {
       on = names.get(kv) ?? "";
-      return on === "a" ? refuse() : Promise.resolve();
+      return on === "a" ? failAtOnce() : Promise.resolve();
     }).catch(() => {});
     return on;
   };
@@ -153,22 +153,22 @@ Deno.test("Connection leaves a handle that fails alone for a second, while there
   assertEquals([await attempt(), await attempt()], ["a", "b"]);
 });
 
-Deno.test("Connection to a server has new handles take over from those of which one does nothing but fail", async () => {
+Deno.test("Connection to a server replaces its handles if one of them only fails", async () => {
   using time = new VirtualTime();
   for (
-    const [kind, between, opened] of [["read", refuse, 1], ["write", () => Promise.resolve(), 0]] as const
+    const [kind, between, opened] of [["read", failAtOnce, 1], ["write", () => Promise.resolve(), 0]] as const
   ) {
     const fixture = Fixture.onServer("a");
     const { connection } = fixture;
-    await assertRejects(() => connection[kind](refuse), StoreUnavailable);
+    await assertRejects(() => connection[kind](failAtOnce), StoreUnavailable);
     await time.advance(2 * DEADLINE);
     await connection[kind](between).catch(() => {});
     assertEquals(fixture.signals.length, 0);
     await time.advance(1);
-    await assertRejects(() => connection[kind](refuse), StoreUnavailable);
+    await assertRejects(() => connection[kind](failAtOnce), StoreUnavailable);
 
     assertEquals(fixture.signals.length, opened);
-    assertEquals(fixture.handlesOf(kind, 1), "a", "It is tried until there are others");
+    assertEquals(fixture.handlesOf(kind, 1), "a", "It is used until there are others");
     if (opened === 0) continue;
     fixture.reopened.resolve(fixture.open("b"));
     await time.advance(0);
@@ -176,15 +176,15 @@ Deno.test("Connection to a server has new handles take over from those of which 
   }
 });
 
-Deno.test("Connection refuses operations where one hangs while new handles are looked for", async () => {
+Deno.test("Connection rejects operations if one hangs while new handles are being opened", async () => {
   using time = new VirtualTime();
   const fixture = Fixture.onServer("a");
   const { connection } = fixture;
   for (let failure = 0; failure < 2; failure++) {
-    await assertRejects(() => connection.read(refuse), StoreUnavailable, "failed");
+    await assertRejects(() => connection.read(failAtOnce), StoreUnavailable, "failed");
     await time.advance(2 * DEADLINE + 1);
   }
-  await assertRejects(() => connection.read(refuse), StoreUnavailable, "failed");
+  await assertRejects(() => connection.read(failAtOnce), StoreUnavailable, "failed");
   fixture.start("read");
   await time.advance(DEADLINE);
 
@@ -192,7 +192,7 @@ Deno.test("Connection refuses operations where one hangs while new handles are l
   assertEquals(fixture.signals.length, 1);
 });
 
-/** Has an operation hang until the handles are replaced, so often; gives those operations. */
+/** Replaces the handles `generations` times, each time because of an operation that hangs. Returns these operations. */
 async function lose(
   fixture: Fixture,
   time: VirtualTime,
@@ -208,7 +208,7 @@ async function lose(
   return lost;
 }
 
-Deno.test("Connection to a server opens no more handles for half a minute while eight generations of them hang", async () => {
+Deno.test("Connection to a server delays new handles for half a minute while eight generations hang", async () => {
   using time = new VirtualTime();
   const fixture = Fixture.onServer();
   const first = fixture.start("read");
@@ -219,7 +219,7 @@ Deno.test("Connection to a server opens no more handles for half a minute while 
   await time.advance(0);
   fixture.reopened.resolve(fixture.open("ab"));
   await time.advance(DEADLINE);
-  assertEquals(fixture.signals.length, 1, "What is given up late is no reason to replace new handles");
+  assertEquals(fixture.signals.length, 1, "An operation of old handles does not replace new ones");
   const lost = await lose(fixture, time, 7);
   for (const [opened, { end }] of [[8, second], [9, lost[3] ?? first]] as const) {
     fixture.start("read");
@@ -239,7 +239,7 @@ Deno.test("Connection to a server opens no more handles for half a minute while 
   assertEquals(fixture.signals.length, 11);
 });
 
-Deno.test("Connection.close() closes the handles, and looks for no others", async () => {
+Deno.test("Connection.close() closes the handles and opens no others", async () => {
   using time = new VirtualTime();
   const idle = new Fixture("ab");
   const waiting = Fixture.onServer();
@@ -257,7 +257,7 @@ Deno.test("Connection.close() closes the handles, and looks for no others", asyn
   }
 });
 
-Deno.test("Connection.close() on a file leaves handles alone while an operation hangs: it would wait for that", async () => {
+Deno.test("Connection.close() on a file leaves the handles open if an operation hangs", async () => {
   using time = new VirtualTime();
   const fixture = new Fixture("ab");
   const { end, ended } = fixture.start("read");

@@ -11,16 +11,16 @@ import {
 import { hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-Deno.test("withDeadline() passes the value on when it comes in time, and rejects once the time is up", async () => {
+Deno.test("withDeadline() resolves to the value, or rejects once the deadline has passed", async () => {
   assertEquals(await withDeadline(Promise.resolve(7), 60_000), 7);
   using time = new VirtualTime();
   const late = withDeadline(hang(), 250);
 
-  await assertRejects(() => time.until(late, 249), Error, "Nothing came");
+  await assertRejects(() => time.until(late, 249), Error, "within 249 ms");
   await assertRejects(() => time.until(late, 250), DeadlineExceeded, "No answer within 250 ms");
 });
 
-Deno.test("withDeadline() rejects with StoreUnavailable and the cause, or with the StoreUnavailable there was", async () => {
+Deno.test("withDeadline() rejects with StoreUnavailable and makes any other error its cause", async () => {
   const cause = new TypeError("disk I/O error");
   const unavailable = new StoreUnavailable("inner");
   const failing = (error: Error) =>
@@ -31,27 +31,31 @@ Deno.test("withDeadline() rejects with StoreUnavailable and the cause, or with t
 });
 
 Deno.test.each<[string, StoreUnavailable, string]>([
-  ["itself", new DeadlineExceeded("No answer within 250 ms"), "No answer within 250 ms"],
-  ["its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
-  ["the first line", failed(new TypeError("disk I/O error\nat fn (/srv/src/kv.rs:1)")), "disk I/O error"],
+  ["its own message", new DeadlineExceeded("No answer within 250 ms"), "No answer within 250 ms"],
+  ["the message of its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
   [
-    "the cause of its cause",
+    "the first line only",
+    failed(new TypeError("disk I/O error\nat fn (/srv/src/kv.rs:1)")),
+    "disk I/O error",
+  ],
+  [
+    "the message of its cause's cause",
     new CommitInDoubt(() => Promise.reject(), failed(new TypeError("disk I/O error"))),
     "disk I/O error",
   ],
   [
-    "what is no error",
+    "its own message if the cause is not an error",
     new StoreUnavailable("The operation failed", { cause: "text" }),
     "The operation failed",
   ],
   [
-    "URLs by their host",
+    "a message in which only the host of a URL is shown",
     failed(
       new TypeError("POST (https://a:b@kv.example:4512/v2/write?token=c#d): https:// and HTTP://[::1]/e."),
     ),
     "POST (kv.example:4512): [URL] and [::1]",
   ],
-])("StoreUnavailable.logReason tells %s", (_, error, reason) => {
+])("StoreUnavailable.logReason is %s", (_, error, reason) => {
   assertEquals(error.logReason, reason);
 });
 
@@ -59,7 +63,7 @@ function failed(cause: Error): StoreUnavailable {
   return new StoreUnavailable("The operation failed", { cause });
 }
 
-Deno.test("retried() repeats an attempt until it comes to something, whatever that is, or throws", async () => {
+Deno.test("retried() repeats an attempt until it returns anything but AGAIN, or throws", async () => {
   let attempts = 0;
   const fourth = (result: () => unknown) => () => Promise.resolve(++attempts % 4 === 0 ? result() : AGAIN);
 
@@ -72,7 +76,7 @@ Deno.test("retried() repeats an attempt until it comes to something, whatever th
   assertEquals(attempts, 5 * 4);
 });
 
-Deno.test("retried() gives up when its time is spent", async () => {
+Deno.test("retried() gives up after the deadline", async () => {
   using time = new VirtualTime();
   let attempts = 0;
   const attempt = async () => {
@@ -86,7 +90,7 @@ Deno.test("retried() gives up when its time is spent", async () => {
   assertEquals(attempts, 3);
 });
 
-Deno.test("retried() pauses longer from attempt to attempt, up to 20 ms", async () => {
+Deno.test("retried() pauses longer after each attempt, up to 20 ms", async () => {
   using time = new VirtualTime();
   const { random } = Math;
   using _longest = { [Symbol.dispose]: () => Math.random = random };
@@ -99,9 +103,9 @@ Deno.test("retried() pauses longer from attempt to attempt, up to 20 ms", async 
   assertEquals(pauses, Array.from({ length: 23 }, (_, index) => Math.min(index + 1, 20)));
 });
 
-Deno.test("pause() resolves after its ms", async () => {
+Deno.test("pause() resolves after the given time", async () => {
   using time = new VirtualTime();
 
-  await assertRejects(() => time.until(pause(20), 19), Error, "Nothing came");
+  await assertRejects(() => time.until(pause(20), 19), Error, "within 19 ms");
   await time.until(pause(20), 20);
 });

@@ -7,7 +7,7 @@ import { Store } from "../../../src/kv/store.ts";
 import { carryOut, type Disturbance, disturbed, FakeKv } from "../../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
-Deno.test("CommitInDoubt.findOut() does not say that a commit never applies whose fence was refused without a reason", async () => {
+Deno.test("CommitInDoubt.findOut() reports no failure if KV refuses the fence for no reason", async () => {
   using time = new VirtualTime();
   const fake = new FakeKv();
   let commit: Disturbance["commit"] = carryOut;
@@ -16,7 +16,7 @@ Deno.test("CommitInDoubt.findOut() does not say that a commit never applies whos
   await time.until(store.commit((operation) => operation.set(["first"], encodeJson(1))), 1_000);
   let sent = 0;
   commit = async (operation) => {
-    if (++sent === 2) return { ok: false }; // The fence: KV refuses it, though what it checks holds.
+    if (++sent === 2) return { ok: false }; // KV refuses the fence, although its check holds.
     if (sent > 2) return await operation.apply();
     await pause(7_000);
     await operation.apply();
@@ -33,6 +33,6 @@ Deno.test("CommitInDoubt.findOut() does not say that a commit never applies whos
 
   assert(
     found !== false || fake.value("late") === undefined,
-    "it never applies, says findOut(), and it does",
+    "findOut() reported that the commit never applies, but it did",
   );
 });

@@ -6,11 +6,11 @@ import { encodeJson } from "../../../src/kv/row.ts";
 const CREATE: OpenOptions = { clock: Date.now, create: true };
 const FIND: OpenOptions = { clock: Date.now, create: false };
 
-/** A folder for a test. */
+/** A temporary folder. */
 class Folder implements AsyncDisposable {
   readonly path: string = Deno.makeTempDirSync();
 
-  /** The names of what is in it. */
+  /** The names of its entries. */
   async names(): Promise<string[]> {
     return (await Array.fromAsync(Deno.readDir(this.path))).map(({ name }) => name);
   }
@@ -20,7 +20,7 @@ class Folder implements AsyncDisposable {
   }
 }
 
-Deno.test("openStore() makes the file, and with `makesFolder` its folder for its owner alone, and finds both again", async () => {
+Deno.test("openStore() creates the file, and with `makesFolder` a folder that only its owner can use", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/new/folder/animals.kv`;
 
@@ -37,7 +37,7 @@ Deno.test("openStore() makes the file, and with `makesFolder` its folder for its
   await again.close();
 });
 
-Deno.test("openStore() makes nothing without `create`", async () => {
+Deno.test("openStore() creates nothing without `create`, and no folder without `makesFolder`", async () => {
   await using folder = new Folder();
   for (const path of [`${folder.path}/animals.kv`, `${folder.path}/new/animals.kv`]) {
     await assertRejects(() => openStore(path, FIND), OpenError, "there is no such file");
@@ -55,7 +55,7 @@ Deno.test("openStore() makes nothing without `create`", async () => {
   assertEquals(await Array.fromAsync(kv.list({ prefix: [] })), []);
 });
 
-Deno.test("openStore() opens a store of its own in memory, which takes as many checks as it says", async () => {
+Deno.test("openStore() opens a separate in-memory store each time, with maxChecks checks per commit", async () => {
   const [one, other] = [await openStore(":memory:", CREATE), await openStore(":memory:", CREATE)];
 
   const { ok } = await one.commit((operation) => {
@@ -68,7 +68,7 @@ Deno.test("openStore() opens a store of its own in memory, which takes as many c
   await Promise.all([one.close(), other.close()]);
 });
 
-Deno.test("Store.close() leaves one file with all that was stored, which can be copied", async () => {
+Deno.test("Store.close() leaves a single file, without a write-ahead log", async () => {
   await using folder = new Folder();
   const store = await openStore(`${folder.path}/animals.kv`, CREATE);
   await store.commit((operation) => operation.set(["row"], encodeJson({})));
@@ -79,7 +79,7 @@ Deno.test("Store.close() leaves one file with all that was stored, which can be 
   assertEquals(await folder.names(), ["animals.kv"]);
 });
 
-Deno.test("Store.fileSize is that of the file once its log is written into it, and unknown in memory", async () => {
+Deno.test("Store.fileSize includes the write-ahead log, and is undefined for a store in memory", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/animals.kv`;
   const store = await openStore(path, CREATE);
@@ -99,7 +99,7 @@ Deno.test("Store.fileSize is that of the file once its log is written into it, a
   await Promise.all([store.close(), memory.close()]);
 });
 
-Deno.test("openStore() says in one line why a file cannot be used", async () => {
+Deno.test("openStore() explains in one line why a file cannot be used", async () => {
   await using folder = new Folder();
   const [file, empty, foreign] = [`${folder.path}/file`, `${folder.path}/empty`, `${folder.path}/foreign.kv`];
   await Deno.writeTextFile(file, "This is no database. ".repeat(1_000));
@@ -129,7 +129,7 @@ Deno.test("openStore() says in one line why a file cannot be used", async () => 
   assertEquals(await Deno.readTextFile(empty), "");
 });
 
-Deno.test("openStore() leaves the database of another program as it is", async () => {
+Deno.test("openStore() leaves another program's database unchanged", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/photos.db`;
   const database = new DatabaseSync(path);
@@ -145,7 +145,7 @@ Deno.test("openStore() leaves the database of another program as it is", async (
   assertEquals(await folder.names(), ["photos.db"]);
 });
 
-Deno.test("openStore() opens no file that stays locked: it may be the database of another program", async () => {
+Deno.test("openStore() rejects a file that stays locked, because it may be another program's database", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/photos.db`;
   const database = new DatabaseSync(path);
@@ -157,7 +157,7 @@ Deno.test("openStore() opens no file that stays locked: it may be the database o
   assertEquals(await folder.names(), ["photos.db"]);
 });
 
-Deno.test("openStore() tells no password of a server's URL, however it is spelled", async () => {
+Deno.test("openStore() never shows the password in a server's URL, however it is encoded", async () => {
   const options = { ...FIND, patience: { ms: 0, onWait() {} } };
   for (const password of ["secret", "se cret"]) {
     const opening = openStore(`http://user:${password}@127.0.0.1:1/`, options);

@@ -1,50 +1,50 @@
 import { assert, assertEquals } from "@std/assert";
-import { CommitInDoubt, type CommitResult as Told } from "../../../src/kv/commit.ts";
+import { CommitInDoubt, type CommitResult as Reported } from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { type CommitResult, FakeKv, type Network } from "../../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../../support/time.ts";
 
-/** How many schedules of each kind are played: SCHEDULES; and the seed of the first, of which each has the next: SCHEDULES_SEED. */
+/** Number of schedules of each kind, and the seed of the first one. Each further one has the next seed. */
 const SCHEDULES = Number(Deno.env.get("SCHEDULES") ?? 12);
 const FIRST_SEED = Number(Deno.env.get("SCHEDULES_SEED") ?? 1);
 
 const CALLERS = 4;
 const HANDLES = 2;
-/** How long faults go on; how long after that handles get nonsense once more; and how long it takes then, in ms. */
+/** Lengths of the phases, in ms: with faults; without, until some handles get wrong metadata; and to recover. */
 const FAULTY = 60_000;
 const QUIET = 20_000;
 const RECOVERY = 60_000;
-/** Longest time by which a commit lands late, in ms. */
+/** Maximum delay of a commit that lands late, in ms. */
 const LATEST = 20_000;
 
-/** What becomes of one operation. */
+/** What happens to an operation. */
 type Fate = "well" | "slow" | "hangs" | "fails" | "fails when done" | "reply lost" | "lands late" | "locked";
-/** What has become of a handle for good: its connection is dead, or it was told nonsense about its database. */
+/** The lasting condition of a handle: its connection is dead, or it received wrong metadata. */
 type Condition = "well" | "dead" | "nonsense";
 
 const ON_SERVER: readonly Fate[] = ["slow", "hangs", "fails", "fails when done", "reply lost", "lands late"];
-/** A file has no replies that get lost; what hangs there goes on in the end. */
+/** A file loses no replies, and operations that hang on it eventually end. */
 const ON_FILE: readonly Fate[] = ["slow", "hangs", "fails", "locked", "lands late"];
 
-/** A commit that a caller asked for, and what it was told of it; undefined where it is in doubt for good. */
-interface Asked {
+/** A commit, and the result that its caller got: whether it applied, or undefined if that stayed in doubt. */
+interface Attempt {
   readonly number: number;
-  told: boolean | undefined;
-  readonly findOut?: () => Promise<Told>;
+  reported: boolean | undefined;
+  readonly findOut?: () => Promise<Reported>;
 }
 
-/** Faults that chance makes of a seed, on a KV in virtual time. */
+/** Random faults, drawn from a seed, on a KV in virtual time. */
 class Schedule {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly isServer: boolean;
   readonly store: Store;
-  readonly asked: Asked[] = [];
+  readonly attempts: Attempt[] = [];
   readonly #random: () => number;
   readonly #lines: Line[] = [];
-  /** Resolves when faults are over. */
+  /** Resolves when the faults end. */
   readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
   isFaulty = true;
 
@@ -56,18 +56,18 @@ class Schedule {
     this.store = new Store(connection, { maxChecks: 10, clock: () => this.time.now });
   }
 
-  /** A whole number from 0 up to `end`. */
+  /** A random integer from 0 (inclusive) to `end` (exclusive). */
   below(end: number): number {
     return Math.floor(this.#random() * end);
   }
 
-  /** What becomes of an operation that starts now. */
+  /** Draws the fate of an operation that starts now. */
   fate(): Fate {
     const fates = this.isServer ? ON_SERVER : ON_FILE;
     return this.isFaulty && this.#random() < 0.25 ? fates[this.below(fates.length)] ?? "well" : "well";
   }
 
-  /** Has handles break for good from time to time. */
+  /** Breaks handles for good from time to time. */
   async breakHandles(): Promise<void> {
     while (this.isFaulty && this.isServer) {
       await pause(this.below(20_000));
@@ -76,25 +76,25 @@ class Schedule {
     }
   }
 
-  /** Has the last `count` handles that were opened break. */
+  /** Breaks the `count` handles that were opened last. */
   breakLast(count: number, condition: Condition): void {
     for (const line of this.#lines.slice(-count)) line.condition = condition;
   }
 
-  /** Commits what can be counted, and reads, one after the other, as long as `goesOn`. */
-  async call(goesOn: () => boolean): Promise<void> {
-    while (goesOn()) {
+  /** Commits and reads in turn while `isOpen` returns true. */
+  async call(isOpen: () => boolean): Promise<void> {
+    while (isOpen()) {
       await this.attempt().catch(onlyUnavailable);
       await this.store.get(["nothing"]).catch(onlyUnavailable);
       await pause(this.below(1_500));
     }
   }
 
-  /** A commit that counts itself and is refused where another has been faster; resolves to whether it was told so. */
+  /** Makes a commit that counts itself and may lose a race. Resolves to whether it was reported to have applied. */
   async attempt(): Promise<boolean> {
-    const number = this.asked.length;
-    const asked: Asked = { number, told: false };
-    this.asked.push(asked);
+    const number = this.attempts.length;
+    const attempt: Attempt = { number, reported: false };
+    this.attempts.push(attempt);
     const shared = ["shared", this.below(3)];
     const row = await this.store.get(shared);
     try {
@@ -102,17 +102,17 @@ class Schedule {
         operation.sum(["count", number], 1n);
         operation.check({ key: shared, versionstamp: row?.versionstamp ?? null }).set(shared, number);
       }, [shared]);
-      asked.told = ok;
+      attempt.reported = ok;
     } catch (error) {
       if (error instanceof CommitInDoubt) {
-        this.asked[number] = { number, told: undefined, findOut: error.findOut };
+        this.attempts[number] = { number, reported: undefined, findOut: error.findOut };
       }
       throw error;
     }
-    return asked.told;
+    return attempt.reported;
   }
 
-  /** How often a commit has applied. */
+  /** Number of times that a commit has applied. */
   count(number: number): bigint {
     const value = this.kv.value("count", number);
     return value instanceof Deno.KvU64 ? value.value : 0n;
@@ -135,7 +135,7 @@ class Schedule {
   }
 }
 
-/** The way of one handle to the KV. */
+/** The network between one handle and KV. */
 class Line implements Network {
   condition: Condition = "well";
   readonly #schedule: Schedule;
@@ -160,7 +160,7 @@ class Line implements Network {
     const result = apply();
     if (fate === "fails when done") throw new TypeError("connection reset");
     await pause(fate === "slow" ? this.#schedule.below(8_000) : 5);
-    // Deno's client repeats a commit whose reply it has not got.
+    // Deno's client repeats a commit whose reply it did not receive.
     return fate === "reply lost" ? apply() : result;
   }
 
@@ -201,27 +201,27 @@ async function play(seed: number, isServer: boolean): Promise<void> {
     if (isServer) schedule.breakLast(1 + schedule.below(HANDLES), "nonsense");
     await time.until(Promise.all(callers), 2 * RECOVERY);
 
-    // Everything is served again, by every handle.
+    // Every handle works again.
     const calm = Array.from({ length: 4 * HANDLES }, async () => {
       await schedule.attempt();
       await schedule.store.get(["nothing"]);
     });
     await time.until(Promise.all(calm), 1_000);
     await time.advance(LATEST + RECOVERY);
-    for (const asked of schedule.asked) {
-      const { number, findOut } = asked;
-      const found = asked.told ?? (findOut && (await time.until(findOut(), 1_000)).ok);
-      assertEquals(schedule.count(number), found ? 1n : 0n, `Commit ${number} was told as ${found}`);
+    for (const attempt of schedule.attempts) {
+      const { number, findOut } = attempt;
+      const found = attempt.reported ?? (findOut && (await time.until(findOut(), 1_000)).ok);
+      assertEquals(schedule.count(number), found ? 1n : 0n, `Commit ${number} was reported as ${found}`);
     }
     for (const repeat of [...schedule.kv.repetitions]) assertEquals(repeat().ok, false);
-    assert(schedule.asked.filter(({ told }) => told).length > 10);
+    assert(schedule.attempts.filter(({ reported }) => reported).length > 10);
   } finally {
     Math.random = random;
   }
 }
 
 for (const [kind, isServer] of [["a server", true], ["a file", false]] as const) {
-  Deno.test(`Store on ${kind} tells the truth, applies nothing twice, and serves again, whatever faults there were`, async () => {
+  Deno.test(`Store on ${kind} reports true results, applies nothing twice, and recovers from random faults`, async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEDULES; seed++) {
       try {
         await play(seed, isServer);

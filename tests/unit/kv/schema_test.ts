@@ -10,7 +10,7 @@ async function rowsOf(kv: Deno.Kv): Promise<unknown[]> {
   return (await Array.fromAsync(kv.list({ prefix: [] }))).map(({ key, value }) => [key, value]);
 }
 
-Deno.test("requireSchema() makes an empty KV one of version 1, though the file is locked, and finds it so", async () => {
+Deno.test("requireSchema() sets version 1 in an empty KV, even if the file is locked, and accepts it", async () => {
   using kv = await Deno.openKv(":memory:");
   let tries = 0;
   const rough = disturbed(kv, { commit: ({ apply }) => ++tries < 3 ? locked() : apply() });
@@ -23,12 +23,12 @@ Deno.test("requireSchema() makes an empty KV one of version 1, though the file i
 
 Deno.test.each([
   [
-    "nothing, where nothing is to be made",
+    "no rows when create is false",
     undefined,
     false,
     "it is empty, and only the service makes its first rows",
   ],
-  ["rows of something else", ["pets", 7], true, "it holds rows of something else"],
+  ["foreign rows", ["pets", 7], true, "it holds rows of something else"],
   [
     "version 2",
     ["schema", encodeJson({ version: 2 })],
@@ -36,8 +36,8 @@ Deno.test.each([
     "of version 2, and this service knows version 1",
   ],
   ["no version", ["schema", encodeJson({})], true, "its rows are of version undefined"],
-  ["no JSON", ["schema", encodeText("1.")], true, "it holds rows of something else"],
-])("requireSchema() refuses a KV that holds %s, and leaves it alone", async (_, row, create, message) => {
+  ["a version that is not JSON", ["schema", encodeText("1.")], true, "it holds rows of something else"],
+])("requireSchema() rejects a KV with %s, and leaves it unchanged", async (_, row, create, message) => {
   using kv = await Deno.openKv(":memory:");
   if (row) await kv.set(row.slice(0, 1) as Deno.KvKey, row[1]);
   const before = await rowsOf(kv);
@@ -48,15 +48,15 @@ Deno.test.each([
 });
 
 for (const turn of [1, 2, 3]) {
-  Deno.test(`requireSchema() takes a KV that another process makes before its access ${turn}`, async () => {
+  Deno.test(`requireSchema() accepts a KV that another process sets up before its access ${turn}`, async () => {
     using kv = await Deno.openKv(":memory:");
     let accesses = 0;
-    const meanwhile = async () => {
+    const onAccess = async () => {
       if (++accesses === turn) await requireSchema(new Connection([kv]), true);
     };
     const shared = disturbed(kv, {
-      read: meanwhile,
-      commit: async ({ apply }) => (await meanwhile(), await apply()),
+      read: onAccess,
+      commit: async ({ apply }) => (await onAccess(), await apply()),
     });
 
     await requireSchema(new Connection([shared]), true);

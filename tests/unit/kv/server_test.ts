@@ -6,10 +6,10 @@ import { ConnectServer } from "../../support/process.ts";
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
 const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
 
-/** In ms: a test fails then that waits for what never comes. */
+/** In ms. A test that waits for something that never happens fails. */
 const timeout = 30_000;
 
-/** Lets timers run 20 times as fast. */
+/** Makes timers run 20 times as fast. */
 function hastened(): Disposable {
   const { setTimeout } = globalThis;
   Object.assign(globalThis, {
@@ -38,17 +38,17 @@ function closedHandles(): Disposable & { reach(count: number): Promise<void> } {
   };
 }
 
-/** A server that has a KV to open, though nothing in it; it counts who knocks and who opens. */
-class Door implements AsyncDisposable {
-  knocks = 0;
+/** A server whose KV can be opened, but has no rows. It counts probes and openings. */
+class EmptyServer implements AsyncDisposable {
+  probes = 0;
   openings = 0;
-  /** Comes before the answer to a knock. */
-  onKnock: () => unknown = () => {};
-  /** What a client that opens it gets to know. */
+  /** Called before the response to a probe. */
+  onProbe: () => unknown = () => {};
+  /** Returns the response to an opening. */
   onOpen: () => Response | Promise<Response> = metadata;
   readonly #server = Deno.serve(AT_ONCE, async ({ method }) => {
     if (method === "POST") return await (this.openings++, this.onOpen());
-    await (this.knocks++, this.onKnock());
+    await (this.probes++, this.onProbe());
     return new Response("Not a page", { status: 405 });
   });
 
@@ -77,87 +77,87 @@ function metadata(): Response {
 
 const { signal } = new AbortController();
 
-Deno.test("waitForServer() knocks anew where a knock is not answered, and is content with any answer", {
+Deno.test("waitForServer() repeats a probe that gets no response and accepts any response", {
   timeout,
 }, async () => {
-  await using door = new Door();
+  await using fake = new EmptyServer();
   const lost = Promise.withResolvers<void>();
-  door.onKnock = () => door.knocks === 1 ? lost.promise : lost.resolve();
+  fake.onProbe = () => fake.probes === 1 ? lost.promise : lost.resolve();
 
-  await waitForServer(door.url, signal);
+  await waitForServer(fake.url, signal);
 
-  assert(door.knocks > 1);
+  assert(fake.probes > 1);
 });
 
-Deno.test("reopener() opens all handles or none, and tries again", { timeout }, async () => {
-  await using door = new Door();
-  door.onOpen = () => door.openings === 2 ? new Response("Not yet", { status: 503 }) : metadata();
+Deno.test("reopener() opens all handles or none and retries", { timeout }, async () => {
+  await using fake = new EmptyServer();
+  fake.onOpen = () => fake.openings === 2 ? new Response("Not yet", { status: 503 }) : metadata();
 
-  const kvs = await reopener(door.url, 3)(signal);
+  const kvs = await reopener(fake.url, 3)(signal);
 
-  assertEquals([kvs.length, door.openings], [3, 6]);
+  assertEquals([kvs.length, fake.openings], [3, 6]);
   for (const kv of kvs) kv.close();
 });
 
 Deno.test(
-  "reopener() has no more than two openings a handle hang, and goes on when they end",
+  "reopener() lets at most two openings per handle hang and continues when they end",
   { timeout },
   async () => {
-    await using door = new Door();
+    await using fake = new EmptyServer();
     const end = Promise.withResolvers<void>();
     const twelve = Promise.withResolvers<void>();
-    door.onOpen = async () => {
-      if (door.openings > 8) twelve.resolve();
+    fake.onOpen = async () => {
+      if (fake.openings > 8) twelve.resolve();
       await end.promise;
       return metadata();
     };
-    door.onKnock = () => door.knocks > 12 && twelve.resolve();
+    fake.onProbe = () => fake.probes > 12 && twelve.resolve();
     using _ = hastened();
 
-    const reopening = reopener(door.url, 4)(signal);
+    const reopening = reopener(fake.url, 4)(signal);
     await twelve.promise;
-    assertEquals(door.openings, 8);
+    assertEquals(fake.openings, 8);
     end.resolve();
 
     const kvs = await reopening;
-    assertEquals([kvs.length, door.openings], [4, 12]);
+    assertEquals([kvs.length, fake.openings], [4, 12]);
     for (const kv of kvs) kv.close();
   },
 );
 
 Deno.test(
-  "reopener() begins others after half a minute where openings hang for good",
+  "reopener() starts further openings after half a minute if the first ones hang forever",
   { timeout },
   async () => {
-    await using door = new Door();
+    await using fake = new EmptyServer();
     const bodies: ReadableStreamDefaultController[] = [];
     const stalled = new Promise<void>((resolve) => {
-      door.onOpen = () => {
-        if (door.openings > 2) return metadata();
-        if (door.openings === 2) resolve();
+      fake.onOpen = () => {
+        if (fake.openings > 2) return metadata();
+        if (fake.openings === 2) resolve();
         return new Response(new ReadableStream({ start: (body) => void bodies.push(body) }));
       };
     });
     using _ = hastened();
 
-    const reopening = reopener(door.url, 1)(signal);
+    const reopening = reopener(fake.url, 1)(signal);
     await stalled;
     const kvs = await reopening;
 
-    assert(door.openings > 2);
+    assert(fake.openings > 2);
     for (const kv of kvs) kv.close();
     for (const body of bodies) body.close();
   },
 );
 
-Deno.test("reopener() gives up when its signal aborts, whether it knocks or waits", { timeout }, async () => {
-  await using door = new Door();
+Deno.test("reopener() rejects when its signal aborts, whether it probes or waits", { timeout }, async () => {
+  await using fake = new EmptyServer();
   const opened = Promise.withResolvers<void>();
-  door.onOpen = () => (opened.resolve(), new Response("No", { status: 403 }));
-  for (const url of [door.url, "http://127.0.0.1:1/"]) {
+  fake.onOpen = () => (opened.resolve(), new Response("No", { status: 403 }));
+  for (const url of [fake.url, "http://127.0.0.1:1/"]) {
     const stop = new AbortController();
     const reopening = reopener(url, 1)(stop.signal);
-    if (url === door.url) await opened.promise;
+    if (url === fake.url) await opened.promise;
     stop.abort(new RangeError("enough"));
 
     await assertRejects(() => reopening, RangeError, "enough");
@@ -165,16 +165,16 @@ Deno.test("reopener() gives up when its signal aborts, whether it knocks or wait
 });
 
 Deno.test(
-  "openStore() says in one line, without secrets, why a server's KV cannot be used",
+  "openStore() explains in one line, without secrets, why a server's KV cannot be used",
   { timeout },
   async () => {
-    await using door = new Door();
-    door.onOpen = () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 });
-    const { host } = new URL(door.url);
+    await using fake = new EmptyServer();
+    fake.onOpen = () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 });
+    const { host } = new URL(fake.url);
     const patience = { ms: 100, onWait: () => {} };
     for (
       const [url, options, reason] of [
-        [door.url, OPTIONS, "403"],
+        [fake.url, OPTIONS, "403"],
         [`http://user:password@${host}/`, { ...OPTIONS, patience: { ...patience, ms: 5_000 } }, "403"],
         ["http://user:password@127.0.0.1:1/", OPTIONS, ""],
         ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not answer for 0.1 s"],
@@ -188,36 +188,36 @@ Deno.test(
   },
 );
 
-Deno.test("openStore() opens each handle again that fails to open, up to twice", { timeout }, async () => {
-  await using door = new Door();
+Deno.test("openStore() retries each handle that fails to open, up to twice", { timeout }, async () => {
+  await using fake = new EmptyServer();
   const ends = [503, 503, 200, 503, 503, 503];
-  door.onOpen = () => ends.shift() === 503 ? new Response("Not yet", { status: 503 }) : metadata();
+  fake.onOpen = () => ends.shift() === 503 ? new Response("Not yet", { status: 503 }) : metadata();
   using handles = closedHandles();
 
-  // It fails all the same: there are no rows to read behind this door.
-  const { message } = await assertRejects(() => openStore(door.url, OPTIONS), OpenError);
+  // It fails anyway, because this server has no rows to read.
+  const { message } = await assertRejects(() => openStore(fake.url, OPTIONS), OpenError);
 
   assertEquals(/\b503\b/.test(message), false, message);
   await handles.reach(8);
 });
 
-Deno.test("openStore() does not wait for ever for a server that answers but does not open its KV", {
+Deno.test("openStore() gives up on a server that responds but does not open its KV", {
   timeout,
 }, async () => {
-  await using door = new Door();
+  await using fake = new EmptyServer();
   const end = Promise.withResolvers<void>();
-  door.onOpen = async () => (await end.promise, metadata());
+  fake.onOpen = async () => (await end.promise, metadata());
   using _ = hastened();
   using handles = closedHandles();
 
-  await assertRejects(() => openStore(door.url, OPTIONS), OpenError, "No answer within");
+  await assertRejects(() => openStore(fake.url, OPTIONS), OpenError, "No answer within");
   end.resolve();
 
   await handles.reach(8);
 });
 
 Deno.test(
-  "openStore() opens the KV of a server, which takes as many checks as it says",
+  "openStore() opens a server's KV with maxChecks checks per commit",
   { timeout },
   async () => {
     await using server = await ConnectServer.start();

@@ -5,7 +5,7 @@ import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { DAY, type Disturbance, fail, hang, RoughStore } from "../../support/fake_kv.ts";
 
-Deno.test("Store reads rows one by one, in the order of their keys, and in a range up to a limit", async () => {
+Deno.test("Store reads one row, several in the order of the given keys, and a range up to a limit", async () => {
   using fixture = await RoughStore.open();
   const { store } = fixture;
   const keys = Array.from({ length: 600 }, (_, row) => ["row", row]);
@@ -24,11 +24,11 @@ Deno.test("Store reads rows one by one, in the order of their keys, and in a ran
 });
 
 Deno.test.each<[string, Disturbance]>([
-  ["KV never answers", { read: hang, commit: hang }],
+  ["KV never responds", { read: hang, commit: hang }],
   ["KV fails", { read: fail, commit: fail }],
   ["only reads fail", { read: fail }],
   ["only commits fail", { commit: fail }],
-])("Store rejects with StoreUnavailable, and its probe finds that out, when %s", async (_, disturbance) => {
+])("Store rejects its operations and its probe with StoreUnavailable when %s", async (_, disturbance) => {
   using fixture = await RoughStore.open(250);
   const { store } = fixture;
   await store.probe();
@@ -43,15 +43,15 @@ Deno.test.each<[string, Disturbance]>([
   for (const call of calls) await assertRejects(call, StoreUnavailable);
 });
 
-Deno.test("Store.sweep() removes what killed processes left a day ago, as many markers as one commit can check", async () => {
+Deno.test("Store.sweep() removes day-old markers of killed processes, as many as one commit can check", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
-  for (let slot = 0; slot < 600; slot++) {
-    await kv.set(["commits", "living", slot], encodeJson({ commit: 1, at: fixture.now }));
+  for (let lane = 0; lane < 600; lane++) {
+    await kv.set(["commits", "living", lane], encodeJson({ commit: 1, at: fixture.now }));
   }
   const ages = [...Array(11).fill(DAY + 1), DAY, -DAY];
-  for (const [slot, age] of ages.entries()) {
-    await kv.set(["commits", "other", slot], encodeJson({ commit: 1, at: fixture.now - age }));
+  for (const [lane, age] of ages.entries()) {
+    await kv.set(["commits", "other", lane], encodeJson({ commit: 1, at: fixture.now - age }));
   }
 
   assertEquals([await store.sweep(), await store.sweep(), await store.sweep()], [true, false, false]);
@@ -60,7 +60,7 @@ Deno.test("Store.sweep() removes what killed processes left a day ago, as many m
   assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
-Deno.test("Store.sweep() leaves the markers of its own process, which may have slept for a day in a commit", async () => {
+Deno.test("Store.sweep() keeps its own process's markers, even if that was suspended for a day", async () => {
   using rough = await RoughStore.open();
   await rough.store.commit(() => {});
   let isFirst = true;
@@ -71,7 +71,7 @@ Deno.test("Store.sweep() leaves the markers of its own process, which may have s
       isFirst = false;
       rough.now += DAY + 1;
       await rough.store.sweep();
-      // Its reply was lost, and the client repeats it.
+      // The reply was lost, so the client repeats the commit.
       return await apply();
     },
   };
@@ -80,7 +80,7 @@ Deno.test("Store.sweep() leaves the markers of its own process, which may have s
   assertEquals((await rough.kv.get(["n"])).value, new Deno.KvU64(1n));
 });
 
-Deno.test("Store.sweep() leaves a marker that was set again meanwhile", async () => {
+Deno.test("Store.sweep() keeps a marker that is set again during the sweep", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
   const mark: Deno.KvKey = ["commits", "other", 1];
@@ -94,7 +94,7 @@ Deno.test("Store.sweep() leaves a marker that was set again meanwhile", async ()
   assertEquals((await kv.get(mark)).value, alive);
 });
 
-Deno.test("Store.commit() goes on when another process has swept its markers as if it were dead", async () => {
+Deno.test("Store.commit() works after another process has swept its markers", async () => {
   using fixture = await RoughStore.open();
   const { kv, store } = fixture;
   const other = new Store(new Connection([kv]), { maxChecks: 10, clock: () => fixture.now });
@@ -111,7 +111,7 @@ Deno.test("Store.commit() goes on when another process has swept its markers as 
   assertEquals(results.map(({ ok }) => ok), [true, true]);
 });
 
-Deno.test("Store.close() leaves what was committed, and none of its own markers", async () => {
+Deno.test("Store.close() removes its own markers and keeps all other rows", async () => {
   const path = await Deno.makeTempFile();
   const { store } = new RoughStore(await Deno.openKv(path));
   await store.commit((operation) => operation.set(["commits", "other", 1], 1));

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { Counter, gauge, Histogram, sumOf } from "../../../src/metrics/prometheus.ts";
 
-Deno.test("Counter.text() tells what was added, by labels, whatever they hold", () => {
+Deno.test("Counter.text() reports the sum for each set of labels and escapes their values", () => {
   const counter = new Counter("calls_total", "Calls.", ["route", "status"]);
 
   counter.add(1, "/", "200");
@@ -19,7 +19,7 @@ Deno.test("Counter.text() tells what was added, by labels, whatever they hold", 
   ]);
 });
 
-Deno.test("Counter.text() tells nothing of labels that never were, and of 0 where there are none", () => {
+Deno.test("Counter.text() omits unused labels, but reports 0 for an unused counter without labels", () => {
   const counter = new Counter("bans_total", "Bans.");
   const labelled = new Counter("calls_total", "Calls.", ["status"]);
   const help = "# HELP bans_total Bans.\n# TYPE bans_total counter\n";
@@ -30,7 +30,7 @@ Deno.test("Counter.text() tells nothing of labels that never were, and of 0 wher
   assertEquals(counter.text(), `${help}bans_total 1\n`);
 });
 
-Deno.test("Histogram.text() tells by labels how many values were at most as large as each bucket", () => {
+Deno.test("Histogram.text() reports cumulative bucket counts for each set of labels", () => {
   const histogram = new Histogram("size", "Sizes.", [1, 2.5, 5], ["round"]);
 
   for (const value of [1, 2, 2.5, 5, 6]) histogram.observe(value, "look");
@@ -55,7 +55,7 @@ Deno.test("Histogram.text() tells by labels how many values were at most as larg
   ]);
 });
 
-Deno.test("gauge() tells a number, with labels or without", () => {
+Deno.test("gauge() reports a number, with or without labels", () => {
   const help = "# HELP leases Leases.\n# TYPE leases gauge\n";
 
   assertEquals(gauge("leases", "Leases.", 0), `${help}leases 0\n`);

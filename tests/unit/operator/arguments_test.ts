@@ -9,7 +9,7 @@ const DURATION = "--grace must be a duration such as 30m, 24h or 7d";
 const ENTERPRISE = "The enterprise plan requires --per-minute N and --per-day N";
 const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", "close"];
 
-/** What is said of command lines; words in angle brackets stand for others. */
+/** Error messages, each with command lines that cause it. Words in angle brackets are replaced by `words`. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "The commands are accounts, pets and messages": ["", "cats list", "account list", "create"],
   "An argument that begins with one - must have at most 100 characters": [
@@ -78,10 +78,10 @@ const words = new Map([
   ["<long>", "a".repeat(101)],
 ]);
 
-/** Carries out a command line that needs nothing; tells of its exit code, output and what it says. */
-async function tell(line: string): Promise<{ code: number; out: string[]; err: string[] }> {
+/** Runs a command line that needs neither a store nor input. Returns its exit code and output. */
+async function run(line: string): Promise<{ code: number; out: string[]; err: string[] }> {
   const unused = () => {
-    throw new Error("Nothing is to be read or done");
+    throw new Error("This command line must not read or change anything");
   };
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommandLine(
@@ -100,12 +100,12 @@ async function tell(line: string): Promise<{ code: number; out: string[]; err: s
   return { code, out, err };
 }
 
-for (const [says, lines] of Object.entries(misunderstood)) {
-  Deno.test.each(lines)(`runCommandLine() does not understand '%s': ${says}`, async (line) => {
-    const { code, out, err } = await tell(line);
+for (const [message, lines] of Object.entries(misunderstood)) {
+  Deno.test.each(lines)(`runCommandLine() rejects '%s': ${message}`, async (line) => {
+    const { code, out, err } = await run(line);
 
     assertEquals([code, out, err.length], [2, [], 1]);
-    assertStringIncludes(err.join(), says);
+    assertStringIncludes(err.join(), message);
     const [group = "accounts"] = /^(?:pets|messages)/.exec(line) ?? [];
     assertMatch(err.join(), /^[^\n]*[^\n.]\. See: deno task \w+ --help$/);
     assertStringIncludes(err.join(), ` See: deno task ${group} --help`);
@@ -128,8 +128,8 @@ Deno.test.each<[string, string[]]>([
   ["accounts rotate --grace soon -h", ["rotate"]],
   ["pets -h", ["list", "set", "delete"]],
   ["messages take --help", ["take", "remove"]],
-])("runCommandLine() prints help when it is given '%s'", async (line, names) => {
-  const { code, out, err } = await tell(line);
+])("runCommandLine() prints help for '%s'", async (line, names) => {
+  const { code, out, err } = await run(line);
 
   assertEquals([code, err], [0, []]);
   assertStringIncludes(out.join(), `Usage: deno task ${line.split(" ")[0]} `);

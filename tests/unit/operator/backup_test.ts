@@ -16,25 +16,25 @@ import { CommandError } from "../../../src/operator/command_line.ts";
 
 const CLOCK = { clock: Date.now };
 
-/** A folder with a store of some rows, and somebody who backs it up and restores it. */
-class Keeper implements AsyncDisposable {
+/** A temporary folder with a store, and the commands that back it up and restore it. */
+class Fixture implements AsyncDisposable {
   readonly folder: string = Deno.makeTempDirSync();
   readonly store: string = `${this.folder}/animals.kv`;
-  /** Lines of the last command for programs, and for people. */
+  /** Lines that the last command wrote to standard output, and to standard error. */
   out: string[] = [];
   err: string[] = [];
 
-  static async start(rows: number = 3): Promise<Keeper> {
-    const keeper = new Keeper();
-    const store = await openStore(keeper.store, { ...CLOCK, create: true });
+  static async start(rows: number = 3): Promise<Fixture> {
+    const fixture = new Fixture();
+    const store = await openStore(fixture.store, { ...CLOCK, create: true });
     for (let row = 0; row < rows; row++) {
       await store.commit((operation) => operation.set(["rows", row], new Uint8Array(50_000).fill(row)));
     }
     await store.close();
-    return keeper;
+    return fixture;
   }
 
-  /** Runs a command, in which names in capitals are files in the folder, to its exit code. */
+  /** Runs a command and returns its exit code. Names in capitals are files in the folder. */
   run(command: string, kvPath: string = this.store): Promise<number> {
     [this.out, this.err] = [[], []];
     const inFolder = (text: string) => text.replaceAll(/\b[A-Z_]{2,}\b/g, (name) => `${this.folder}/${name}`);
@@ -48,7 +48,7 @@ class Keeper implements AsyncDisposable {
     });
   }
 
-  /** What is in the folder, and below it. */
+  /** Paths of everything in the folder, relative to it. */
   async names(path: string = this.folder): Promise<string[]> {
     const names: string[] = [];
     for await (const { name, isDirectory } of Deno.readDir(path)) {
@@ -62,7 +62,7 @@ class Keeper implements AsyncDisposable {
   }
 }
 
-/** A file whose one row has another key in the table than in the index; nothing but a check of all of it shows that. */
+/** A file with a row whose key differs between the table and the index. Only a check of the whole file shows that. */
 function withWrongKey(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   const wrong = bytes.slice();
   const name = new TextEncoder().encode("rows");
@@ -72,69 +72,69 @@ function withWrongKey(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return wrong;
 }
 
-/** All rows of a store but those that every process leaves there of its commits. */
+/** All rows of a store except the markers of commits. */
 async function rowsOf(path: string): Promise<Deno.KvEntry<unknown>[]> {
   using kv = await Deno.openKv(path);
   return (await Array.fromAsync(kv.list({ prefix: [] }))).filter(({ key: [kind] }) => kind !== "commits");
 }
 
-Deno.test("main() restores, as one file for its owner alone, what it backed up from a store in use", async () => {
-  await using keeper = await Keeper.start();
-  const store = await openStore(keeper.store, { ...CLOCK, create: false });
+Deno.test("main() backs up a store in use and restores it, each as one file for its owner only", async () => {
+  await using fixture = await Fixture.start();
+  const store = await openStore(fixture.store, { ...CLOCK, create: false });
   await store.commit((operation) => operation.set(["rows", "newest"], new Uint8Array([1])));
 
-  assertEquals([await keeper.run("backup BACKUP"), keeper.out], [0, []]);
-  assertEquals(keeper.err, [`Backed up animals.kv to BACKUP.`]);
+  assertEquals([await fixture.run("backup BACKUP"), fixture.out], [0, []]);
+  assertEquals(fixture.err, [`Backed up animals.kv to BACKUP.`]);
   await store.commit((operation) => operation.set(["rows", "later"], new Uint8Array([2])));
   await store.close();
-  assertEquals(await keeper.run("restore BACKUP", "DATA/animals.kv"), 0);
-  assertEquals(keeper.err, [`Restored DATA/animals.kv from BACKUP.`]);
+  assertEquals(await fixture.run("restore BACKUP", "DATA/animals.kv"), 0);
+  assertEquals(fixture.err, [`Restored DATA/animals.kv from BACKUP.`]);
 
-  const others = (await keeper.names()).filter((name) => !name.startsWith("animals.kv"));
+  const others = (await fixture.names()).filter((name) => !name.startsWith("animals.kv"));
   assertEquals(others, ["BACKUP", "DATA", "DATA/animals.kv"]);
   for (const [name, mode] of [["BACKUP", 0o600], ["DATA", 0o700], ["DATA/animals.kv", 0o600]] as const) {
-    const stat = await Deno.stat(`${keeper.folder}/${name}`);
+    const stat = await Deno.stat(`${fixture.folder}/${name}`);
     if (Deno.build.os !== "windows") assertEquals((stat.mode ?? 0) & 0o777, mode, name);
   }
-  const expected = (await rowsOf(keeper.store)).filter(({ key }) => key[1] !== "later");
-  assertEquals(await rowsOf(`${keeper.folder}/DATA/animals.kv`), expected);
+  const expected = (await rowsOf(fixture.store)).filter(({ key }) => key[1] !== "later");
+  assertEquals(await rowsOf(`${fixture.folder}/DATA/animals.kv`), expected);
   assertEquals(expected.length, 5);
 });
 
-Deno.test("main() makes one file of a store whose process was killed, log and all", async () => {
-  await using keeper = await Keeper.start();
-  const store = await openStore(keeper.store, { ...CLOCK, create: false });
+Deno.test("main() backs up a killed process's store and its write-ahead log as one file", async () => {
+  await using fixture = await Fixture.start();
+  const store = await openStore(fixture.store, { ...CLOCK, create: false });
   await store.commit((operation) => operation.set(["rows", "newest"], new Uint8Array([1])));
-  for (const end of ["", "-wal"]) await Deno.copyFile(keeper.store + end, `${keeper.folder}/KILLED${end}`);
+  for (const end of ["", "-wal"]) await Deno.copyFile(fixture.store + end, `${fixture.folder}/KILLED${end}`);
   await store.close();
 
-  const code = await keeper.run("backup BACKUP", "KILLED");
+  const code = await fixture.run("backup BACKUP", "KILLED");
 
-  assertEquals([code, keeper.err], [0, ["Backed up KILLED to BACKUP."]]);
-  assert((await rowsOf(`${keeper.folder}/BACKUP`)).some(({ key }) => key[1] === "newest"));
+  assertEquals([code, fixture.err], [0, ["Backed up KILLED to BACKUP."]]);
+  assert((await rowsOf(`${fixture.folder}/BACKUP`)).some(({ key }) => key[1] === "newest"));
 });
 
-Deno.test("main() restores nothing from a damaged backup, and leaves nothing", async (t) => {
-  await using keeper = await Keeper.start(40);
-  await keeper.run("backup BACKUP");
-  const bytes = await Deno.readFile(`${keeper.folder}/BACKUP`);
-  const before = await keeper.names();
+Deno.test("main() restores nothing from a damaged backup and leaves no files", async (t) => {
+  await using fixture = await Fixture.start(40);
+  await fixture.run("backup BACKUP");
+  const bytes = await Deno.readFile(`${fixture.folder}/BACKUP`);
+  const before = await fixture.names();
   const middle = bytes.length / 2;
   for (
     const [what, damaged] of [
       ["cut short", bytes.subarray(0, middle)],
-      ["overwritten in part", bytes.slice().fill(0xaa, 4_096, middle)],
+      ["partly overwritten", bytes.slice().fill(0xaa, 4_096, middle)],
       ["empty", bytes.subarray(0, 0)],
     ] as const
   ) {
-    await t.step(`it is ${what}`, async () => {
-      await Deno.writeFile(`${keeper.folder}/BACKUP`, damaged);
+    await t.step(`the backup is ${what}`, async () => {
+      await Deno.writeFile(`${fixture.folder}/BACKUP`, damaged);
 
-      const code = await keeper.run("restore BACKUP", "DATA/animals.kv");
+      const code = await fixture.run("restore BACKUP", "DATA/animals.kv");
 
-      assertEquals([code, keeper.out, keeper.err.length], [1, [], 1]);
-      assertMatch(keeper.err.join(), /^BACKUP was not restored: [^\n]+\.$/);
-      assertEquals(await keeper.names(), before);
+      assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
+      assertMatch(fixture.err.join(), /^BACKUP was not restored: [^\n]+\.$/);
+      assertEquals(await fixture.names(), before);
     });
   }
 });
@@ -167,10 +167,10 @@ Deno.test.each([
   ["restore MISSING", "NEW/animals.kv", /^MISSING was not restored: there is no such file\.$/],
   ["restore SQLITE", "TEXT/animals.kv", /^SQLITE was not restored: [^\n]+\.$/],
 ])(
-  "main() says in one line why it does not '%s' where KV_PATH is %s, and leaves nothing",
-  async (command, kvPath, says) => {
-    await using keeper = await Keeper.start();
-    const { folder } = keeper;
+  "main() explains in one line why '%s' fails with KV_PATH=%s and leaves no files",
+  async (command, kvPath, expected) => {
+    await using fixture = await Fixture.start();
+    const { folder } = fixture;
     await Deno.mkdir(`${folder}/FOLDER`);
     await Deno.writeTextFile(`${folder}/TEXT`, "This is no database. ".repeat(1_000));
     for (const rest of ["HALF-wal", "TORN-journal"]) await Deno.writeTextFile(`${folder}/${rest}`, "");
@@ -181,53 +181,53 @@ Deno.test.each([
       using kv = await Deno.openKv(`${folder}/FOREIGN`);
       await kv.set(["schema"], encodeJson({ version: 9 }));
     }
-    const names = async () => (await keeper.names()).filter((name) => !/FOREIGN-/.test(name));
+    const names = async () => (await fixture.names()).filter((name) => !/FOREIGN-/.test(name));
     const before = await names();
 
-    const code = await keeper.run(
+    const code = await fixture.run(
       command,
-      kvPath.replace("animals.kv", (name) => kvPath === name ? keeper.store : name),
+      kvPath.replace("animals.kv", (name) => kvPath === name ? fixture.store : name),
     );
 
-    assertEquals([code, keeper.out, keeper.err.length], [1, [], 1]);
-    assertMatch(keeper.err.join().replaceAll(folder, ""), says);
+    assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
+    assertMatch(fixture.err.join().replaceAll(folder, ""), expected);
     assertEquals(await names(), before);
   },
 );
 
 Deno.test.each(["backup", "restore", "backup ONE TWO", "backup ONE --fast", "restore ONE --plan free"])(
-  "main() says in one line what it does not understand of '%s', and exits with 2",
+  "main() explains in one line why it rejects '%s', and exits with 2",
   async (command) => {
-    await using keeper = await Keeper.start();
+    await using fixture = await Fixture.start();
 
-    const code = await keeper.run(command);
+    const code = await fixture.run(command);
 
-    assertEquals([code, keeper.out, keeper.err.length], [2, [], 1]);
-    assertMatch(keeper.err.join(), new RegExp(`\\. See: deno task ${command.split(" ")[0]} --help$`));
-    assertEquals(await keeper.names(), ["animals.kv"]);
+    assertEquals([code, fixture.out, fixture.err.length], [2, [], 1]);
+    assertMatch(fixture.err.join(), new RegExp(`\\. See: deno task ${command.split(" ")[0]} --help$`));
+    assertEquals(await fixture.names(), ["animals.kv"]);
   },
 );
 
-Deno.test.each(["backup", "restore"])("main() prints help when it is given '%s --help'", async (command) => {
-  await using keeper = await Keeper.start();
+Deno.test.each(["backup", "restore"])("main() prints help for '%s --help'", async (command) => {
+  await using fixture = await Fixture.start();
 
-  assertEquals([await keeper.run(`${command} --help`, ":memory:"), keeper.err], [0, []]);
+  assertEquals([await fixture.run(`${command} --help`, ":memory:"), fixture.err], [0, []]);
 
-  assertStringIncludes(keeper.out.join(), `Usage: deno task ${command} FILE`);
+  assertStringIncludes(fixture.out.join(), `Usage: deno task ${command} FILE`);
 });
 
-Deno.test("copyStore() copies one moment and never starts anew when others write meanwhile", async () => {
-  await using keeper = await Keeper.start(20);
-  const before = await rowsOf(keeper.store);
-  const writer = new DatabaseSync(keeper.store);
+Deno.test("copyStore() copies one snapshot, and does not start over when another process writes", async () => {
+  await using fixture = await Fixture.start(20);
+  const before = await rowsOf(fixture.store);
+  const writer = new DatabaseSync(fixture.store);
   const copied: number[] = [];
   const notices: string[] = [];
-  const target = `${keeper.folder}/copy`;
+  const target = `${fixture.folder}/copy`;
 
-  await copyStore({ source: keeper.store, target, distrusted: false, step: 20 }, (notice) => {
+  await copyStore({ source: fixture.store, target, distrusted: false, step: 20 }, (notice) => {
     notices.push(notice);
     copied.push(Number(/^Copied (\d+) of \d+ pages\.$/.exec(notice)?.[1]));
-    if (notices.length > 100) throw new Error("It starts anew with every write");
+    if (notices.length > 100) throw new Error("The copy starts over with every write");
     writer.exec("UPDATE kv SET v = zeroblob(60000) WHERE length(v) > 40000");
   });
 
@@ -239,10 +239,10 @@ Deno.test("copyStore() copies one moment and never starts anew when others write
   assertEquals(await rowsOf(target), before);
 });
 
-Deno.test("copyStore() makes a copy of a damaged file only if it trusts that, and finds the damage in the copy", async () => {
-  await using keeper = await Keeper.start();
-  await keeper.run("backup BACKUP");
-  const [source, target] = [`${keeper.folder}/BACKUP`, `${keeper.folder}/copy`];
+Deno.test("copyStore() detects damage in a distrusted file before the copy, otherwise in the copy", async () => {
+  await using fixture = await Fixture.start();
+  await fixture.run("backup BACKUP");
+  const [source, target] = [`${fixture.folder}/BACKUP`, `${fixture.folder}/copy`];
   await Deno.writeFile(source, withWrongKey(await Deno.readFile(source)));
 
   for (const distrusted of [true, false]) {
@@ -251,41 +251,44 @@ Deno.test("copyStore() makes a copy of a damaged file only if it trusts that, an
       CommandError,
       "it is damaged: ",
     );
-    assertEquals((await keeper.names()).includes("copy"), !distrusted);
+    assertEquals((await fixture.names()).includes("copy"), !distrusted);
   }
 });
 
-Deno.test("writeAtomically() makes a file with any name that a file may have", async () => {
-  await using keeper = await Keeper.start();
+Deno.test("writeAtomically() creates a file with any valid name", async () => {
+  await using fixture = await Fixture.start();
   const names = ["x".repeat(255), ...(Deno.build.os === "windows" ? [] : ["2027-01-15T12:00:00+00:00.kv"])];
 
   for (const name of names) {
-    await writeAtomically(`${keeper.folder}/${name}`, (unfinished) => Deno.writeTextFile(unfinished, "text"));
+    await writeAtomically(
+      `${fixture.folder}/${name}`,
+      (unfinished) => Deno.writeTextFile(unfinished, "text"),
+    );
   }
 
-  assertEquals(await keeper.names(), [...names, "animals.kv"].sort());
+  assertEquals(await fixture.names(), [...names, "animals.kv"].sort());
 });
 
 Deno.test({
-  name: "writeAtomically() says where nothing can be made, and why",
-  ignore: Deno.build.os === "windows", // Links are for administrators there.
+  name: "writeAtomically() reports the folder in which it cannot create a file, and why",
+  ignore: Deno.build.os === "windows", // Only administrators can create links there.
   async fn() {
-    await using keeper = await Keeper.start();
-    const folder = `${keeper.folder}/unmounted`;
-    await Deno.symlink(`${keeper.folder}/none`, folder);
+    await using fixture = await Fixture.start();
+    const folder = `${fixture.folder}/unmounted`;
+    await Deno.symlink(`${fixture.folder}/none`, folder);
 
     const { message } = await assertRejects(
       () => writeAtomically(`${folder}/file`, async () => {}),
       CommandError,
     );
 
-    assertMatch(message.replace(keeper.folder, ""), /^cannot create anything in \/unmounted: [^:]+$/);
+    assertMatch(message.replace(fixture.folder, ""), /^cannot create anything in \/unmounted: [^:]+$/);
   },
 });
 
-Deno.test("writeAtomically() leaves alone what came to be in its place, and nothing of its own", async () => {
-  await using keeper = await Keeper.start();
-  const path = `${keeper.folder}/file`;
+Deno.test("writeAtomically() keeps a file that appeared at its path and removes its own", async () => {
+  await using fixture = await Fixture.start();
+  const path = `${fixture.folder}/file`;
 
   await assertRejects(
     () =>
@@ -298,19 +301,19 @@ Deno.test("writeAtomically() leaves alone what came to be in its place, and noth
   );
 
   assertEquals(await Deno.readTextFile(path), "theirs");
-  assertEquals(await keeper.names(), ["animals.kv", "file"]);
+  assertEquals(await fixture.names(), ["animals.kv", "file"]);
 });
 
-Deno.test("writeAtomically() shows nothing under its path before it is written", async () => {
-  await using keeper = await Keeper.start();
+Deno.test("writeAtomically() creates nothing at its path before the file is complete", async () => {
+  await using fixture = await Fixture.start();
   const seen: string[][] = [];
 
-  await writeAtomically(`${keeper.folder}/file`, async (unfinished) => {
+  await writeAtomically(`${fixture.folder}/file`, async (unfinished) => {
     await Deno.writeTextFile(unfinished, "text");
-    seen.push(await keeper.names());
+    seen.push(await fixture.names());
   });
 
   assertEquals(seen.flat().includes("file"), false);
-  assertEquals(await keeper.names(), ["animals.kv", "file"]);
-  assertEquals(await Deno.readTextFile(`${keeper.folder}/file`), "text");
+  assertEquals(await fixture.names(), ["animals.kv", "file"]);
+  assertEquals(await Deno.readTextFile(`${fixture.folder}/file`), "text");
 });

@@ -9,18 +9,18 @@ import { AccountsElsewhere } from "../../support/desk.ts";
 import { FakeKv, type Network } from "../../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
-/** Commits with which every command begins: they try out whether it can write. */
+/** Number of commits at the start of every command, which check that it can write. */
 const TRIALS = 2;
 
-/** What befalls the first commit of a command. */
+/** What goes wrong with the first commit of a command. */
 interface Fault {
-  /** Whether it applies; its reply is lost in any case. */
+  /** Whether the commit applies. Its reply is always lost. */
   readonly applies: boolean;
-  /** Whether the KV answers again after that. */
+  /** Whether the KV responds again afterwards. */
   readonly recovers: boolean;
 }
 
-/** A KV that holds one account. */
+/** Opens a KV with one account. */
 async function openRemote(): Promise<{ kv: FakeKv; existing: Issued }> {
   const kv = new FakeKv();
   const handle = kv.connect({ read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) });
@@ -52,7 +52,7 @@ async function run(kv: FakeKv, { applies, recovers }: Fault, command: string, na
       return fail();
     },
   };
-  // Opening a KV looks for rows of something else.
+  // Opening a KV checks that it has no foreign rows.
   const handle = Object.assign(kv.connect(network), { async *list() {} });
   const [out, err]: string[][] = [[], []];
   const { openKv } = Deno;
@@ -77,19 +77,19 @@ function isValid(kv: FakeKv, apiKey: string): boolean {
   return kv.value("api_keys", hashApiKey(apiKey)) !== undefined;
 }
 
-const MADE = /^(?:Created|Rotated): acct_/;
+const DONE = /^(?:Created|Rotated): acct_/;
 const IN_DOUBT = /^The KV did not answer: it is unknown whether this key of acct_\w+ is valid/;
 
 Deno.test.each<[string, string, Fault, number, RegExp]>([
-  ["create", "finds out that it was done", { applies: true, recovers: true }, 0, MADE],
-  ["rotate", "finds out that it was done", { applies: true, recovers: true }, 0, MADE],
-  ["create", "does again what was not done", { applies: false, recovers: true }, 0, MADE],
-  ["rotate", "does again what was not done", { applies: false, recovers: true }, 0, MADE],
-  ["create", "shows a key in doubt that is valid", { applies: true, recovers: false }, 1, IN_DOUBT],
-  ["rotate", "shows a key in doubt that is valid", { applies: true, recovers: false }, 1, IN_DOUBT],
-  ["create", "shows a key in doubt that is not valid", { applies: false, recovers: false }, 1, IN_DOUBT],
-  ["rotate", "shows a key in doubt that is not valid", { applies: false, recovers: false }, 1, IN_DOUBT],
-])("accounts %s %s when a commit fails: %j", async (command, _, fault, exit, says) => {
+  ["create", "prints the new key", { applies: true, recovers: true }, 0, DONE],
+  ["rotate", "prints the new key", { applies: true, recovers: true }, 0, DONE],
+  ["create", "repeats the commit", { applies: false, recovers: true }, 0, DONE],
+  ["rotate", "repeats the commit", { applies: false, recovers: true }, 0, DONE],
+  ["create", "shows a possibly valid key", { applies: true, recovers: false }, 1, IN_DOUBT],
+  ["rotate", "shows a possibly valid key", { applies: true, recovers: false }, 1, IN_DOUBT],
+  ["create", "shows a possibly valid key", { applies: false, recovers: false }, 1, IN_DOUBT],
+  ["rotate", "shows a possibly valid key", { applies: false, recovers: false }, 1, IN_DOUBT],
+])("accounts %s %s when a commit's reply is lost: %j", async (command, _, fault, exit, message) => {
   const { kv, existing: { account } } = await openRemote();
 
   const { code, out, err } = await run(
@@ -99,22 +99,22 @@ Deno.test.each<[string, string, Fault, number, RegExp]>([
   );
 
   assertEquals(code, exit);
-  assertMatch(err, says);
+  assertMatch(err, message);
   assertEquals(out.length, 1);
   for (const key of out) {
     assertMatch(key, /^as_test_[0-9A-Za-z]{38}$/);
-    assertEquals(isValid(kv, key), fault.applies || says === MADE);
+    assertEquals(isValid(kv, key), fault.applies || message === DONE);
   }
   const accounts = [...kv.rows.keys()].filter((key) => key.startsWith('["accounts"')).length;
-  assertEquals(accounts, command === "create" && (fault.applies || says === MADE) ? 2 : 1);
+  assertEquals(accounts, command === "create" && (fault.applies || message === DONE) ? 2 : 1);
 });
 
 Deno.test.each<[string, Fault]>([
   ["a commit is lost", { applies: false, recovers: true }],
   ["a reply is lost", { applies: true, recovers: true }],
-  ["all replies are lost from then on", { applies: true, recovers: false }],
+  ["a reply is lost and KV stays down", { applies: true, recovers: false }],
 ])(
-  "accounts create - prints every key that may be valid when %s, and none as made that is not",
+  "accounts create - prints every valid key, and only those if KV recovers, when %s",
   async (_, fault) => {
     const { kv, existing } = await openRemote();
     const names = Array.from({ length: 20 }, (_, number) => `Name ${number}`);

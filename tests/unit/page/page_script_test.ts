@@ -29,7 +29,7 @@ const FIELDS = [
 ];
 const BODY = '{\n  "name": "O\'Rex \\"X\\"",\n  "categoryId": 9223372036854775807\n}';
 
-Deno.test("buildRequest() leaves out fields that are empty, and keeps the body as it was typed", () => {
+Deno.test("buildRequest() omits empty fields and keeps the body as typed", () => {
   assertEquals(buildRequest(CREATE, FIELDS, BODY), {
     method: "POST",
     url: "http://localhost:8000/v1/pets",
@@ -43,7 +43,7 @@ Deno.test("buildRequest() leaves out fields that are empty, and keeps the body a
   assertEquals(buildRequest({ ...CREATE, key: "" }, []).headers, []);
 });
 
-Deno.test("buildRequest() encodes what goes into the URL", () => {
+Deno.test("buildRequest() percent-encodes values in the URL", () => {
   const target = { ...CREATE, method: "GET", path: "/v1/pets/{petId}", key: "" };
   const request = buildRequest(target, [
     { name: "petId", place: "path", value: "a/b?$&" },
@@ -67,7 +67,7 @@ for (
   ] as const
 ) {
   Deno.test({
-    name: `sample() gives a program that sends the request, in ${language}`,
+    name: `sample() returns a ${language} program that sends the request`,
     ignore: !await isInstalled(program),
     async fn() {
       const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
@@ -111,7 +111,7 @@ async function isInstalled(program: string): Promise<boolean> {
   }
 }
 
-Deno.test("sample() gives the request as it is sent, without any language", () => {
+Deno.test("sample() returns the request as plain HTTP for the language http", () => {
   assertEquals(
     sample("http", buildRequest(CREATE, [], '{"categoryId":9223372036854775807}')),
     "POST http://localhost:8000/v1/pets\nAuthorization: Bearer as_test_abcdef\n" +
@@ -119,12 +119,12 @@ Deno.test("sample() gives the request as it is sent, without any language", () =
   );
 });
 
-Deno.test("maskKey() hides all but the beginning of the key, in ASCII", () => {
+Deno.test("maskKey() replaces all but the beginning of a key with asterisks", () => {
   assertEquals(maskKey("as_test_abcdef"), "as_test_abcd****");
   assertEquals(maskKey("a"), "a");
 });
 
-Deno.test("duration() says seconds as people do", () => {
+Deno.test("duration() formats seconds, minutes and hours", () => {
   assertEquals([1, 99, 100, 5_999, 6_000, 86_400].map(duration), [
     "1 s",
     "99 s",
@@ -135,14 +135,14 @@ Deno.test("duration() says seconds as people do", () => {
   ]);
 });
 
-Deno.test("jsonPieces() indents as JSON.stringify() does, whatever the JSON", () => {
+Deno.test("jsonPieces() indents any JSON like JSON.stringify()", () => {
   fc.assert(fc.property(fc.jsonValue(), (value) => {
     const pieces = jsonPieces(JSON.stringify(value));
     assertEquals(pieces.map(([, text]: [string, string]) => text).join(""), JSON.stringify(value, null, 2));
   }));
 });
 
-Deno.test("jsonPieces() tells names, strings, numbers and literals apart, and keeps every digit", () => {
+Deno.test("jsonPieces() distinguishes names, strings, numbers and literals, and keeps every digit", () => {
   const pieces = jsonPieces('{"id":9223372036854775807,"a":["b",null]}').filter(([kind]: [string, string]) =>
     kind !== "plain"
   );
@@ -155,7 +155,7 @@ Deno.test("jsonPieces() tells names, strings, numbers and literals apart, and ke
   ]);
 });
 
-Deno.test("readLimits() reads every window of the headers", () => {
+Deno.test("readLimits() returns every window in the headers", () => {
   const headers = new Headers({
     "ratelimit-policy": '"minute";q=60;w=60, "day";q=1000;w=86400',
     "ratelimit": '"minute";r=59;t=14, "day";r=999;t=4934',
@@ -168,13 +168,13 @@ Deno.test("readLimits() reads every window of the headers", () => {
   assertEquals(readLimits(new Headers()), []);
 });
 
-Deno.test("nextCursor() reads the link to the next page, and no other", () => {
+Deno.test("nextCursor() returns the cursor of the link to the next page only", () => {
   assertEquals(nextCursor('<http://a/v1/pets?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
   assertEquals(nextCursor('<http://a/v1/pets?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
   assertEquals(nextCursor(null), "");
 });
 
-Deno.test("readProblem() reads an Error body, and nothing else", () => {
+Deno.test("readProblem() returns the code and message of an Error body, otherwise empty texts", () => {
   assertEquals(readProblem('{"code":"a","message":"b \\"c\\"","status":400}'), {
     code: "a",
     message: 'b "c"',
@@ -184,7 +184,7 @@ Deno.test("readProblem() reads an Error body, and nothing else", () => {
   }
 });
 
-/** Headers of a response with what is left of a minute of 60 and a day of 1,000. */
+/** Rate limit headers under limits of 60 requests a minute and 1,000 a day. */
 function limitHeaders({ minute, day = 900, seconds = 30, reset = 1_000 }: {
   minute: number;
   day?: number;
@@ -199,7 +199,7 @@ function limitHeaders({ minute, day = 900, seconds = 30, reset = 1_000 }: {
   });
 }
 
-Deno.test("minuteReset() reads the end of the minute, also where the headers tell that of the day", () => {
+Deno.test("minuteReset() returns the end of the minute even if X-RateLimit-Reset is that of the day", () => {
   const headers = limitHeaders({ minute: 59, day: 3, seconds: 20, reset: 1_020 });
   assertEquals(minuteReset(headers), 1_020);
   headers.set("x-ratelimit-limit", "1000");
@@ -207,7 +207,7 @@ Deno.test("minuteReset() reads the end of the minute, also where the headers tel
   assertEquals(minuteReset(headers), 1_020);
 });
 
-Deno.test("countAnswer() counts the answers of one minute, in whatever order they come", () => {
+Deno.test("countAnswer() counts the responses of one minute in any order", () => {
   const first = countAnswer(undefined, { status: 200, headers: limitHeaders({ minute: 57 }) });
   const second = countAnswer(first, { status: 404, headers: limitHeaders({ minute: 58 }) });
   const third = countAnswer(second, { status: 429, headers: limitHeaders({ minute: 0 }) });
@@ -221,7 +221,7 @@ Deno.test("countAnswer() counts the answers of one minute, in whatever order the
   assertEquals(countAnswer(third, { status: 200, headers: new Headers() }), third);
 });
 
-Deno.test("printsOf() shows what others used first, and appends what was refused", () => {
+Deno.test("printsOf() shows other clients' requests first, and refused requests last", () => {
   const { per, prints } = printsOf({ reset: 0, limit: 5, used: 4, marks: ["ok", "bad"], refused: 2 });
 
   assertEquals(per, 1);
@@ -230,7 +230,7 @@ Deno.test("printsOf() shows what others used first, and appends what was refused
   assertEquals(pending.prints, ["ok", "", "", "", ""]);
 });
 
-Deno.test("printsOf() has a print stand for several requests where the plan is larger", () => {
+Deno.test("printsOf() shows several requests as one print for larger plans", () => {
   const { per, prints } = printsOf({
     reset: 0,
     limit: 300,
@@ -246,7 +246,7 @@ Deno.test("printsOf() has a print stand for several requests where the plan is l
   assertEquals(huge.prints.length <= 120, true);
 });
 
-Deno.test("raceSize() sends what is left of the minute and a few more, if few are left and the day has enough", () => {
+Deno.test("raceSize() is a few more than the minute has left, or 0 if that is too many", () => {
   const size = (minute: number, day: number, limit = 60) =>
     raceSize([{ name: "minute", limit, left: minute, seconds: 9 }, {
       name: "day",
@@ -259,7 +259,7 @@ Deno.test("raceSize() sends what is left of the minute and a few more, if few ar
   assertEquals([size(69, 999, 300), size(59, 71), raceSize([])], [0, 0, 0]);
 });
 
-Deno.test("tally() counts the minute in which most answers came, and says what was over", () => {
+Deno.test("tally() counts the minute with the most responses, and those over its limit", () => {
   const finishes = (status: number, reset: number, count: number) => Array(count).fill({ status, reset });
   const outcome = tally([
     ...finishes(200, 960, 3),

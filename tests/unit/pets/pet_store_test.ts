@@ -8,7 +8,7 @@ import { Transactions } from "../../../src/store/transactions.ts";
 import { type Disturbance, disturbed } from "../../support/fake_kv.ts";
 import { assertConsistent } from "../../support/stored_rows.ts";
 
-/** The catalogue as a process of its own sees and changes it. */
+/** The catalogue as one process sees and changes it. */
 class Catalogue {
   readonly pets: PetStore;
   readonly #transactions: Transactions;
@@ -49,12 +49,12 @@ function named(number: number): NewPet {
   return { name: `Rex ${number}`, categoryId: 7, status: "sold" };
 }
 
-/** What a change may make of an animal that is there. */
-function become(change: Partial<NewPet>): (owned: OwnedPet | null) => Pet | null {
+/** Returns a decision that changes an existing animal. */
+function patched(change: Partial<NewPet>): (owned: OwnedPet | null) => Pet | null {
   return (owned) => owned && { ...owned.pet, ...change };
 }
 
-Deno.test("create() gives hundreds at once unique ids, in the order of the calls, in a few commits", async () => {
+Deno.test("create() assigns ids in call order to hundreds of simultaneous calls, in a few commits", async () => {
   using kv = await Deno.openKv(":memory:");
   let commits = 0;
   const pets = catalogueOn(kv, { commit: ({ apply }) => (commits++, apply()) });
@@ -65,7 +65,7 @@ Deno.test("create() gives hundreds at once unique ids, in the order of the calls
   assertLess(commits, 10);
 });
 
-Deno.test("create() never gives an id again, to whichever process, also once its animal is gone", async () => {
+Deno.test("create() never reuses an id in any process, even after its animal is deleted", async () => {
   using kv = await Deno.openKv(":memory:");
   const [here, there] = [catalogueOn(kv), catalogueOn(kv)];
   const ids = [new Array<number>(), new Array<number>()];
@@ -90,15 +90,15 @@ Deno.test("create() never gives an id again, to whichever process, also once its
   for (const ascending of ids) assertEquals(ascending, ascending.toSorted((a, b) => a - b));
 });
 
-Deno.test("creates, changes and deletes that wait share commits, and one whose animal changes meanwhile holds up no other", async () => {
+Deno.test("PetStore commits waiting calls together, and a conflict about one animal delays no other", async () => {
   using kv = await Deno.openKv(":memory:");
   let [commits, isDisturbed] = [0, true];
-  const elsewhere = catalogueOn(kv);
+  const other = catalogueOn(kv);
   const pets = catalogueOn(kv, {
     commit: async ({ apply, keys }) => {
       if (keys.some(([kind]) => kind === "pets_by_status")) {
         commits++;
-        if (!isDisturbed) await elsewhere.change(3, become({ name: "Tom" }));
+        if (!isDisturbed) await other.change(3, patched({ name: "Tom" }));
         isDisturbed = true;
       }
       return await apply();
@@ -108,7 +108,7 @@ Deno.test("creates, changes and deletes that wait share commits, and one whose a
   [commits, isDisturbed] = [0, false];
 
   const [changed, deleted, created] = await Promise.all([
-    Promise.all(upTo(20).map((id) => pets.change(id, become({ status: "pending" })))),
+    Promise.all(upTo(20).map((id) => pets.change(id, patched({ status: "pending" })))),
     Promise.all(upTo(10).map((id) => pets.change(20 + id, () => null))),
     Promise.all(upTo(10).map((number) => pets.create(named(30 + number), "b"))),
   ]);
@@ -127,7 +127,7 @@ Deno.test("creates, changes and deletes that wait share commits, and one whose a
   ]);
 });
 
-Deno.test("find() reads once for all calls at the same time", async () => {
+Deno.test("find() reads once for simultaneous calls", async () => {
   using kv = await Deno.openKv(":memory:");
   let reads = 0;
   const pets = catalogueOn(kv, { read: () => void reads++ });
@@ -140,7 +140,7 @@ Deno.test("find() reads once for all calls at the same time", async () => {
   assertEquals(found.map((json) => json && JSON.parse(json).id), [1, 2, 1, 2, null]);
 });
 
-Deno.test("listOwned() gives every animal, also beyond what is read at a time", async () => {
+Deno.test("listOwned() yields every animal, even if one read does not return all", async () => {
   using kv = await Deno.openKv(":memory:");
   const pets = catalogueOn(kv);
   await Promise.all(upTo(1_000).map((number) => pets.create(named(number), `${number}`)));
@@ -157,7 +157,7 @@ Deno.test.each([
   '{"id":1,"name":"Rex","categoryId":"1","status":"sold"}',
   '{"id":1,"name":"Rex","categoryId":1,"status":"lost"}',
 ])(
-  "change() makes nothing of a row that holds no animal: %s",
+  "change() rejects a row that is not an animal: %s",
   async (json) => {
     using kv = await Deno.openKv(":memory:");
     await kv.set(["pets", 1], new TextEncoder().encode(`${json}\na`));
@@ -170,7 +170,7 @@ Deno.test.each([
   },
 );
 
-Deno.test("assertConsistent() notices every row that is missing or says something else", async () => {
+Deno.test("assertConsistent() detects every missing or contradictory row", async () => {
   using kv = await Deno.openKv(":memory:");
   await catalogueOn(kv).create(named(1), "a");
   await kv.set(["accounts", "a"], new TextEncoder().encode('{"keyHash":"h"}'));

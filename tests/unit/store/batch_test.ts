@@ -3,10 +3,10 @@ import { setImmediate } from "node:timers/promises";
 import { noMoreArrive } from "../../../src/kv/store.ts";
 import { batched, type BatchOptions } from "../../../src/store/batch.ts";
 
-/** Doubles numbers in rounds, of which each waits until it is let go. */
+/** Doubles numbers in rounds, which end on demand. */
 class Doubler {
   readonly rounds: (readonly number[])[] = [];
-  /** Rounds that run now. */
+  /** Number of rounds that are running. */
   running = 0;
   readonly double: (number: number) => Promise<number>;
   #gate = Promise.withResolvers<void>();
@@ -26,14 +26,14 @@ class Doubler {
     }, options);
   }
 
-  /** Lets the rounds that started so far end. */
-  letGo(): void {
+  /** Ends the rounds that have started so far. */
+  endRounds(): void {
     this.#gate.resolve();
     this.#gate = Promise.withResolvers();
   }
 }
 
-Deno.test("batched() joins whatever arrives during a round into the next one, and runs one at a time", async () => {
+Deno.test("batched() joins calls that arrive during a round into the next, and runs one at a time", async () => {
   const doubler = new Doubler();
   const first = [1, 2].map(doubler.double);
   await setImmediate();
@@ -41,34 +41,34 @@ Deno.test("batched() joins whatever arrives during a round into the next one, an
   await setImmediate();
   assertEquals([doubler.rounds, doubler.running], [[[1, 2]], 1]);
 
-  doubler.letGo();
+  doubler.endRounds();
   assertEquals(await Promise.all(first), [2, 4]);
   await setImmediate();
   assertEquals([doubler.rounds, doubler.running], [[[1, 2], [3, 4, 5]], 1]);
-  doubler.letGo();
+  doubler.endRounds();
   assertEquals(await Promise.all(second), [6, 8, 10]);
 });
 
-Deno.test("batched() has calls for the same item share its result, in the round that starts next", async () => {
+Deno.test("batched() gives all calls for an item in the same round one shared result", async () => {
   const doubler = new Doubler();
   const first = [1, 2, 1].map(doubler.double);
   await setImmediate();
   const second = [2, 2].map(doubler.double);
-  doubler.letGo();
+  doubler.endRounds();
 
   assertEquals(await Promise.all(first), [2, 4, 2]);
   await setImmediate();
-  doubler.letGo();
+  doubler.endRounds();
   assertEquals(await Promise.all(second), [4, 4]);
   assertEquals(doubler.rounds, [[1, 2], [2]]);
 });
 
-Deno.test("batched() rejects a whole round only if it throws, else calls of the item concerned, and goes on", async () => {
+Deno.test("batched() rejects only the calls for a failed item, or a whole failed round, and continues", async () => {
   const doubler = new Doubler();
   const round = async (numbers: readonly number[]) => {
     const calls = Promise.allSettled(numbers.map(doubler.double));
     await setImmediate();
-    doubler.letGo();
+    doubler.endRounds();
     return (await calls).map((call) => call.status === "fulfilled" ? call.value : `${call.reason}`);
   };
 
@@ -82,10 +82,10 @@ Deno.test.each([
   [true, 3, [3]],
   [true, 20, [9]],
 ])(
-  "batched() that is patient (%j) takes of one call a turn, %i in all, the first round of this size",
-  async (patient, calls, sizes) => {
+  "batched() (gather: %j), called once a turn, %i times in all, starts a round of %j calls",
+  async (gathers, calls, sizes) => {
     let arrived = 0;
-    const doubler = new Doubler(patient ? { gather: () => noMoreArrive(() => arrived) } : {});
+    const doubler = new Doubler(gathers ? { gather: () => noMoreArrive(() => arrived) } : {});
     while (arrived < calls) {
       doubler.double(++arrived);
       await setImmediate();
@@ -96,13 +96,13 @@ Deno.test.each([
   },
 );
 
-Deno.test("batched() has only those gather who need not wait for another round", async () => {
+Deno.test("batched() does not gather for a round whose calls waited for another one", async () => {
   let gathered = 0;
   const doubler = new Doubler({ gather: () => (gathered++, Promise.resolve()) });
   const double = async (numbers: readonly number[]) => {
     const doubled = numbers.map((number) => doubler.double(number));
     await setImmediate();
-    doubler.letGo();
+    doubler.endRounds();
     await setImmediate();
     return doubled;
   };
@@ -112,15 +112,15 @@ Deno.test("batched() has only those gather who need not wait for another round",
   doubled.push(doubler.double(4));
   await setImmediate();
   doubled.push(doubler.double(5), doubler.double(6));
-  doubler.letGo();
+  doubler.endRounds();
   await setImmediate();
-  doubler.letGo();
+  doubler.endRounds();
 
   assertEquals(await Promise.all(doubled), [2, 4, 6, 8, 10, 12]);
   assertEquals([doubler.rounds, gathered], [[[1, 2], [3], [4], [5, 6]], 3]);
 });
 
-Deno.test("batched() lets a round gather to its end though another ends meanwhile", async () => {
+Deno.test("batched() lets a round finish gathering when another round ends", async () => {
   const gathering = Promise.withResolvers<void>();
   const waits = [Promise.resolve(), gathering.promise];
   const doubler = new Doubler({ lanes: () => 2, gather: async () => await waits.shift() });
@@ -128,7 +128,7 @@ Deno.test("batched() lets a round gather to its end though another ends meanwhil
   await setImmediate();
   doubled.push(doubler.double(2));
   await setImmediate();
-  doubler.letGo();
+  doubler.endRounds();
   await setImmediate();
   doubled.push(doubler.double(3));
   await setImmediate();
@@ -137,11 +137,11 @@ Deno.test("batched() lets a round gather to its end though another ends meanwhil
   gathering.resolve();
   await setImmediate();
   assertEquals(doubler.rounds, [[1], [2, 3]]);
-  doubler.letGo();
+  doubler.endRounds();
   assertEquals(await Promise.all(doubled), [2, 4, 6]);
 });
 
-Deno.test("batched() runs as many rounds at a time as it has lanes then", async () => {
+Deno.test("batched() runs as many rounds at a time as it currently has lanes", async () => {
   let lanes = 2;
   const doubler = new Doubler({ lanes: () => lanes });
   const doubled: Promise<number>[] = [];
@@ -152,7 +152,7 @@ Deno.test("batched() runs as many rounds at a time as it has lanes then", async 
   for (const number of [1, 2, 3, 4]) await add(number);
   assertEquals([doubler.rounds, doubler.running], [[[1], [2]], 2]);
 
-  doubler.letGo();
+  doubler.endRounds();
   await setImmediate();
   assertEquals(doubler.rounds, [[1], [2], [3, 4]]);
   lanes = 1;
@@ -160,7 +160,7 @@ Deno.test("batched() runs as many rounds at a time as it has lanes then", async 
   assertEquals(doubler.rounds.length, 3);
 
   for (let round = 0; round < 2; round++) {
-    doubler.letGo();
+    doubler.endRounds();
     await setImmediate();
   }
   assertEquals(await Promise.all(doubled), [2, 4, 6, 8, 10, 12]);

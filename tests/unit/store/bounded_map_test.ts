@@ -2,18 +2,18 @@ import { assert, assertEquals } from "@std/assert";
 import { BoundedMap } from "../../../src/store/cache.ts";
 import { seededRandom } from "../../support/time.ts";
 
-/** A map of four entries at most, of which one has grown old. */
+/** A map of at most four entries, with `a` and `b` in the old generation and `c` in the young one. */
 function aged(): BoundedMap<string, number> {
   return new BoundedMap<string, number>(4).set("a", 1).set("b", 2).set("c", 3);
 }
 
-Deno.test("BoundedMap.set() replaces the value, wherever the entry is", () => {
+Deno.test("BoundedMap.set() replaces a value in either generation", () => {
   const map = aged().set("a", 4).set("c", 5);
 
   assertEquals(["a", "b", "c"].map((key) => map.get(key)), [4, 2, 5]);
 });
 
-Deno.test("BoundedMap.delete() forgets the entry, wherever it is", () => {
+Deno.test("BoundedMap.delete() removes an entry from either generation", () => {
   const map = aged();
   for (const key of ["a", "c", "never there"]) map.delete(key);
 
@@ -22,14 +22,14 @@ Deno.test("BoundedMap.delete() forgets the entry, wherever it is", () => {
 
 type Step = readonly ["get" | "set", number];
 
-/** Whether a map still holds a key after these steps. */
+/** Whether a map still has a key after these steps. */
 function holds(steps: readonly Step[], capacity: number, key: number): boolean {
   const map = new BoundedMap<number, number>(capacity);
   for (const [what, key] of steps) what === "get" ? map.get(key) : map.set(key, key);
   return map.get(key) !== undefined;
 }
 
-Deno.test("BoundedMap forgets nothing that was used later than something it holds, and at most half at once", () => {
+Deno.test("BoundedMap evicts the least recently used entries, at most half of them at once", () => {
   const random = seededRandom(62);
   const capacity = 6;
   const keys = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];

@@ -16,34 +16,34 @@ import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/vers
 import { type CommitResult, FakeKv } from "../../support/fake_kv.ts";
 import { seededRandom, type VirtualTime } from "../../support/time.ts";
 
-/** A transaction as it was drawn; all that it does follows from this and its rows. */
+/** A random transaction. Its effects depend only on this plan and its rows. */
 interface Plan {
   readonly id: number;
-  /** Rows that it decides on, by number. */
+  /** Numbers of the rows that it decides on. */
   readonly reads: readonly number[];
-  /** A count that it peeks at, and what it adds to it. */
+  /** Number of a count that it peeks at and adds to. */
   readonly count: number | undefined;
   readonly adds: number;
-  /** Number of a row that it decides on and that others make blindly. */
+  /** Number of a row that it decides on, and that others create without reading it. */
   readonly awaits: number | undefined;
-  /** Number of a row that it makes blindly. */
-  readonly makes: number | undefined;
+  /** Number of a row that it creates without reading it. */
+  readonly creates: number | undefined;
   readonly bumps: boolean;
-  /** Of which modulus the sum of its rows has it throw or write nothing. */
+  /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
   readonly mood: number;
 }
 
-/** What a plan comes to on some rows. */
+/** The result of a plan on some rows. */
 interface Finding {
   readonly text: string;
   readonly peeked: number;
 }
 
-/** A plan that was run, and what came of it. */
+/** A run of a plan, and its outcome. */
 interface Call {
   readonly plan: Plan;
   readonly assumed: string | undefined;
-  /** Commits that had applied when it began, and when it was answered. */
+  /** Number of commits that had applied when it began, and when it was answered. */
   readonly began: number;
   answered: number;
   readonly deadline: number;
@@ -53,7 +53,7 @@ interface Call {
   rows: readonly KnownRow[];
 }
 
-/** What rows hold at one moment: numbers by name. */
+/** The rows at one moment: their numbers by name. */
 interface State {
   readonly values: ReadonlyMap<string, number>;
   /** Version of the version row. */
@@ -82,11 +82,11 @@ const KV_PATIENCE = 200;
 
 const rowKey = (row: number): Deno.KvKey => ["row", row];
 const countKey = (count: number): Deno.KvKey => ["count", count];
-const newKey = (made: number): Deno.KvKey => ["new", made];
+const newKey = (created: number): Deno.KvKey => ["new", created];
 const logKey = (id: number): Deno.KvKey => ["log", id];
 const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
-/** Decides as a plan says. */
+/** Decides as planned. */
 function decide(plan: Plan, rows: Rows, write: Write): Finding {
   const numbers = plan.reads.map((row) => numberIn(rows.get(rowKey(row))));
   if (plan.awaits !== undefined) numbers.push(numberIn(rows.get(newKey(plan.awaits))));
@@ -97,7 +97,7 @@ function decide(plan: Plan, rows: Rows, write: Write): Finding {
   if (numbers.length > 0 && mood < 2) throw new Refused(finding);
   if (numbers.length > 0 && mood < 4) return finding;
   write.set(logKey(plan.id), encodeJson(0));
-  if (plan.makes !== undefined) write.set(newKey(plan.makes), encodeJson(plan.id));
+  if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(plan.id));
   plan.reads.forEach((row, index) => {
     if (index === 0 && mood === 4) write.delete(rowKey(row));
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
@@ -107,25 +107,25 @@ function decide(plan: Plan, rows: Rows, write: Write): Finding {
   return finding;
 }
 
-/** Stands for the version row of whatever process runs a plan. */
+/** The version row of the process whose plan is running. */
 let ROW: VersionRow = { key: VERSION, version: "" };
 
 function numberIn(entry: Entry | null): number {
   return entry ? decodeJson<number>(entry) : -1;
 }
 
-/** Three engines on one KV that is far away, customers who call them, and all that can go wrong. */
+/** Three engines on one KV, random calls to them, and random faults of their networks. */
 export class Referee {
   readonly calls: Call[] = [];
   readonly #kv: FakeKv = new FakeKv();
   readonly #random: () => number;
   readonly #time: VirtualTime;
   readonly #engines: readonly Engine[];
-  /** What foreign processes wrote, by the number of their row in the log. */
+  /** Writes of foreign processes, by the number of their row in the log. */
   readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
   readonly #faults: string[] = [];
   #id = 0;
-  #made = 0;
+  #created = 0;
 
   constructor(seed: number, time: VirtualTime) {
     this.#random = seededRandom(seed);
@@ -133,7 +133,7 @@ export class Referee {
     this.#engines = Array.from({ length: ENGINES }, () => new Engine(this.#connect(), this.#below(2) === 0));
   }
 
-  /** Runs `count` transactions, a few at a time, and lets all of them end. */
+  /** Runs `count` transactions, a few at a time, until all have ended. */
   async run(count: number): Promise<void> {
     while (this.#id < count) {
       for (let some = this.#below(12); some > 0; some--) this.#call();
@@ -148,7 +148,7 @@ export class Referee {
     return Math.floor(this.#random() * limit);
   }
 
-  /** Numbers below a limit, each at most once. */
+  /** Up to `count` different numbers below a limit. */
   #some(count: number, limit: number): number[] {
     return [...new Set(Array.from({ length: count }, () => this.#below(limit)))];
   }
@@ -160,8 +160,8 @@ export class Referee {
       reads: isBlind ? [] : this.#some(1 + this.#below(3), ROWS),
       count: !isBlind && this.#below(3) === 0 ? this.#below(2) : undefined,
       adds: 1 + this.#below(3),
-      awaits: isBlind || this.#below(3) === 0 ? undefined : this.#made + this.#below(2),
-      makes: isBlind || this.#below(8) === 0 ? this.#made++ : undefined,
+      awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
+      creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
       mood: this.#below(8),
     };
@@ -202,7 +202,7 @@ export class Referee {
         for (const row of rows) engine.remember(row);
         if (plan.bumps && committed) {
           const isNoted = engine.row.version >= this.#stampOf(logKey(plan.id));
-          if (!isNoted) this.#faults.push(`${plan.id} was told before its new version was noted`);
+          if (!isNoted) this.#faults.push(`${plan.id} returned before its new version was noted`);
         }
       },
       (error) => {
@@ -226,7 +226,7 @@ export class Referee {
     Object.assign(call, { answer, finding, committed, rows, answered: this.#kv.repetitions.length });
   }
 
-  /** Somebody else writes a row, without looking. */
+  /** Writes a row as a foreign process, without reading it. */
   async #meddle(): Promise<void> {
     const id = ++this.#id;
     const [row, value] = [this.#below(ROWS), this.#below(1_000)];
@@ -235,7 +235,7 @@ export class Referee {
       .set(logKey(id), encodeJson(0)).commit();
   }
 
-  /** A handle of a process over a network that loses, repeats and delays. */
+  /** Returns a handle over a network that loses, repeats and delays messages. */
   #connect(): Deno.Kv {
     const delay = () => pause(this.#below(15));
     const kv = this.#kv.connect({
@@ -250,7 +250,7 @@ export class Referee {
         if (fate === 1) return await this.#lost(apply);
         if (fate === 2) return await this.#late(apply);
         const first = apply();
-        const result = fate < 6 ? apply() : first; // A repetition of which nobody knows.
+        const result = fate < 6 ? apply() : first; // A repetition that no process notices.
         await delay();
         return result;
       },
@@ -269,7 +269,7 @@ export class Referee {
     return await new Promise(() => {});
   }
 
-  /** The same handle, which notes what is handed to KV after its caller had been told that it was out of time. */
+  /** The same handle, which records transactions that are sent to KV after their deadline. */
   #watched(kv: Deno.Kv): Deno.Kv {
     const atomic = kv.atomic.bind(kv);
     return Object.assign(kv, {
@@ -285,7 +285,7 @@ export class Referee {
           commit: () => {
             for (const { plan, deadline } of this.calls) {
               const isLate = ids.includes(plan.id) && this.#time.now > deadline;
-              if (isLate) this.#faults.push(`${plan.id} was handed to KV too late`);
+              if (isLate) this.#faults.push(`${plan.id} was sent to KV too late`);
             }
             return commit();
           },
@@ -298,7 +298,7 @@ export class Referee {
     return this.#kv.rows.get(nameOf(key))?.versionstamp ?? "";
   }
 
-  /** Replays all that was committed, and compares every answer with what it should have been. */
+  /** Replays all commits, and compares every answer with the expected one. */
   check(): void {
     assertEquals(this.#faults, []);
     const { states, applied } = this.#replay();
@@ -306,12 +306,12 @@ export class Referee {
       const { plan, answer, committed, began, answered } = call;
       const at = applied.get(plan.id);
       if (answer === "result" && committed) {
-        assert(at !== undefined && at.commit <= answered, `${plan.id} was told to be committed, and is not`);
+        assert(at !== undefined && at.commit <= answered, `${plan.id} was reported as committed, but is not`);
         assertEquals(call.finding?.text, at.finding.text, `Result of ${plan.id}`);
         this.#checkPeek(call, states);
         if (call.assumed !== undefined) assertEquals(at.version, call.assumed, `Assumption of ${plan.id}`);
       } else if (answer === "result" || answer === "refused") {
-        assertEquals(at, undefined, `${plan.id} was told to have changed nothing`);
+        assertEquals(at, undefined, `${plan.id} was reported as unchanged, but is committed`);
         assert(
           this.#isTrueSometime(call, states, began, answered),
           `Outcome of ${plan.id}: ${call.finding?.text}`,
@@ -333,7 +333,7 @@ export class Referee {
     }
   }
 
-  /** A row that a call was shown must be what the row held in that version. */
+  /** Checks that each row that a call returned has the content of its version. */
   #checkRows({ plan, rows }: Call, states: readonly (readonly State[])[]): void {
     for (const { key, entry } of rows) {
       if (entry === null) continue;
@@ -342,7 +342,7 @@ export class Referee {
     }
   }
 
-  /** What is peeked at may be older than what is decided on, but not older than the call. */
+  /** Checks a peeked row. It may be older than the rows that were decided on, but not older than the call. */
   #checkPeek({ plan, finding, began, answered }: Call, states: readonly (readonly State[])[]): void {
     if (plan.count === undefined || finding === undefined) return;
     const name = nameOf(countKey(plan.count));
@@ -364,7 +364,7 @@ export class Referee {
     });
   }
 
-  /** States after each commit, in which each transaction of the commit has its own; and where each transaction applied. */
+  /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
   #replay(): {
     states: State[][];
     applied: Map<number, { commit: number; finding: Finding; version: string }>;
@@ -386,7 +386,7 @@ export class Referee {
           const plan = plans.get(id);
           assert(plan !== undefined);
           const { found, after, isRefused } = decideOn(plan, state);
-          assert(!isRefused, `${id} committed what it was to refuse: ${found.text}`);
+          assert(!isRefused, `${id} committed although it should have refused: ${found.text}`);
           applied.set(id, { commit, finding: found, version: state.version });
           state = after(`${commit}`.padStart(20, "0"));
         }
@@ -402,7 +402,7 @@ export class Referee {
 class Engine {
   readonly row: VersionRow = { key: VERSION, version: "" };
   readonly transactions: Transactions;
-  /** Rows that were told, by name, in the highest version. */
+  /** The newest version of each row that was returned, by name. */
   readonly known: Map<string, KnownRow> = new Map();
 
   constructor(kv: Deno.Kv, isFar: boolean) {
@@ -419,7 +419,7 @@ class Engine {
   }
 }
 
-/** What a plan comes to in a state. */
+/** The result of a plan in a state. */
 function decideOn(
   plan: Plan,
   { values, version }: State,

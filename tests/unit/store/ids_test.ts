@@ -15,7 +15,7 @@ const KEY = ["ids"];
 /** A process that draws ids. */
 class Process {
   disturbance: Disturbance = {};
-  /** Commits with which it took ids. */
+  /** Number of commits that took ids. */
   takes = 0;
   readonly ids: Ids;
   readonly #transactions: Transactions;
@@ -59,7 +59,7 @@ function upTo(end: number): number[] {
   return Array.from({ length: end }, (_, index) => index + 1);
 }
 
-Deno.test("Ids gives ids from 1 in the order of the calls, and takes many at a time where many are wanted", async () => {
+Deno.test("Ids hands out ids from 1 in call order, and takes larger ranges when many are needed", async () => {
   const process = new Process(new FakeKv());
 
   assertEquals(await process.drawMany(500), upTo(500));
@@ -67,7 +67,7 @@ Deno.test("Ids gives ids from 1 in the order of the calls, and takes many at a t
   assertLess(process.takes, 5);
 });
 
-Deno.test("Ids skips none at walking pace, also over a stop, when one process draws", async () => {
+Deno.test("Ids skips no id, even after a restart, if a single process draws them one by one", async () => {
   const kv = new FakeKv();
   const drawn: number[] = [];
   for (let start = 0; start < 5; start++) {
@@ -79,7 +79,7 @@ Deno.test("Ids skips none at walking pace, also over a stop, when one process dr
   assertEquals(drawn, upTo(drawn.length));
 });
 
-Deno.test("Ids gives each id once, to each process ascending, also where one gives back what it has left", async () => {
+Deno.test("Ids hands out each id once, ascending in each process, even after one gives ids back", async () => {
   const kv = new FakeKv();
   const [one, two] = [new Process(kv), new Process(kv)];
 
@@ -92,7 +92,7 @@ Deno.test("Ids gives each id once, to each process ascending, also where one giv
   for (const some of [first, second]) assertEquals(some, some.toSorted((a, b) => a - b));
 });
 
-Deno.test("Ids gives each id once where two processes take ranges in turn before their last are used up", async () => {
+Deno.test("Ids hands out each id once when two processes take ranges in turn", async () => {
   const kv = new FakeKv();
   const processes = [new Process(kv), new Process(kv)];
   const drawn: number[] = [];
@@ -103,7 +103,7 @@ Deno.test("Ids gives each id once where two processes take ranges in turn before
   assertEquals(new Set(drawn).size, 200);
 });
 
-Deno.test("Ids gives an id again that was drawn and never sent, and none that a commit may have taken", async () => {
+Deno.test("Ids reuses an id that was never sent to KV, but none that a commit may have used", async () => {
   const process = new Process(new FakeKv());
   await process.draw();
 
@@ -119,7 +119,7 @@ Deno.test("Ids gives an id again that was drawn and never sent, and none that a 
   assertEquals(await process.draw(), 4);
 });
 
-Deno.test("Ids goes on after a range could not be taken", async () => {
+Deno.test("Ids works again after it failed to take a range", async () => {
   const process = new Process(new FakeKv());
   process.disturbance = { commit: () => fail() };
   await assertRejects(() => process.draw(), StoreUnavailable);
@@ -128,7 +128,7 @@ Deno.test("Ids goes on after a range could not be taken", async () => {
   assert(await process.draw() > 0);
 });
 
-Deno.test("Ids leaves no doubt that what waited for them in vain was not carried out", async () => {
+Deno.test("Ids does not leave a transaction Unresolved if it cannot take a range", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv());
   let isLost = false;
@@ -144,7 +144,7 @@ Deno.test("Ids leaves no doubt that what waited for them in vain was not carried
   assert(!(error instanceof Unresolved), `${error}`);
 });
 
-Deno.test("Ids draws one id for all runs of a transaction, however often it asks", async () => {
+Deno.test("Ids draws one id for a transaction, however often that runs and calls id()", async () => {
   const kv = new FakeKv();
   const process = new Process(kv);
   await process.draw();
@@ -167,7 +167,7 @@ Deno.test("Ids draws one id for all runs of a transaction, however often it asks
   assertEquals(await process.draw(), 3);
 });
 
-Deno.test("settle() leaves the row alone where another process has drawn since", async () => {
+Deno.test("Ids.settle() leaves the row unchanged if another process has taken a range since", async () => {
   const kv = new FakeKv();
   const [one, two] = [new Process(kv), new Process(kv)];
   await one.draw();
@@ -179,7 +179,7 @@ Deno.test("settle() leaves the row alone where another process has drawn since",
   assertEquals(row && decodeJson<{ next: number }>(row).next, 33);
 });
 
-Deno.test("Ids gives none where the row does not tell which is next", async () => {
+Deno.test("Ids rejects a row that does not contain the next id", async () => {
   const kv = new FakeKv();
   await kv.connect().atomic().set(KEY, encodeJson({ last: 7 })).commit();
 

@@ -2,12 +2,12 @@ import { assertGreater } from "@std/assert";
 import { seededRandom, VirtualTime } from "../../support/time.ts";
 import { Referee } from "./engine_referee.ts";
 
-/** How many histories are checked; each seed gives another. */
+/** Number of random histories, each from its own seed. */
 const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 60);
 const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
 const TRANSACTIONS = 150;
 
-Deno.test("Transactions.run() does what its transactions say, in an order of which every answer is true", async () => {
+Deno.test("Transactions.run() returns results that one serial order of its transactions explains", async () => {
   const { random } = Math;
   const answers = new Map<string, number>();
   for (let seed = FIRST; seed < FIRST + HISTORIES; seed++) {

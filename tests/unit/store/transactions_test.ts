@@ -20,7 +20,7 @@ const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 /** A process that runs transactions. */
 class Process {
   disturbance: Disturbance = {};
-  /** The keys that each commit changed, but for its marker; not those that open a slot. */
+  /** The keys that each commit changed, without its marker. Commits that only open a lane are left out. */
   readonly commits: (readonly Deno.KvKey[])[] = [];
   readonly reads: (readonly Deno.KvKey[])[] = [];
   readonly transactions: Transactions;
@@ -55,7 +55,7 @@ function numberIn(entry: Entry | null): number {
   return entry ? decodeJson<number>(entry) : 0;
 }
 
-/** Makes the number in a row greater by one, and comes to what it is then. */
+/** Increments the number in a row, and returns it. */
 function counting(...key: Deno.KvKey): Transaction<number> {
   return {
     queue: QUEUE,
@@ -68,7 +68,7 @@ function counting(...key: Deno.KvKey): Transaction<number> {
   };
 }
 
-/** Sets a new row. */
+/** Sets a row without reading it. */
 function setting(...key: Deno.KvKey): Transaction<void> {
   return { queue: QUEUE, decide: (_, write) => write.set(key, encodeJson(0)) };
 }
@@ -77,7 +77,7 @@ function upTo(end: number): number[] {
   return Array.from({ length: end }, (_, index) => index + 1);
 }
 
-Deno.test("run() has transactions that come at once share a commit, each deciding on what those before it wrote", async () => {
+Deno.test("run() puts simultaneous transactions in one commit, each based on the writes before it", async () => {
   const process = Process.on(new FakeKv());
 
   const done = await Promise.all([
@@ -87,13 +87,13 @@ Deno.test("run() has transactions that come at once share a commit, each decidin
   ]);
 
   assertEquals(done.slice(0, 50).map(({ result }) => result), upTo(50));
-  // What decides on no row does not wait for what others read.
+  // A transaction without rows does not wait for the reads of others.
   assertEquals(process.commits.map((keys) => keys.length), [1, 51]);
   assertEquals(process.reads, [[["a"], ["c"]]]);
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
 });
 
-Deno.test("run() decides at the time of the clock, and changes version rows that it notes", async () => {
+Deno.test("run() passes the clock's time to decide() and notes the versions of rows that it bumps", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -113,7 +113,7 @@ Deno.test("run() decides at the time of the clock, and changes version rows that
   assertEquals(row.version, kv.rows.get('["version"]')?.versionstamp);
 });
 
-Deno.test("run() has three commits on their way at a time", async () => {
+Deno.test("run() has as many commits under way as its queue has lanes", async () => {
   using time = new VirtualTime();
   const process = Process.on(new FakeKv());
   let [now, most] = [0, 0];
@@ -137,10 +137,10 @@ Deno.test("run() has three commits on their way at a time", async () => {
 });
 
 Deno.test.each<[string, number, (number: number) => Transaction<unknown>, number]>([
-  ["the checks that KV takes", 10, (number) => counting("a", number), 9],
+  ["the checks that KV allows", 10, (number) => counting("a", number), 9],
   ["800 KB", 100, (number) => big(number, 60_000), 10],
   ["a thousand changes", 100, (number) => manyChanges(number, 300), 3],
-])("run() puts as much into a commit as it can carry: %s", async (_, maxChecks, transaction, most) => {
+])("run() fills a commit up to its limit: %s", async (_, maxChecks, transaction, most) => {
   const process = Process.on(new FakeKv(), { maxChecks });
 
   await Promise.all(upTo(30).map((number) => process.run(transaction(number))));
@@ -163,7 +163,7 @@ function manyChanges(number: number, count: number): Transaction<void> {
   };
 }
 
-Deno.test("run() refuses at once what no commit and no snapshot can carry", async () => {
+Deno.test("run() rejects a transaction too large for a commit or a snapshot without any I/O", async () => {
   const process = Process.on(new FakeKv());
   const reads = upTo(9).map((number) => ["a", number]);
 
@@ -172,7 +172,7 @@ Deno.test("run() refuses at once what no commit and no snapshot can carry", asyn
   assertEquals([process.commits, process.reads], [[], []]);
 });
 
-Deno.test("run() has only those decide on new rows whose rows have changed, and the others at once, together", async () => {
+Deno.test("run() rereads changed rows after a conflict and retries the other transactions together", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const other = Process.on(kv);
@@ -190,7 +190,7 @@ Deno.test("run() has only those decide on new rows whose rows have changed, and 
   assertEquals(process.commits.map((keys) => keys.length), [20, 19, 1]);
 });
 
-Deno.test("run() refuses with Outdated only those whose assumption does not hold, without doing anything of it", async () => {
+Deno.test("run() rejects with Outdated, and without effect, only transactions whose assumption fails", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -214,42 +214,42 @@ Deno.test("run() refuses with Outdated only those whose assumption does not hold
   assertEquals([assumes.holds, row.version], [false, kv.rows.get('["version"]')?.versionstamp]);
 });
 
-Deno.test("run() commits nothing where nothing is written, and reads what is assumed along with the rows", async () => {
+Deno.test("run() makes no commit without writes and reads the assumed version with the rows", async () => {
   const process = Process.on(new FakeKv());
   const row: VersionRow = { key: ["version"], version: "" };
   const assumes = new VersionCheck(row);
-  const looking: Transaction<number> = {
+  const reading: Transaction<number> = {
     queue: QUEUE,
     reads: [["a"]],
     decide: (rows) => numberIn(rows.get(["a"])),
   };
 
   const started = performance.now();
-  const { result, committed } = await process.run(looking, { assumes });
+  const { result, committed } = await process.run(reading, { assumes });
 
   assertEquals([result, committed, process.commits, process.reads], [0, false, [], [[["a"], ["version"]]]]);
   assertEquals(assumes.heldSince(started), true);
 });
 
-/** What is looked at, with what the caller knows beforehand of the version row that it assumes. */
-const LOOKING: readonly (readonly [what: string, transaction: Transaction<number>])[] = [
+/** Transactions that write nothing. */
+const READ_ONLY: readonly (readonly [what: string, transaction: Transaction<number>])[] = [
   ["a row", { queue: QUEUE, reads: [["a"]], decide: (rows) => numberIn(rows.get(["a"])) }],
   ["no row", { queue: QUEUE, decide: () => 0 }],
 ];
 
-for (const [what, looking] of LOOKING) {
-  Deno.test(`run() refuses with Outdated a look at ${what} that assumes what is no longer so`, async () => {
+for (const [what, reading] of READ_ONLY) {
+  Deno.test(`run() rejects a read of ${what} with Outdated if its assumption fails`, async () => {
     const kv = new FakeKv();
     const assumes = new VersionCheck({ key: ["version"], version: "" });
     await kv.connect().atomic().set(["version"], 1).commit();
 
-    await assertRejects(() => Process.on(kv).run(looking, { assumes }), Outdated);
+    await assertRejects(() => Process.on(kv).run(reading, { assumes }), Outdated);
 
     assertEquals([assumes.holds, assumes.heldSince(0)], [false, false]);
   });
 }
 
-Deno.test("run() refuses without a trip what assumes an older version than is known, beside what assumes that one", async () => {
+Deno.test("run() rejects an assumption known to be outdated without I/O, but runs a current one", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
@@ -267,7 +267,7 @@ Deno.test("run() refuses without a trip what assumes an older version than is kn
   assertEquals([process.commits, process.reads], [[[["b"]]], []]);
 });
 
-Deno.test("run() takes note of the version that refuses a commit before it tells that", async () => {
+Deno.test("run() notes the version that caused a refusal before it rejects", async () => {
   const kv = new FakeKv();
   const row: VersionRow = { key: ["version"], version: "" };
   await kv.connect().atomic().set(["version"], 1).commit();
@@ -279,12 +279,12 @@ Deno.test("run() takes note of the version that refuses a commit before it tells
 });
 
 for (const [what, transaction] of [["read", counting("a")], ["commit", setting("a")]] as const) {
-  Deno.test(`run() takes what is assumed to hold since its ${what} began, not since that ended`, async () => {
+  Deno.test(`run() records that an assumption held since its ${what} began, not since that ended`, async () => {
     using time = new VirtualTime();
     const network = { read: () => pause(50), commit: apply50 };
     const process = new Process(new FakeKv().connect(network));
     const assumes = new VersionCheck({ key: ["version"], version: "" });
-    await time.until<unknown>(process.run(setting("first")), 1_000); // Opens a slot.
+    await time.until<unknown>(process.run(setting("first")), 1_000); // Opens a lane.
     const { decide } = transaction;
     const began = time.now;
     const run = process.run({ ...transaction, decide: what === "read" ? () => 0 : decide }, { assumes });
@@ -295,7 +295,7 @@ for (const [what, transaction] of [["read", counting("a")], ["commit", setting("
   });
 }
 
-Deno.test("run() takes rows that its caller brings along, reads them only after a refusal, and shows what they became", async () => {
+Deno.test("run() accepts known rows, reads them only after a conflict, and returns their new state", async () => {
   const kv = new FakeKv();
   const [process, other] = [Process.on(kv), Process.on(kv)];
   const { rows } = await process.run(counting("a"));
@@ -309,7 +309,7 @@ Deno.test("run() takes rows that its caller brings along, reads them only after 
   assertGreater(process.reads.length, 0);
 });
 
-Deno.test("run() leaves a sum of a row that holds no number undone, with all that belongs to it, and nothing else", async () => {
+Deno.test("run() rejects only the transaction that adds to a non-number, and writes nothing of it", async () => {
   using kv = await Deno.openKv(":memory:");
   await kv.set(["bad"], encodeJson("text"));
   const process = new Process(kv);
@@ -333,7 +333,7 @@ Deno.test("run() leaves a sum of a row that holds no number undone, with all tha
   assertEquals(bad.versionstamp, null);
 });
 
-Deno.test("run() shows nobody what a transaction wrote before it threw", async () => {
+Deno.test("run() discards the writes of a transaction that throws", async () => {
   const process = Process.on(new FakeKv());
   const throwing: Transaction<void> = {
     queue: QUEUE,
@@ -353,7 +353,7 @@ Deno.test("run() shows nobody what a transaction wrote before it threw", async (
   assertEquals(counted.value.result, 1);
 });
 
-Deno.test("run() has a refused transaction decide before those that came later", async () => {
+Deno.test("run() lets a refused transaction decide again before later ones", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   const process = Process.on(kv);
@@ -374,7 +374,7 @@ Deno.test("run() has a refused transaction decide before those that came later",
   assertEquals(done.map(({ result }) => result), [11, 12]);
 });
 
-Deno.test("run() gives up in the end what others refuse again and again, and has done nothing of it", async () => {
+Deno.test("run() gives up after too many conflicts, and has written nothing", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   const process = Process.on(kv);
@@ -393,7 +393,7 @@ Deno.test("run() gives up in the end what others refuse again and again, and has
   assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 70);
 });
 
-Deno.test("run() stores nothing beside a sum whose row turned into text after it was seen", async () => {
+Deno.test("run() writes nothing if the row of a sum becomes a text after it was read", async () => {
   using kv = await Deno.openKv(":memory:");
   const process = new Process(kv);
   process.disturbance = {
@@ -416,7 +416,7 @@ Deno.test("run() stores nothing beside a sum whose row turned into text after it
   assertEquals((await kv.get(["a"])).versionstamp, null);
 });
 
-Deno.test("run() adds to a count after another has deleted it, in the order in which they came", async () => {
+Deno.test("run() deletes and adds to a count in call order", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   const key = ["count"];
@@ -431,11 +431,11 @@ Deno.test("run() adds to a count after another has deleted it, in the order in w
   await Promise.all([deleting, adding, adding].map((transaction) => process.run(transaction)));
 
   assertEquals(decodeCount(kv.rows.get('["count"]') ?? null), 2);
-  // A sum comes first in a commit, so those that add are in the next one, and have read the row again.
+  // Sums come first in a commit, so the additions are in the next one, after another read of the row.
   assertEquals(process.reads, [[key], [key], [key]]);
 });
 
-Deno.test("run() fails alone what KV does not carry out", async () => {
+Deno.test("run() rejects only the transaction that KV cannot commit", async () => {
   const process = Process.on(new FakeKv());
   process.disturbance = {
     commit: (commit: Commit) =>
@@ -447,7 +447,7 @@ Deno.test("run() fails alone what KV does not carry out", async () => {
   assertEquals(results.map(({ status }) => status === "fulfilled"), [true, true, false, true, true]);
 });
 
-Deno.test("run() tells what a commit did whose reply was lost, and does it once", async () => {
+Deno.test("run() returns the result of a commit whose reply was lost, and does not repeat it", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
   process.disturbance = {
@@ -463,7 +463,7 @@ Deno.test("run() tells what a commit did whose reply was lost, and does it once"
   assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 1);
 });
 
-Deno.test("run() tells of what is unresolved with the result that it may have had", async () => {
+Deno.test("run() rejects with Unresolved and the possible result if the outcome is unknown", async () => {
   using kv = await Deno.openKv(":memory:");
   let isBroken = false;
   const fails = () => Promise.reject(new TypeError("connection reset"));
@@ -476,7 +476,7 @@ Deno.test("run() tells of what is unresolved with the result that it may have ha
   assert(error instanceof StoreUnavailable);
 });
 
-Deno.test("run() hands nothing to KV whose caller is out of time by then, however long it waited for a lane", async () => {
+Deno.test("run() sends nothing to KV for a caller that ran out of time while it waited for a lane", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   const process = Process.on(kv, { deadline: 5_000 });
@@ -509,14 +509,14 @@ Deno.test("run() hands nothing to KV whose caller is out of time by then, howeve
   assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
 });
 
-Deno.test("run() leaves out what is out of time when a commit is handed to KV, and goes on with the rest", async () => {
+Deno.test("run() drops a transaction that runs out of time before its commit is sent, not the others", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
   const mayBegin = () => {
     if (time.now > 60) throw new RangeError("out of time");
   };
 
-  // Both are put into one commit, which waits until its slot is open.
+  // Both are in one commit, which waits until its lane is open.
   const results = await time.until(
     Promise.allSettled([process.run(setting("a"), { mayBegin }), process.run(setting("b"))]),
     5_000,
@@ -526,7 +526,7 @@ Deno.test("run() leaves out what is out of time when a commit is handed to KV, a
   assert(results[0]?.status === "rejected" && results[0].reason instanceof RangeError);
 });
 
-Deno.test("run() shuts no process out that wants the same row, far from KV", async () => {
+Deno.test("run() does not starve a process when several change the same row of a far KV", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   const network = { read: () => pause(50), commit: apply50 };
@@ -552,7 +552,7 @@ Deno.test("run() shuts no process out that wants the same row, far from KV", asy
   for (const count of counts) assertLess(total / 4, count, `${counts}`);
 });
 
-Deno.test("run() gives rows to transactions in the order in which they came, also to one of several rows", async () => {
+Deno.test("run() gives rows to transactions in call order, even to one that reads several rows", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   let refusals = 0;
@@ -591,7 +591,7 @@ Deno.test("run() gives rows to transactions in the order in which they came, als
   await time.until(Promise.all(runs), 10_000);
 
   assertEquals(finished, [...upTo(12).map(() => "earlier"), "both", ...upTo(12).map(() => "later")]);
-  // None of them refused another.
+  // No transaction caused another to be refused.
   assertEquals(refusals, 0);
 });
 
@@ -602,7 +602,7 @@ async function apply50<Result>(apply: () => Result): Promise<Result> {
   return result;
 }
 
-Deno.test("run() carries out what decides on no rows, also while others leave no room beside themselves", async () => {
+Deno.test("run() does not starve a transaction without rows while others fill every commit", async () => {
   using time = new VirtualTime();
   const process = Process.on(new FakeKv(), { maxChecks: 10 });
   process.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };
@@ -621,7 +621,7 @@ Deno.test("run() carries out what decides on no rows, also while others leave no
   assertLess(finished, 400);
 });
 
-Deno.test("run() has a transaction decide only for a commit that may check its rows", async () => {
+Deno.test("run() lets a transaction decide only for a commit that has room for its checks", async () => {
   const process = Process.on(new FakeKv(), { maxChecks: 10 });
   let decisions = 0;
   const counted = (number: number): Transaction<number> => {
@@ -634,7 +634,7 @@ Deno.test("run() has a transaction decide only for a commit that may check its r
   assertEquals(decisions, 300);
 });
 
-Deno.test("run() refuses a transaction that draws an id from nowhere", async () => {
+Deno.test("run() rejects a transaction that draws an id without an id source", async () => {
   const process = Process.on(new FakeKv());
 
   await assertRejects(() => process.run({ queue: QUEUE, decide: (_, write) => write.id() }), TypeError);

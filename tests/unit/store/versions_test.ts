@@ -14,7 +14,7 @@ import {
 import { calmNetwork, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-/** Two watched rows, one of which somebody else changes, under virtual time. */
+/** Two watched rows, one of which another process changes, in virtual time. */
 class Fixture implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
@@ -25,7 +25,7 @@ class Fixture implements Disposable {
   latency = 0;
   isBroken = false;
   reads = 0;
-  /** Reads on their way, now and at most. */
+  /** Number of reads under way, now and at most. */
   reading = 0;
   mostReading = 0;
 
@@ -44,14 +44,14 @@ class Fixture implements Disposable {
     this.row = this.versions.watch(["row"]);
   }
 
-  /** Somebody else's commit: gives the row's version. */
+  /** Changes the row in another process, and returns its version. */
   async change(): Promise<string> {
     const result = await this.kv.connect().atomic().set(["row"], 1).commit();
     return result.ok ? result.versionstamp : "";
   }
 
-  /** Looks, and lets so much time pass for it at most. */
-  async look(ms: number): Promise<void> {
+  /** Checks the versions, which may take up to `ms`. */
+  async check(ms: number): Promise<void> {
     await this.time.until(Promise.resolve(this.versions.check()), ms);
   }
 
@@ -60,7 +60,7 @@ class Fixture implements Disposable {
   }
 }
 
-Deno.test("Versions.check() shows every watched row as it is then, by one read for all calls at once", async () => {
+Deno.test("Versions.check() updates every watched row, with one read for simultaneous calls", async () => {
   using fixture = new Fixture();
   const { versions, row, none } = fixture;
   for (let round = 1; round <= 3; round++) {
@@ -72,11 +72,11 @@ Deno.test("Versions.check() shows every watched row as it is then, by one read f
   }
 });
 
-Deno.test("Versions.check() is not content with a read that started before", async () => {
+Deno.test("Versions.check() waits for a read that starts after the call", async () => {
   for (const latency of [0, 100]) {
     using fixture = new Fixture();
     fixture.latency = latency;
-    for (let count = 0; count < 8; count++) await fixture.look(500);
+    for (let count = 0; count < 8; count++) await fixture.check(500);
     const reads = fixture.reads;
     fixture.latency = 100;
     const early = fixture.versions.check();
@@ -91,11 +91,11 @@ Deno.test("Versions.check() is not content with a read that started before", asy
 });
 
 Deno.test.each([[1, 1], [100, 10]])(
-  "Versions has reads of %i ms on their way up to %i at a time",
+  "Versions.check() with reads of %i ms runs up to %i of them at a time",
   async (latency, most) => {
     using fixture = new Fixture();
     fixture.latency = latency;
-    for (let count = 0; count < 8; count++) await fixture.look(500);
+    for (let count = 0; count < 8; count++) await fixture.check(500);
     fixture.mostReading = 0;
 
     for (let count = 0; count < 100; count++) {
@@ -108,37 +108,37 @@ Deno.test.each([[1, 1], [100, 10]])(
   },
 );
 
-Deno.test("Versions.check() lowers no version that is known, and noteVersion() neither", async () => {
+Deno.test("Versions.check() and noteVersion() never lower a known version", async () => {
   using fixture = new Fixture();
   const version = await fixture.change();
   noteVersion(fixture.row, `${version}1`);
 
-  await fixture.look(10);
+  await fixture.check(10);
   noteVersion(fixture.row, version);
 
   assertEquals(fixture.row.version, `${version}1`);
 });
 
-Deno.test("Versions.check() fails for all who wait when the read does, and for nobody after", async () => {
+Deno.test("Versions.check() rejects all calls that share a failed read, and no later ones", async () => {
   using fixture = new Fixture();
   fixture.isBroken = true;
-  const looks = [fixture.versions.check(), fixture.versions.check()].map((look) =>
-    assertRejects(() => Promise.resolve(look), StoreUnavailable)
+  const checks = [fixture.versions.check(), fixture.versions.check()].map((check) =>
+    assertRejects(() => Promise.resolve(check), StoreUnavailable)
   );
-  await fixture.time.until(Promise.all(looks), 10);
+  await fixture.time.until(Promise.all(checks), 10);
   fixture.isBroken = false;
 
   const version = await fixture.change();
-  await fixture.look(10);
+  await fixture.check(10);
 
   assertEquals(fixture.row.version, version);
 });
 
-Deno.test("Versions.check() waits for nothing while a look is young enough, and takes another in the background", async () => {
+Deno.test("Versions.check() returns at once after a recent read and reads again in the background", async () => {
   using fixture = new Fixture(1_000);
   const { versions, row, time } = fixture;
   fixture.latency = 200;
-  await fixture.look(300);
+  await fixture.check(300);
   const version = await fixture.change();
 
   await time.advance(300);
@@ -154,26 +154,26 @@ Deno.test("Versions.check() waits for nothing while a look is young enough, and 
   await time.advance(300);
 });
 
-Deno.test("Versions.check() takes one look at a time in the background, however many ask meanwhile", async () => {
+Deno.test("Versions.check() runs one read at a time in the background, however many calls arrive", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
   fixture.latency = 200;
-  await fixture.look(300);
+  await fixture.check(300);
 
   for (let ms = 0; ms < 5_000; ms += 10) {
     assertEquals(versions.check(), undefined);
     await time.advance(10);
   }
 
-  // One every 510 ms, when somebody asked after half of the time, and the first.
+  // The first read, then one every 510 ms, started by the first call after half the permitted staleness.
   assertEquals([fixture.reads, fixture.mostReading], [11, 1]);
   await time.advance(500);
 });
 
-Deno.test("Versions.check() fails only once no look is young enough, when reads fail in the background", async () => {
+Deno.test("Versions.check() ignores failed background reads until the last good read is too old", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
-  await fixture.look(10);
+  await fixture.check(10);
   fixture.isBroken = true;
 
   await time.advance(600);
@@ -183,10 +183,10 @@ Deno.test("Versions.check() fails only once no look is young enough, when reads 
   }
   assertEquals(fixture.reads, 4);
   await time.advance(200);
-  await assertRejects(() => fixture.look(10), StoreUnavailable);
+  await assertRejects(() => fixture.check(10), StoreUnavailable);
 });
 
-Deno.test("Versions.confirm() is content with what held at that time or later, and else has the rows read", async () => {
+Deno.test("Versions.confirm() reads the rows unless the check held at the given time or later", async () => {
   using fixture = new Fixture();
   const { versions, row, time } = fixture;
   const check = new VersionCheck(row);
@@ -200,7 +200,7 @@ Deno.test("Versions.confirm() is content with what held at that time or later, a
   assertEquals(fixture.reads, 1);
 });
 
-Deno.test("Versions.check() reads the rows of a file only when somebody has committed something", async () => {
+Deno.test("Versions.check() reads the rows of a file only if there was a commit since the last read", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/animals.kv`;
   const kv = await Deno.openKv(path);
@@ -225,18 +225,18 @@ Deno.test("Versions.check() reads the rows of a file only when somebody has comm
     await versions.check();
     assertEquals(row.version, version);
   }
-  await changed(other, "elsewhere");
+  await changed(other, "unwatched");
   await versions.check();
   assertEquals(reads, 4);
-  const late = versions.watch(["elsewhere"]);
+  const added = versions.watch(["unwatched"]);
   await versions.check();
-  assertEquals([late.version > row.version, reads], [true, 5]);
+  assertEquals([added.version > row.version, reads], [true, 5]);
   await changed(other, "last");
   let last: VersionRow | undefined;
   onRead = () => void (last ??= versions.watch(["last"]));
   await versions.check();
   await versions.check();
-  assertEquals([(last?.version ?? "") > late.version, reads], [true, 7]);
+  assertEquals([(last?.version ?? "") > added.version, reads], [true, 7]);
 
   await store.close();
   assertEquals(file?.version(), undefined);
@@ -244,7 +244,7 @@ Deno.test("Versions.check() reads the rows of a file only when somebody has comm
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("openFileState() tells of a file without waiting for anybody who locks it", async () => {
+Deno.test("openFileState() returns a state that never waits for a lock on the file", async () => {
   const path = await Deno.makeTempFile();
   using database = new DatabaseSync(path);
   database.exec("CREATE TABLE kv (k)");
