@@ -98,16 +98,16 @@ Deno.test("inTurn() writes each text whole before the next one", async () => {
 
   const written = ["abc", "de"].map((text) => shared.write(new TextEncoder().encode(text)));
   await setImmediate();
-  await output.take(1);
+  await output.complete(1);
   assertEquals(output.writes, ["abc", "bc"]);
-  await output.take();
-  await output.take();
+  await output.complete();
+  await output.complete();
 
   assertEquals(await Promise.all(written), [3, 2]);
   assertEquals(output.writes, ["abc", "bc", "de"]);
 });
 
-Deno.test("inTurn() goes on after a write that failed", async () => {
+Deno.test("inTurn() continues after a write that failed", async () => {
   const errors = [new Error("disk full")];
   const shared = inTurn({
     write: (bytes) =>
