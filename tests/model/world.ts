@@ -545,7 +545,7 @@ export class World implements Disposable {
     this.#goods.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Animals outlive the accounts that added them.
-    assertEquals(faults.filter((fault) => !/^pets\/\d+ has no accounts\//.test(fault)), []);
+    assertEquals(faults.filter((fault) => !/^pets\/\d+ has no matching accounts\//.test(fault)), []);
     await this.#takeMessages();
     this.#goods.assertAllTaken();
   }

@@ -43,10 +43,10 @@ Deno.test("server reads client addresses only from the header that CLIENT_ADDRES
   };
   const lists = ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"];
 
-  const counts = [];
-  for (const list of lists) counts.push([await remaining(proxied, list), await remaining(served.server, list)]);
+  const left = [];
+  for (const list of lists) left.push([await remaining(proxied, list), await remaining(served.server, list)]);
 
-  assertEquals(counts, [["59", "59"], ["58", "58"], ["59", "57"]]);
+  assertEquals(left, [["59", "59"], ["58", "58"], ["59", "57"]]);
 });
 
 Deno.test("server rejects keys of staging if ENVIRONMENT is production", async () => {
