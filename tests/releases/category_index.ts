@@ -1,6 +1,6 @@
 /**
- * Shows how a release adds an index: here, of animals by category, which `GET /v1/pets?categoryId=` would read. The new
- * release knows versions 1 and 2 of the rows, the old one only version 1.
+ * Shows the steps of src/README.md that add an index: here, of animals by category, which `GET /v1/pets?categoryId=`
+ * would read. The new release knows versions 1 and 2 of the rows, the old one only version 1.
  */
 
 import { MARKERS } from "../../src/kv/commit.ts";
@@ -56,7 +56,7 @@ interface Progress {
   readonly last: Deno.KvKey;
 }
 
-/** Step 2: any process of the new release migrates, one commit at a time. It may be killed after each. */
+/** Steps 2 and 3: any process of the new release migrates, one commit at a time. It may be killed after each. */
 export class Migration {
   readonly #store: Store;
   readonly #clock: () => number;
@@ -128,7 +128,7 @@ export class Migration {
   }
 }
 
-/** Step 3: the index is read. */
+/** Step 4: the index is read. */
 export async function idsOfCategory(store: Store, categoryId: number): Promise<Deno.KvKeyPart[]> {
   const entries = await store.list({ start: [INDEX, categoryId], end: [INDEX, categoryId, Infinity] }, 1_000);
   return entries.map(({ key }) => key.at(-1) ?? 0);

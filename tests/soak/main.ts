@@ -78,7 +78,7 @@ function parse(args: string[]) {
   });
   const number = (name: keyof typeof counts) => {
     const text = counts[name] ?? `${FULL[name]}`;
-    if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`--${name} must be a whole number from 1`);
+    if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`--${name} must be a positive integer of at most 9 digits`);
     return Number(text);
   };
   const unknown = only?.find((name) => !PARTS.has(name));
