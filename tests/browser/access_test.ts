@@ -83,7 +83,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await check(page, "a key to paste");
       await page.locator("#make-one").click();
       await signUp(page);
-      await check(page, "key made, 200");
+      await check(page, "key created, 200");
       await choose(page, "createPet");
       assertEquals(await call(page), "201");
       await page.locator("#answer-headers summary").click();

@@ -30,7 +30,7 @@ Deno.test("page creates a key and makes the first call with one press, then adds
   assertEquals(visitor.origins, [visitor.origin]);
 });
 
-Deno.test("page shows an animal's name as isolated text, whatever it contains", async () => {
+Deno.test("page shows markup in an animal's name as isolated text", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const name = "<img src=x onerror=alert(1)> \u202e";

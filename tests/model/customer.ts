@@ -129,7 +129,7 @@ export class Customer {
     return () => before.forEach(({ key, ended }) => key.ended = ended);
   }
 
-  /** Records that it is being closed. Call the returned function with the time of the reply; without if it was not. */
+  /** Records that it is being closed. Call the returned function with the time of success, or with none on failure. */
   beginClosing(from: number): (to?: number) => void {
     const before = this.closed;
     const begun = { from: Math.min(from, before?.from ?? Infinity), to: before?.to ?? Infinity };

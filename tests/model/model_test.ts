@@ -45,7 +45,7 @@ async function run(deployment: Deployment, steps: readonly Step[]): Promise<void
   await world.run(steps);
 }
 
-Deno.test("service keeps its promises and refuses nobody wrongly while no process crashes", async () => {
+Deno.test("service keeps its promises and never refuses wrongly while no process crashes", async () => {
   await fc.assert(fc.asyncProperty(deployment, calm, run), { ...OPTIONS, examples: [[FAR, CHARGED_BEFORE]] });
 });
 

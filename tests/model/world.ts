@@ -15,7 +15,7 @@ import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 
 const MINUTE = 60_000;
 const STATUSES = ["available", "pending", "sold"];
-/** Errors that may be logged: those of KV. */
+/** Errors that may be logged: failures of KV. */
 const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
 const DECODER = new TextDecoder();
 const JSON_TYPE = { "content-type": "application/json" };
@@ -148,7 +148,7 @@ export class World implements Disposable {
         await this.#tryTo(["accounts", "unban", id]);
         return customer.unban(this.#time.now);
       case "rotate": {
-        // If a client also rotates the key, it is not certain which key is the last.
+        // If a client rotated the key at the same time, the current key would be uncertain.
         if (customer.isChanging) return;
         const { graceSeconds } = step;
         const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];

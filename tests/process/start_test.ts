@@ -111,7 +111,7 @@ Deno.test("server warns if there are accounts, but none of its environment", asy
   ]);
 });
 
-/** Starts a server and stops it once it has printed what is expected. Resolves to its port and standard error. */
+/** Starts a server, waits for the expected output, and stops it. Resolves to its port and its standard error. */
 async function linesOfOneRun(
   store: TemporaryStore,
   variables: Variables = {},

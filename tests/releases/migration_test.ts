@@ -182,7 +182,7 @@ async function leave(process: Process, { time, below }: World): Promise<void> {
 }
 
 /** Measurements of a migration. */
-interface Played {
+interface Measurements {
   /** Number of commits of the process that began it. */
   readonly commits: number;
   /** Number of index rows that were missing or wrong before it. */
@@ -190,7 +190,7 @@ interface Played {
 }
 
 /** Runs a migration whose first process is killed after `kill` commits. */
-async function play(world: World, kill: number): Promise<Played> {
+async function runMigration(world: World, kill: number): Promise<Measurements> {
   const { time, kv } = world;
   const before = [await Process.start(world, BEFORE), await Process.start(world, BEFORE)];
   const after = [await Process.start(world, AFTER), await Process.start(world, AFTER)];
@@ -243,9 +243,9 @@ Deno.test("migration indexes every animal while both releases write, even if kil
     for (let [kill, commits] = [0, 1]; kill <= commits; kill++) {
       using world = new World(100 * round + kill);
       try {
-        const played = await world.time.until(play(world, kill || Infinity), 3_600_000);
-        if (kill === 0) commits = played.commits;
-        faults += played.faults;
+        const measured = await world.time.until(runMigration(world, kill || Infinity), 3_600_000);
+        if (kill === 0) commits = measured.commits;
+        faults += measured.faults;
       } catch (cause) {
         throw new Error(`With MIGRATIONS_SEED=${round} MIGRATIONS=1, killed after commit ${kill}`, { cause });
       }

@@ -40,7 +40,7 @@ Deno.test("service lets no account change another's animals or learn whose they 
   assert(theirs && !JSON.stringify(theirs).includes(strangerId));
 });
 
-Deno.test("service reads, rotates and closes only the account of the key, whatever a request names", async () => {
+Deno.test("service reads, rotates and closes only the account that the key belongs to", async () => {
   const { shop, stranger, strangerId } = await openTwo();
   await using _ = shop;
   for (let count = 0; count < 100; count++) await call(shop, shop.key);

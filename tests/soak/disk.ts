@@ -15,7 +15,7 @@ export async function disk(_: object, note: Note): Promise<Finding[]> {
   return await strain(small, note);
 }
 
-/** Does this on one disk. */
+/** Does this on the given disk. */
 export async function strain({ store, fileSize, ...disk }: SmallDisk, note: Note): Promise<Finding[]> {
   const { key } = await store.createAccount();
   await using server = await store.serve({}, fileSize === undefined ? {} : { fileSize });
@@ -82,7 +82,7 @@ function nameOf({ code, errorLines }: Outcome): string {
   return isRefused ? "refused in one line" : errorLines.join(" ");
 }
 
-/** Whether a line is neither a line of the log nor one of every start. */
+/** Whether a line belongs neither to the log nor to a normal start. */
 function isStrange(line: string): boolean {
   return !/^Listening on |^Animal Store |^\{"time":.*\}$/.test(line);
 }

@@ -37,13 +37,13 @@ export class Ledger {
     this.#possible.set(name, new Set([outcome]));
   }
 
-  /** Records the ID of an animal, which no other may ever have. */
+  /** Records the ID of an animal. No other animal may ever have it. */
   noteId(name: string, id: number): void {
     if ((this.#names.get(id) ?? name) !== name) this.wrongIds++;
     this.#names.set(id, name);
   }
 
-  /** Compares all items with what is stored. Call it while nobody writes: the stored state is certain from then on. */
+  /** Compares all items with the stored ones. Call it while no client writes. Then the stored state is certain. */
   check(stored: readonly Stored[]): void {
     const found = new Map<string, number>();
     for (const { name, value, id } of stored) {

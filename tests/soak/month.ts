@@ -15,7 +15,7 @@ const ANIMALS = 5;
 /** By how much the number of markers may vary. */
 const MARKERS = 20;
 
-/** Simulates weeks of traffic under a simulated clock, and counts the rows after each week. */
+/** Simulates weeks of traffic, and counts the rows after each week. */
 export async function month(
   { weeks, sessions }: Pick<Effort, "weeks" | "sessions">,
   note: Note,

@@ -48,7 +48,7 @@ export const FULL: Effort = {
 /** Prints a line of progress. */
 export type Note = (line: string) => void;
 
-/** Puts a part of the service under stress. */
+/** A part of the run: stresses the service and checks promises. */
 export type Part = (effort: Effort, note: Note) => Promise<Finding[]>;
 
 /** Kept if a value is exactly the expected one. */

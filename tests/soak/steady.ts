@@ -3,7 +3,7 @@ import { pause } from "./part.ts";
 
 const AFTER_503 = 20;
 
-/** Clients that each send one request after another, whatever the responses are. */
+/** Clients that each send one request after another, regardless of the responses. */
 export class Steady {
   /** Number of 503 responses. */
   unavailable = 0;

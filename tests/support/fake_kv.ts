@@ -25,17 +25,17 @@ interface Row {
   readonly versionstamp: string;
 }
 
-/** A KV that several processes share, each over a network of its own, without any I/O. */
+/** A KV that several processes share, each over its own network, without any I/O. */
 export class FakeKv {
-  /** By key. */
+  /** Rows by a string for their key. */
   readonly rows: Map<string, Row> = new Map();
-  /** Repeats every commit that has applied. */
+  /** One function per applied commit, which applies it again. */
   readonly repetitions: (() => CommitResult)[] = [];
   #version = 0;
 
   /** Returns a handle for a process, over a network whose methods a test can replace at any time. */
   connect(network: Network = calmNetwork()): Deno.Kv {
-    // Each read returns new objects: transactions take rows with the same identity as read together.
+    // Each read returns new objects: transactions assume that rows with the same identity were read together.
     const get = (key: Deno.KvKey) => ({
       ...this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null },
     });

@@ -81,7 +81,7 @@ export class Description {
     return this.document.paths[path.replace(/^\/v1/, "")]?.[method.toLowerCase()];
   }
 
-  /** How a value differs from the schema, in words; empty if it is valid. */
+  /** Describes how a value differs from the schema; empty if it is valid. */
   problems(schema: object, value: unknown): string[] {
     // References are resolved in the document.
     const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${ID}#`);

@@ -67,7 +67,7 @@ export const SAMPLES: readonly Sample[] = service.app.operations.map((operation)
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
 });
 
-/** The credentials of a valid request. `key` is the account's. */
+/** The credentials of a valid request. `key` belongs to the account. */
 export function credentialFor(
   { access }: Pick<Operation, "access">,
   key: string,

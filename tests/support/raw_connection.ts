@@ -156,7 +156,7 @@ export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 411 | 413 | "re
 /** A request as text, and what it may get. */
 export type RawCase = readonly [name: string, request: string, expected: Expected];
 
-/** Sends each request on its own connection, one step each, and checks that the server still answers. */
+/** Sends each request on its own connection, one step each, and checks that the server still responds. */
 export async function runCases(
   t: Deno.TestContext,
   server: ServerProcess,
@@ -172,7 +172,7 @@ export async function runCases(
   }
 }
 
-/** Checks that the server answers other requests. */
+/** Checks that the server still responds. */
 export async function assertAlive(server: ServerProcess): Promise<void> {
   const response = await fetch(`${server.origin}/health`);
   assertEquals(response.status, 200);
