@@ -17,11 +17,11 @@ const REFUSALS = ["412 precondition_failed", "503 store_unavailable"];
 /** Changes of one animal. Each increments the number in its name: these were accepted, or may have been. */
 interface Tally {
   readonly accepted: Set<number>;
-  readonly unknown: Set<number>;
+  readonly uncertain: Set<number>;
 }
 
 function nothing(): Tally {
-  return { accepted: new Set(), unknown: new Set() };
+  return { accepted: new Set(), uncertain: new Set() };
 }
 
 /** Changes the same animals in several processes with If-Match, while processes are killed and responses get lost. */
@@ -39,8 +39,8 @@ export async function contention({ seconds }: Pick<Effort, "seconds">, note: Not
     while (performance.now() < end) {
       const index = Math.floor(ANIMALS * Math.random());
       const change = await changeOnce(pick(servers), key, index + 1);
-      const { accepted, unknown } = tallies[index] ?? nothing();
-      if (change?.isDone === false) unknown.add(change.count);
+      const { accepted, uncertain } = tallies[index] ?? nothing();
+      if (change?.isDone === false) uncertain.add(change.count);
       if (!change?.isDone) continue;
       if (accepted.has(change.count)) doubled++;
       accepted.add(change.count);
@@ -100,10 +100,10 @@ async function changeOnce(
 }
 
 /** Accepted numbers above the stored one, and numbers up to it that no change has set. */
-function missingIn({ accepted, unknown }: Tally, stored: number): number[] {
+function missingIn({ accepted, uncertain }: Tally, stored: number): number[] {
   const beyond = [...accepted].filter((count) => count > stored);
   const all = Array.from({ length: stored }, (_, index) => index + 1);
-  return [...beyond, ...all.filter((count) => !accepted.has(count) && !unknown.has(count))];
+  return [...beyond, ...all.filter((count) => !accepted.has(count) && !uncertain.has(count))];
 }
 
 function countOf(tallies: readonly Tally[], kind: keyof Tally): number {
