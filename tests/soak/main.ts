@@ -78,7 +78,9 @@ function parse(args: string[]) {
   });
   const number = (name: keyof typeof counts) => {
     const text = counts[name] ?? `${FULL[name]}`;
-    if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`--${name} must be a positive integer of at most 9 digits`);
+    if (!/^[1-9]\d{0,8}$/.test(text)) {
+      throw new Error(`--${name} must be an integer from 1 to 999999999`);
+    }
     return Number(text);
   };
   const unknown = only?.find((name) => !PARTS.has(name));
