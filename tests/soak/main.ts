@@ -21,8 +21,8 @@ const HELP = `Puts the service under stress, and checks that it keeps its promis
   deno task soak [options]
 
   --only NAME       run only this part; repeatable: ${[...PARTS.keys()].join(", ")}
-  --kills N         kills of the service, and of its KV server (at most ${FULL.storeKills}). Default: ${FULL.kills}
-  --stops N         freezes of the KV server. Default: ${FULL.stops}
+  --kills N         how often to kill the service, and its KV server (at most ${FULL.storeKills} times). Default: ${FULL.kills}
+  --stops N         how often to freeze the KV server. Default: ${FULL.stops}
   --seconds N       how long processes compete for the same animals. Default: ${FULL.seconds}
   --connections N   idle, incomplete and slow connections, as far as the system allows. Default: ${FULL.connections}
   --addresses N     addresses that send unknown keys. Default: ${FULL.addresses}
@@ -84,7 +84,7 @@ function parse(args: string[]) {
     return Number(text);
   };
   const unknown = only?.find((name) => !PARTS.has(name));
-  if (unknown !== undefined) throw new Error(`There is no part ${unknown}`);
+  if (unknown !== undefined) throw new Error(`Unknown part: ${unknown}`);
   const kills = number("kills");
   const effort = {
     ...FULL,
