@@ -313,7 +313,7 @@ Deno.test("page shows the request as a form: omitted parameters are dim, and Ent
   await settle(page);
 });
 
-Deno.test("page follows the reader with its examples until the first edit", async () => {
+Deno.test("page shows an example of the operation in view until a field is edited", async () => {
   await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
   const { page } = visitor;
   const select = page.locator("#operation");
