@@ -5,10 +5,10 @@ import { call, choose, paste, settle, signUp, status, visit } from "./browser.ts
 
 const MAX_HEIGHT = 10_000;
 const MAX_PAGES = 8;
-/** Everything that axe knows of WCAG 2 up to AAA, and what it takes for good practice. */
+/** The rules of axe for WCAG 2 up to level AAA, and for good practice. */
 const RULES = ["wcag2a", "wcag2aa", "wcag2aaa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
-Deno.test("page can be used with the keyboard alone up to a first call", async () => {
+Deno.test("page is usable with only the keyboard up to the first call", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const tabTo = async (selector: string) => {
@@ -38,7 +38,7 @@ Deno.test("page can be used with the keyboard alone up to a first call", async (
   assertEquals(await page.locator("#announcement").textContent(), said);
 });
 
-Deno.test("page marks in its contents where the reader is", async () => {
+Deno.test("page marks the current section in its contents", async () => {
   await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
   const { page } = visitor;
   for (const name of ["Limits", "Reference", "Health", "Integers"]) {
@@ -50,7 +50,7 @@ Deno.test("page marks in its contents where the reader is", async () => {
   await page.locator("#contents [aria-current]", { hasText: "Errors" }).waitFor();
 });
 
-Deno.test("page is at most so high on a wide screen, and so long on paper", async () => {
+Deno.test(`page is at most ${MAX_HEIGHT} px high on a wide screen, and ${MAX_PAGES} pages long on paper`, async () => {
   await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
   const { page } = visitor;
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
@@ -61,7 +61,7 @@ Deno.test("page is at most so high on a wide screen, and so long on paper", asyn
   assert(pages >= 1 && pages <= MAX_PAGES, `${pages} pages`);
 });
 
-Deno.test("page moves nothing for visitors who want less motion", async () => {
+Deno.test("page has no transitions for visitors who prefer reduced motion", async () => {
   await using visitor = await visit({ reducedMotion: "reduce" });
 
   const durations = await visitor.page.evaluate(() =>
@@ -73,7 +73,7 @@ Deno.test("page moves nothing for visitors who want less motion", async () => {
 
 for (const colorScheme of ["light", "dark"] as const) {
   for (const [width, height] of [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const) {
-    Deno.test(`page has nothing that axe finds fault with in any state, ${colorScheme}, ${width} px wide`, async () => {
+    Deno.test(`page passes the checks of axe in every state, ${colorScheme}, ${width} px wide`, async () => {
       const isMobile = width < 1_000;
       const options = { colorScheme, viewport: { width, height }, hasTouch: isMobile, isMobile };
       await using visitor = await visit(options);
@@ -83,7 +83,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await check(page, "a key to paste");
       await page.locator("#make-one").click();
       await signUp(page);
-      await check(page, "key made, 200");
+      await check(page, "key created, 200");
       await choose(page, "createPet");
       assertEquals(await call(page), "201");
       await page.locator("#answer-headers summary").click();
@@ -118,7 +118,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     });
   }
 
-  Deno.test(`page has all there is to read without script, ${colorScheme}`, async () => {
+  Deno.test(`page shows all its text without script, ${colorScheme}`, async () => {
     await using visitor = await visit({
       colorScheme,
       javaScriptEnabled: false,
@@ -135,7 +135,7 @@ for (const colorScheme of ["light", "dark"] as const) {
   });
 }
 
-/** Races the limit. The offer ends with the minute, so a call begins another if need be. */
+/** Races the limit. The page offers a race only during a minute with calls, so this calls first. */
 async function race(page: Page): Promise<void> {
   for (let tries = 0; tries < 3; tries++) {
     await call(page);
@@ -145,11 +145,11 @@ async function race(page: Page): Promise<void> {
   throw new Error("No race was offered");
 }
 
-/** Sees that axe finds nothing and that nothing has to be scrolled sideways; of most states only the console differs. */
+/** Asserts that axe finds nothing and nothing scrolls sideways. Most states differ only in the console. */
 async function check(page: Page, state: string, within = "#console"): Promise<void> {
   await page.evaluate(axe.source);
   const results = await page.evaluate(
-    // What fades while a request is under way comes back in 150 ms.
+    // Elements that fade during a request take 150 ms to reappear.
     async ([within, values]) => {
       await Promise.all(document.getAnimations().map(({ finished }) => finished));
       return await globalThis.axe.run(within, { runOnly: { type: "tag", values } });
@@ -164,7 +164,7 @@ async function check(page: Page, state: string, within = "#console"): Promise<vo
   assert((content ?? 0) <= (room ?? 0), `${state}: ${content} px wide`);
 }
 
-/** axe is a script itself: it looks at the page as it is without its own. */
+/** Checks the page without its own script. Scripts stay enabled, because axe is one. */
 async function checkWithoutScript(origin: string, page: Page): Promise<void> {
   const served = await (await fetch(origin)).text();
   const html = served.replace(/<script[^]*<\/script>/, "").replace("(scripting: none)", "all");

@@ -3,12 +3,12 @@ import { ServerProcess } from "../support/process.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
 
-/** Somebody who looks at the page, in a browser and at a service of their own. */
+/** A visitor of the page, with their own browser and service. */
 export class Visitor implements AsyncDisposable {
   readonly page: Page;
-  /** Where the service is. */
+  /** The origin of the service. */
   readonly origin: string;
-  /** What the console of the browser says, and errors of the page. */
+  /** Messages of the browser's console, and errors of the page. */
   readonly noise: string[] = [];
   readonly #origins = new Set<string>();
   readonly #browser: Browser;
@@ -28,7 +28,7 @@ export class Visitor implements AsyncDisposable {
     });
   }
 
-  /** Where requests went to. */
+  /** Origins that requests were sent to. */
   get origins(): string[] {
     return [...this.#origins];
   }
@@ -53,12 +53,12 @@ export async function visit(
   return visitor;
 }
 
-/** Waits until no request is under way. */
+/** Waits until no request is in flight. */
 export async function settle(page: Page): Promise<void> {
   await page.locator("#console:not([aria-busy])").waitFor();
 }
 
-/** Makes a key on the page, and the first call with it; gives the key. */
+/** Creates a key on the page, which also makes the first call with it. Resolves to the key. */
 export async function signUp(page: Page): Promise<string> {
   await page.getByRole("button", { name: "Make a key and call" }).click();
   await page.locator("#key-note", { hasText: "Your key, shown this once" }).waitFor();
@@ -66,7 +66,7 @@ export async function signUp(page: Page): Promise<string> {
   return await page.locator("#key").textContent() ?? "";
 }
 
-/** Has the page call with a key that was made elsewhere. */
+/** Pastes a key, and makes a call with it. */
 export async function paste(page: Page, key: string): Promise<void> {
   if (await page.locator("#key-input").isHidden()) {
     await page.getByRole("button", { name: /I have a key|Use another/ }).locator("visible=true").click();
@@ -81,7 +81,7 @@ export async function choose(page: Page, operation: string): Promise<void> {
   await page.locator("#operation").selectOption(operation);
 }
 
-/** Sends the console's request; gives the status that it shows then. */
+/** Sends the console's request. Resolves to the status that the page shows. */
 export async function call(page: Page): Promise<string> {
   const answered = page.waitForResponse(/\/v1\//);
   await page.locator("#send").click();
@@ -95,7 +95,7 @@ export async function status(page: Page): Promise<string> {
   return await page.locator("#answer-head .status").textContent() ?? "";
 }
 
-/** What the prints show, such as `{ ok: 2, "": 58 }`. */
+/** Number of paw prints by kind, such as `{ ok: 2, "": 58 }`. */
 export async function prints(page: Page): Promise<Record<string, number>> {
   const kinds = await page.locator("#prints svg").evaluateAll((paws) =>
     paws.map((paw) => paw.getAttribute("class") ?? "")
@@ -103,7 +103,7 @@ export async function prints(page: Page): Promise<Record<string, number>> {
   return Object.fromEntries([...Map.groupBy(kinds, (kind) => kind)].map(([kind, own]) => [kind, own.length]));
 }
 
-/** Whether all of the element is in view. */
+/** Whether the whole element is in view. */
 export async function isInView(page: Page, selector: string): Promise<boolean> {
   return await page.locator(selector).evaluate((element) => {
     const { top, bottom, left, right } = element.getBoundingClientRect();

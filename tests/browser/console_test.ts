@@ -4,7 +4,7 @@ import { call, choose, isInView, paste, settle, signUp, status, visit } from "./
 
 const FAILURE = /status of \d+/;
 
-Deno.test("page makes a key and the first call in one press, and adds an animal, digit for digit", async () => {
+Deno.test("page creates a key and makes the first call with one press, then adds an animal", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   assertMatch(await signUp(page), /^as_test_\w{38}$/);
@@ -30,7 +30,7 @@ Deno.test("page makes a key and the first call in one press, and adds an animal,
   assertEquals(visitor.origins, [visitor.origin]);
 });
 
-Deno.test("page shows an animal's name as text, whatever it is, and keeps it apart", async () => {
+Deno.test("page shows markup in an animal's name as isolated text", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const name = "<img src=x onerror=alert(1)> \u202e";
@@ -47,7 +47,7 @@ Deno.test("page shows an animal's name as text, whatever it is, and keeps it apa
   assertEquals(visitor.noise, []);
 });
 
-Deno.test("page has one filled button, the next step, and one that waits after 429", async () => {
+Deno.test("page fills only the button of the next step, and its Send button waits after 429", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const filled = () =>
@@ -84,12 +84,12 @@ Deno.test("page has one filled button, the next step, and one that waits after 4
   assertEquals(visitor.noise.filter((line) => !FAILURE.test(line)), []);
 });
 
-/** What the steps to a first call begin with, as far as they are shown. */
+/** The first words of the visible steps to the first call. */
 async function stepsOf(page: Page): Promise<string[]> {
   return await page.locator(".steps > li b:visible").allTextContents();
 }
 
-Deno.test("page offers to paste a key where sign-up is closed or spent, and names the operator's command", async () => {
+Deno.test("page offers to paste a key, and names a command, if sign-up is closed or limited", async () => {
   await using closed = await visit({}, { SIGN_UP: "closed" });
   const command = "deno task accounts create";
   assertEquals(await stepsOf(closed.page), ["Bring a key.", "Change the request.", "Take it with you"]);
@@ -126,7 +126,7 @@ Deno.test("page offers to paste a key where sign-up is closed or spent, and name
   assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
 });
 
-Deno.test("page says so when no key comes of a sign-up, or no answer", async () => {
+Deno.test("page shows a message if a sign-up returns no key or no response", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await page.route(
@@ -152,7 +152,7 @@ Deno.test("page says so when no key comes of a sign-up, or no answer", async () 
   );
 });
 
-Deno.test("page says that a key cannot be sent when it has a character that no header may have", async () => {
+Deno.test("page explains that it cannot send a key with a character that headers must not have", async () => {
   await using visitor = await visit();
   const { page } = visitor;
 
@@ -165,7 +165,7 @@ Deno.test("page says that a key cannot be sent when it has a character that no h
   assertEquals(await status(page), "No answer");
 });
 
-Deno.test("page keeps the key to itself, and warns once of leaving before it is copied", async () => {
+Deno.test("page stores the key nowhere, and warns once before the visitor leaves without a copy", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const key = await signUp(page);
@@ -182,7 +182,7 @@ Deno.test("page keeps the key to itself, and warns once of leaving before it is 
   assertEquals(dialogs, ["beforeunload"]);
 });
 
-Deno.test("page asks before it gives up a key that is not copied, or closes the account", async () => {
+Deno.test("page asks before it discards an uncopied key or closes the account", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -217,7 +217,7 @@ Deno.test("page asks before it gives up a key that is not copied, or closes the 
   assertEquals(asked.length, 3);
 });
 
-Deno.test("page shows the limits of the key that calls, not of the address or of a key before", async () => {
+Deno.test("page shows the limits of the current key, not of the address or an earlier key", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const left = page.locator("#minute");
@@ -236,13 +236,13 @@ Deno.test("page shows the limits of the key that calls, not of the address or of
   assertMatch(await left.textContent() ?? "", /^5[89] of 60 left$/);
 });
 
-Deno.test("page does not take a late answer to an earlier key for one to the key of now", async () => {
+Deno.test("page does not attribute a late response for an earlier key to the current key", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
   page.on("dialog", (dialog) => dialog.accept());
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => goOn = resolve);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => release = resolve);
   await page.route("**/v1/pets", async (route) => (await held, await route.continue()));
   await page.locator("#send").click();
   await page.locator("#console[aria-busy]").waitFor();
@@ -253,7 +253,7 @@ Deno.test("page does not take a late answer to an earlier key for one to the key
   await page.locator("#key-input").fill("as_test_another");
   await page.getByRole("button", { name: "Call with it" }).click();
   assertEquals(await page.locator("#console").getAttribute("data-key"), "paste");
-  goOn();
+  release();
   await settle(page);
   assertEquals(await status(page), "200");
   await page.getByRole("button", { name: "Call with it" }).click();
@@ -261,7 +261,7 @@ Deno.test("page does not take a late answer to an earlier key for one to the key
   assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
 });
 
-Deno.test("page keeps the key that it has when it is sent an example of one", async () => {
+Deno.test("page keeps its key when a response contains an example of one", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const key = await signUp(page);
@@ -274,7 +274,7 @@ Deno.test("page keeps the key that it has when it is sent an example of one", as
   assertEquals(await page.locator("#key").textContent(), key);
 });
 
-Deno.test("page copies the call with the key in it, and shows a placeholder in its place", async () => {
+Deno.test("page copies the call with the key, but shows it with a placeholder", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -292,7 +292,7 @@ Deno.test("page copies the call with the key in it, and shows a placeholder in i
   assertEquals(copied, `curl -i '${visitor.origin}/v1/pets' \\\n  -H 'Authorization: Bearer ${key}'`);
 });
 
-Deno.test("page has the request as a form: what is left out is dim, and Enter sends", async () => {
+Deno.test("page shows the request as a form: omitted parameters are dim, and Enter sends it", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
@@ -313,7 +313,7 @@ Deno.test("page has the request as a form: what is left out is dim, and Enter se
   await settle(page);
 });
 
-Deno.test("page follows what is read until a field was touched, and shows its example before the first call", async () => {
+Deno.test("page shows an example of the operation in view until a field is edited", async () => {
   await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
   const { page } = visitor;
   const select = page.locator("#operation");
@@ -337,7 +337,7 @@ Deno.test("page follows what is read until a field was touched, and shows its ex
   assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
 });
 
-Deno.test("page follows the link to the next page", async () => {
+Deno.test("page requests the next page of a list", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
@@ -362,10 +362,10 @@ for (
   const [width, height, name] of [[390, 664, ""], [320, 568, ""], [
     640,
     400,
-    ", which is 200 % zoom",
+    ", which is 200% zoom",
   ]] as const
 ) {
-  Deno.test(`page has the status in view after Send, the key after it is made, at ${width}×${height}${name}`, async () => {
+  Deno.test(`page brings the key, and the status after Send, into view at ${width}×${height}${name}`, async () => {
     await using visitor = await visit({ viewport: { width, height }, hasTouch: true, isMobile: true });
     const { page } = visitor;
     const top = await page.getByRole("button", { name: "Make a key and call" }).evaluate((button) =>

@@ -4,19 +4,19 @@ import { call, choose, isInView, paste, prints, signUp, visit } from "./browser.
 
 const MINUTE = 60_000;
 
-/** Waits for a new minute if little is left of this one, so that what follows happens within one. */
+/** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */
 async function roomInMinute(): Promise<void> {
   const left = MINUTE - Date.now() % MINUTE;
   if (left < 20_000) await new Promise((go) => setTimeout(go, left + 100));
 }
 
-/** How many requests the race says were answered and refused. */
+/** Numbers of requests that were answered and refused, according to the page. */
 function outcome(head: string): number[] {
   const [, ...numbers] = /^(\d+) answered, (\d+) refused, none over, in \d+ ms$/.exec(head) ?? [];
   return numbers.map(Number);
 }
 
-Deno.test("page races the limit of a free plan: nothing over, no ban, once a window", async () => {
+Deno.test("page races the limit of a free plan once a minute, without excess or a ban", async () => {
   await roomInMinute();
   await using visitor = await visit({
     viewport: { width: 390, height: 664 },
@@ -56,7 +56,7 @@ Deno.test("page races the limit of a free plan: nothing over, no ban, once a win
   assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
 });
 
-Deno.test("page races the limit of a pro plan when little is left of its minute", async () => {
+Deno.test("page races the limit of a pro plan when few requests of the minute are left", async () => {
   await roomInMinute();
   const folder = await Deno.makeTempDir();
   const variables = { KV_PATH: `${folder}/store` };
@@ -87,7 +87,7 @@ Deno.test("page races the limit of a pro plan when little is left of its minute"
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("page offers no race after a 429, or where the day has too little", async () => {
+Deno.test("page offers no race after a 429, or if too few requests of the day are left", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   let [minute, day, code] = [59, 71, 200];
@@ -114,7 +114,7 @@ Deno.test("page offers no race after a 429, or where the day has too little", as
   assertEquals(await race.isVisible(), false);
 });
 
-Deno.test("page shows calls that others made with the key, and starts anew with the minute", async () => {
+Deno.test("page shows calls of other clients with the key, and starts again each minute", async () => {
   await roomInMinute();
   await using visitor = await visit();
   const { page, origin } = visitor;

@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const;
 const ANIMALS = ["Rex", "Bella", "Luna", "Tom"];
 const MAX_BYTES = 150_000;
-/** The pictures of the README. */
+/** Images that the README shows. */
 const PICTURES = { light: "page.png", dark: "page_dark.png" } as const;
 const CLIP = { x: 0, y: 0, width: 1280, height: 688 };
 const folder = Deno.args[0] ?? await Deno.makeTempDir({ prefix: "screenshots-" });
@@ -71,14 +71,14 @@ for (const [width, height] of SIZES) {
 }
 print(folder);
 
-/** Shows another origin in the samples, as if the service had its usual port. */
+/** Replaces the origin in the samples, as if the service had its usual port. */
 async function nameOrigin(page: Page, origin: string, shown: string): Promise<void> {
   await page.locator("pre").evaluateAll((samples, [origin = "", shown = ""]) => {
     for (const sample of samples) sample.textContent = sample.textContent.replaceAll(origin, shown);
   }, [origin, shown]);
 }
 
-/** So that lists are not empty. */
+/** Adds animals, so that lists are not empty. */
 async function addAnimals(origin: string): Promise<void> {
   const type = { "content-type": "application/json" };
   const account = await fetch(`${origin}/v1/accounts`, {

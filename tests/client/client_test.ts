@@ -5,12 +5,12 @@ import { walk } from "./walk.ts";
 
 const FOLDER = import.meta.dirname ?? "";
 
-/** An OpenAPI document, as far as it is looked at here. */
+/** The part of an OpenAPI document that is used here. */
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: object }>>>>;
 }
 
-Deno.test("a client generated from the OpenAPI document calls every operation", async () => {
+Deno.test("client generated from the OpenAPI document calls every operation", async () => {
   await using server = await ServerProcess.start({ KV_PATH: ":memory:" });
   const base = `http://localhost:${server.port}/v1`;
   const response = await fetch(`${base}/openapi.json`);
@@ -29,7 +29,7 @@ async function typeErrors(file: string): Promise<string> {
   return success ? "" : new TextDecoder().decode(stderr);
 }
 
-/** Every success of every operation, such as `GET /pets 200`. */
+/** Every successful response of every operation, such as `GET /pets 200`. */
 function successesOf({ paths }: Document): string[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { responses }]) =>

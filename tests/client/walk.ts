@@ -1,9 +1,9 @@
-// What a client developer would write, with types that are generated from the OpenAPI document.
+// Code as a client developer would write it, with types generated from the OpenAPI document.
 import { assertEquals } from "@std/assert";
 import createClient, { type Middleware } from "openapi-fetch";
 import type { paths } from "./schema.d.ts";
 
-/** Calls every operation, checks the replies, and returns what came, such as `GET /pets 200`. */
+/** Calls every operation and checks the responses. Resolves to a summary of each, such as `GET /pets 200`. */
 export async function walk(baseUrl: string): Promise<string[]> {
   const replies: string[] = [];
   const notes: Middleware = {
@@ -76,7 +76,7 @@ interface Reply<Body = unknown> {
   readonly response: Response;
 }
 
-/** The body of a reply that has this status. */
+/** The body of a reply. Throws if it has another status. */
 function bodyOf<Body>({ data, response }: Reply<Body>, status: number): Body {
   assertEquals(response.status, status);
   if (data === undefined) throw new Error("The reply has no body");

@@ -1,6 +1,6 @@
 import { makeLimitedV8Serializer, makeNapiBasedService, type NapiInterface } from "@deno/kv";
 
-/** The engine behind the package's own KV, whose functions take the bytes of the KV Connect protocol. */
+/** The engine of the package. Its functions read and write the bytes of the KV Connect protocol. */
 interface Engine {
   readonly napi: NapiInterface;
   readonly dbId: number;

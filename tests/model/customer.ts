@@ -4,112 +4,112 @@ import type { Limits } from "../../src/accounts/account.ts";
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-/** A stretch of time, both ends included, by the world's clock. */
+/** A period of time, including both ends. */
 export interface Span {
   readonly from: number;
   readonly to: number;
 }
 
-/** An API key, and what is known of it from outside. */
+/** An API key, and what responses have said about it. */
 export interface Key {
   readonly text: string;
-  /** While it was issued. */
+  /** When it was issued, at the earliest and the latest. */
   readonly issued: Span;
-  /** While it was ended, if it was; `to` is Infinity where it is not known whether it was. */
+  /** When it was replaced, at the earliest and the latest; `to` is Infinity if that is not certain. */
   ended: Span | undefined;
-  /** When it opens the account no more nevertheless, by the clock of the process that is asked. */
+  /** When it expires if it stays valid after that, by the clock of the process that gets the request. */
   grace: Span | undefined;
 }
 
-/** What a response says of the limits. */
+/** The outcome of a request, and what its response says about the limits. */
 export interface Charge {
   /** Status, and error code if there is one. */
-  readonly told: string;
-  /** Seconds until the windows end; undefined where the address was charged, or nobody. */
+  readonly outcome: string;
+  /** Seconds until the windows end; undefined if the address was charged, or nobody. */
   readonly untilReset: Limits | undefined;
 }
 
-/** What the model knows of the request that was answered. */
-export interface Asked extends Span {
+/** A request: when it was sent and got its response, and what the clocks showed. */
+export interface Exchange extends Span {
   readonly key: Key;
-  /** The process's clock when it came. */
+  /** The process's clock when the request arrived. */
   readonly clockThen: number;
-  /** What the process's clock showed between arrival and answer. */
+  /** The range of the process's clock between the request and its response. */
   readonly clock: Span;
 }
 
-/** What recent charges are compared with. */
-export interface Doubts {
-  /** A process crashed, or was not heard of for long: places may be lost. */
-  readonly isFaulty: boolean;
-  /** Commits were refused, and so requests may be. */
+/** Faults so far that explain unexpected refusals. */
+export interface Faults {
+  /** A process crashed or lost contact with KV for long, so permits may be lost. */
+  readonly losePermits: boolean;
+  /** Commits failed, so requests may be refused. */
   readonly mayRefuse: boolean;
 }
 
 const REFUSALS = ["429 rate_limit_minute", "429 rate_limit_day", "429 key_banned"];
 
-/** Reads what a response says of the limits. */
+/** Reads the outcome and the limits from a response. */
 export async function chargeOf(response: Response): Promise<Charge> {
   const problem = response.status < 400 ? undefined : await response.clone().json();
-  const told = problem === undefined ? `${response.status}` : `${response.status} ${problem.code}`;
+  const outcome = problem === undefined ? `${response.status}` : `${response.status} ${problem.code}`;
   const [, minute, day] = /"minute";r=\d+;t=(\d+), "day";r=\d+;t=(\d+)/
     .exec(response.headers.get("ratelimit") ?? "") ?? [];
   const untilReset = minute && day ? { minute: Number(minute), day: Number(day) } : undefined;
-  return { told, untilReset };
+  return { outcome, untilReset };
 }
 
-/** Whether the account was charged and let in. */
-function isAdmitted({ told, untilReset }: Charge): boolean {
-  return untilReset !== undefined && !REFUSALS.includes(told);
+/** Whether the account was charged, and the request admitted. */
+function isAdmitted({ outcome, untilReset }: Charge): boolean {
+  return untilReset !== undefined && !REFUSALS.includes(outcome);
 }
 
-/** An account, and what is known of it from outside. */
+/** An account, and what responses have said about it. */
 export class Customer {
   readonly id: string;
   readonly keys: Key[] = [];
-  /** Limits, and when each came into force. */
+  /** Limits, and when they came into force. */
   readonly limits: { readonly from: number; readonly limits: Limits }[];
-  /** Requests that were under way during a reset, so that they may count before or after it. */
+  /** Number of requests in flight during a reset, which may count before or after it. */
   slack = 0;
   wasReset = false;
-  /** Requests that were not answered yet. */
+  /** Number of requests in flight. */
   unanswered = 0;
-  /** Requests that were answered with a failure, so that they may have been charged. */
+  /** Number of requests that failed, which may have been charged. */
   failed = 0;
-  /** While it was closed; `to` is Infinity where that is not known. */
+  /** When it was closed, at the earliest and the latest; `to` is Infinity if that is not certain. */
   closed: Span | undefined;
   isRemoved = false;
-  /** Whether a client is about to change its own account. */
+  /** Whether a client is rotating its key or closing it. */
   isChanging = false;
-  /** While it was suspended, and while it was resumed; the last may not be yet. */
+  /** When it was suspended and resumed, at the earliest and the latest. */
   readonly suspensions: { begun: Span; ended: Span | undefined }[] = [];
-  /** Since when, and until when by the processes' clocks, it is banned for certain, as it was told. */
+  /** A ban that a response confirmed: `from` in virtual time, `to` by the processes' clocks. */
   ban: Span | undefined;
-  /** Admitted requests by window, and refused ones by minute. */
+  /** Number of admitted requests by window, and of refused ones by minute. */
   readonly #admitted: Map<string, number> = new Map();
   readonly #refused: Map<number, number> = new Map();
   #unbannedAt = -Infinity;
   #resetAt = -Infinity;
 
-  constructor(id: string, key: string, limits: Limits, made: Span) {
+  constructor(id: string, key: string, limits: Limits, created: Span) {
     this.id = id;
     this.limits = [{ from: -Infinity, limits }];
-    this.issue(key, made);
+    this.issue(key, created);
   }
 
-  /** The key that a client uses by rights. */
+  /** The current key. */
   get key(): Key {
     const key = this.keys.at(-1);
     assert(key);
     return key;
   }
 
-  /** How many were admitted in a window. */
+  /** Number of requests admitted in a window. */
   count(window: string): number {
     return this.#admitted.get(window) ?? 0;
   }
 
-  /** A new key takes the place of those before; one of them may stay valid for a while. */
+  /** Records a new key. It replaces the earlier ones, one of which may stay valid for a grace period. */
   issue(text: string, issued: Span, grace?: { readonly key: Key; readonly until: Span }): void {
     for (const key of this.keys) {
       const isOver = key.ended !== undefined && key.ended.to < Infinity && key.grace === undefined;
@@ -120,8 +120,8 @@ export class Customer {
     this.keys.push({ text, issued, ended: undefined, grace: undefined });
   }
 
-  /** A new key may be issued from now on. What it returns tells that it was not. */
-  doubtKeys(from: number): () => void {
+  /** Records that a new key may be issued from now on. The returned function takes that back. */
+  beginRotation(from: number): () => void {
     const before = this.keys.map((key) => ({ key, ended: key.ended }));
     for (const key of this.keys) {
       key.ended = { from: Math.min(from, key.ended?.from ?? Infinity), to: Infinity };
@@ -129,7 +129,7 @@ export class Customer {
     return () => before.forEach(({ key, ended }) => key.ended = ended);
   }
 
-  /** It may be closed from now on. What it returns tells when it was or, without a time, that it was not. */
+  /** Records that it is being closed. Call the returned function with the time of success, or with none on failure. */
   beginClosing(from: number): (to?: number) => void {
     const before = this.closed;
     const begun = { from: Math.min(from, before?.from ?? Infinity), to: before?.to ?? Infinity };
@@ -140,21 +140,21 @@ export class Customer {
     };
   }
 
-  /** It is suspended from now on, at the latest when what it returns is called. */
+  /** Records that it is being suspended. Call the returned function with the time of the reply. */
   beginSuspension(from: number): (to: number) => void {
     const suspension = { begun: { from, to: Infinity }, ended: undefined };
     this.suspensions.push(suspension);
     return (to) => void (suspension.begun = { from, to });
   }
 
-  /** Whatever suspensions there were end from now on, at the latest when what it returns is called. */
+  /** Records that it is being resumed. Call the returned function with the time of the reply. */
   endSuspensions(from: number): (to: number) => void {
     const open = this.suspensions.filter(({ ended }) => ended === undefined);
     for (const suspension of open) suspension.ended = { from, to: Infinity };
     return (to) => open.forEach((suspension) => suspension.ended = { from, to });
   }
 
-  /** Whatever was used does not count any more. */
+  /** Records a reset: earlier requests and refusals no longer count. */
   reset(now: number): void {
     this.wasReset = true;
     this.#resetAt = now;
@@ -163,112 +163,112 @@ export class Customer {
     this.slack += this.unanswered + this.failed;
   }
 
-  /** A ban that was told before does not count any more. */
+  /** Records that an earlier ban no longer counts. */
   unban(now: number): void {
     this.ban = undefined;
     this.#unbannedAt = now;
   }
 
-  /** Holds an answer against what is known, and takes note of it. */
-  check(charge: Charge, asked: Asked, staleness: number, doubts: Doubts): void {
-    const since = asked.from - staleness;
-    const span = { from: since, to: asked.to };
-    if (charge.untilReset === undefined) return this.#checkUncharged(charge, asked, span);
+  /** Checks a response against earlier ones, and records it. */
+  check(charge: Charge, exchange: Exchange, staleness: number, faults: Faults): void {
+    const since = exchange.from - staleness;
+    const span = { from: since, to: exchange.to };
+    if (charge.untilReset === undefined) return this.#checkUncharged(charge, exchange, span);
     if (isAdmitted(charge)) {
-      assert(this.#mayOpen(asked, span), "Admitted with a key that was not valid at any time since it came");
-      assert(this.#mayBeActive(span), "Admitted though the account was suspended all the time");
+      assert(this.#mayBeValid(exchange, span), "Admitted with a key that was invalid all the time");
+      assert(this.#mayBeActive(span), "Admitted although the account was suspended all the time");
     }
-    this.#checkLimits(charge, charge.untilReset, asked, span, doubts);
+    this.#checkLimits(charge, charge.untilReset, exchange, span, faults);
   }
 
-  #checkUncharged({ told }: Charge, asked: Asked, span: Span): void {
-    if (told === "401 invalid_api_key") {
-      assert(!this.#isOpening(asked, span), "Refused with a key that was valid all the time since it came");
+  #checkUncharged({ outcome }: Charge, exchange: Exchange, span: Span): void {
+    if (outcome === "401 invalid_api_key") {
+      assert(!this.#isValid(exchange, span), "Refused with a key that was valid all the time");
     }
-    if (told === "403 account_suspended") {
+    if (outcome === "403 account_suspended") {
       const maySuspend = this.suspensions.some(({ begun, ended }) =>
         begun.from <= span.to && (ended?.to ?? Infinity) >= span.from
       );
-      assert(maySuspend, "Refused as suspended, which the account was not at any time since it came");
+      assert(maySuspend, "Refused as suspended although the account was active all the time");
     }
   }
 
   #checkLimits(
-    { told }: Charge,
+    { outcome }: Charge,
     untilReset: Limits,
-    { clock, from: arrived, clockThen }: Asked,
+    { clock, from: arrived, clockThen }: Exchange,
     span: Span,
-    { isFaulty, mayRefuse }: Doubts,
+    { losePermits, mayRefuse }: Faults,
   ): void {
     const inForce = this.#limitsIn(span);
-    // By a view as old as it may be, it may count before the reset.
+    // A process with stale data may count it before the reset.
     const isStale = span.from < arrived;
     if (isStale && span.from <= this.#resetAt && this.#resetAt <= arrived) this.slack++;
     for (const unit of ["minute", "day"] as const) {
       const length = unit === "minute" ? MINUTE : DAY;
-      const isFull = told === `429 rate_limit_${unit}`;
-      const isRefused = told.startsWith("429") && REFUSALS.includes(told);
+      const isFull = outcome === `429 rate_limit_${unit}`;
+      const isRefused = outcome.startsWith("429") && REFUSALS.includes(outcome);
       if (isRefused && !isFull) continue;
       const window = `${unit} ${windowOf(untilReset[unit], clock, length)}`;
       if (!isRefused) {
         const count = this.count(window) + 1;
         this.#admitted.set(window, count);
         const most = Math.max(...inForce.map((limits) => limits[unit])) + this.slack;
-        assert(count <= most, `${count} of ${most} in ${window}`);
+        assert(count <= most, `Admitted ${count} of ${most} in ${window}`);
       } else {
-        // Whatever is full, a minute's refusals count together toward a ban.
+        // Refusals of the minute count toward a ban, whichever window was full.
         const minute = windowOf(untilReset.minute, clock, MINUTE);
         this.#refused.set(minute, (this.#refused.get(minute) ?? 0) + 1);
-        if (isFaulty || mayRefuse || this.wasReset) continue;
+        if (losePermits || mayRefuse || this.wasReset) continue;
         const least = Math.min(...inForce.map((limits) => limits[unit]));
         const known = this.count(window) + this.unanswered + this.failed;
         assert(known >= least, `Refused with ${known} of ${least} in ${window}`);
       }
     }
-    if (told === "429 key_banned") {
+    if (outcome === "429 key_banned") {
       const refused = Math.max(0, ...this.#refused.values()) + this.unanswered + this.failed + this.slack + 1;
       const least = Math.min(...this.limits.map(({ limits }) => limits.minute));
       assert(this.ban || refused > least || this.wasReset, `Banned after ${refused} refusals of ${least}`);
       const to = clock.from + (untilReset.minute - 1) * 1_000;
       if (span.from > this.#unbannedAt) this.ban ??= { from: span.to, to };
-    } else if (this.ban && !told.startsWith("429") && !isFaulty && !mayRefuse) {
-      // What other processes have leased is theirs for two seconds more.
+    } else if (this.ban && !outcome.startsWith("429") && !losePermits && !mayRefuse) {
+      // Other processes may use their leases for two more seconds.
       const isOver = clockThen >= this.ban.to || arrived <= this.ban.from + 5_000;
       assert(
         isOver,
-        `Admitted at ${arrived} though it was banned at ${this.ban.from} until ${this.ban.to}, at ${clockThen}`,
+        `Admitted at ${arrived} (${clockThen}) although banned at ${this.ban.from} until ${this.ban.to}`,
       );
     }
   }
 
-  /** The limits in force at some time in between. */
+  /** The limits in force at some time of the span. */
   #limitsIn({ from, to }: Span): Limits[] {
-    // Two entries of one time: either may have been.
+    // Of two entries with the same time, either may have been in force.
     return this.limits.filter((entry, index) =>
       entry.from <= to && (this.limits[index + 1]?.from ?? Infinity) >= from
     ).map(({ limits }) => limits);
   }
 
-  /** Whether the key may have opened the account at some time. */
-  #mayOpen({ key, clockThen }: Asked, { from, to }: Span): boolean {
+  /** Whether the key may have been valid at some time of the span. */
+  #mayBeValid({ key, clockThen }: Exchange, { from, to }: Span): boolean {
     const isInTime = key.ended === undefined || key.ended.to >= from || clockThen < (key.grace?.to ?? 0);
     return isInTime && key.issued.from <= to && (this.closed === undefined || this.closed.to >= from);
   }
 
-  /** Whether the key certainly opened the account all the time. */
-  #isOpening({ key, clockThen }: Asked, { from, to }: Span): boolean {
+  /** Whether the key was certainly valid during the whole span. */
+  #isValid({ key, clockThen }: Exchange, { from, to }: Span): boolean {
     const isInTime = key.ended === undefined || key.ended.from > to ||
       (key.ended.to < Infinity && clockThen < (key.grace?.from ?? 0));
     return isInTime && key.issued.to <= from && (this.closed === undefined || this.closed.from > to);
   }
 
-  /** Whether it may have been active at some time. */
+  /** Whether the account may have been active at some time of the span. */
   #mayBeActive({ from, to }: Span): boolean {
     return !this.suspensions.some(({ begun, ended }) => begun.to < from && (ended?.from ?? Infinity) > to);
   }
 }
 
-/** The start of the window that ends in `seconds` by a clock that showed these times; windows have this length. */
+/** The start of the window of this length that ends in `seconds` by a clock in this range. */
 function windowOf(seconds: number, clock: Span, length: number): number {
   const end = Math.floor((clock.to + seconds * 1_000) / length) * length;
   assert(

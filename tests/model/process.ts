@@ -6,33 +6,34 @@ import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
 import type { VirtualTime } from "../support/time.ts";
 
-/** A minute and a half before midnight, ms since the epoch. */
+/** A minute and a half before midnight, in ms since the epoch. */
 export const START: number = Date.UTC(2027, 0, 15, 23, 58, 30);
 
-/** Where the processes of a world are, and how they are set. */
-export interface Place {
-  /** How long KV takes to answer, in ms. */
+/** How the processes of a world are deployed. */
+export interface Deployment {
+  /** Round trip to KV, in ms. */
   readonly latency: number;
-  /** Checks that it takes in one commit. */
+  /** Maximum number of checks in one commit. */
   readonly maxChecks: number;
   readonly maxStalenessMs: number;
 }
 
-/** The way from a process to the KV. */
+/** The network between a process and KV. */
 export class Wire implements Network {
   readonly #time: VirtualTime;
   readonly #latency: number;
   isCut = false;
   pausedUntil = 0;
   losesReply = false;
-  /** By how many ms the reply of the next commit is late. */
+  /** Delay of the reply to the next commit, in ms. */
   lateness = 0;
+  /** Whether the next commit applies seconds late and gets no reply. */
   landsLate = false;
   /** Whether the connection breaks before the next commit arrives, or before its reply does. */
   breaks: "before" | "after" | undefined;
-  /** Until when no commit is carried out. */
+  /** Until when commits fail as if a check did not hold. */
   refusesUntil = 0;
-  /** Told what a commit sets as it is handed to KV. */
+  /** Called with the values of each commit when it is sent. */
   onCommit: (values: readonly unknown[]) => void = () => {};
 
   constructor(time: VirtualTime, latency: number) {
@@ -40,7 +41,7 @@ export class Wire implements Network {
     this.#latency = latency;
   }
 
-  /** Nothing is disturbed any more. */
+  /** Ends all disturbances. */
   heal(): void {
     this.losesReply = this.landsLate = false;
     this.breaks = undefined;
@@ -69,7 +70,7 @@ export class Wire implements Network {
     await pause(lateness);
     await this.#travel();
     if (breaks === "after") throw new TypeError("connection reset");
-    // Deno's client repeats a commit whose reply it has not got.
+    // Deno's client repeats a commit if its reply is lost.
     return losesReply ? apply() : result;
   }
 
@@ -79,22 +80,22 @@ export class Wire implements Network {
   }
 }
 
-/** One process of the service; what it is asked goes through its `fetch` alone. */
+/** A process of the service. Clients and operators reach it only through `service.fetch`. */
 export class Process {
   readonly wire: Wire;
   readonly clock: () => number;
-  /** By how many ms its clock was ahead, the last of which is now. */
+  /** How many ms its clock has been ahead, the current value last. */
   readonly skews: number[];
-  /** Whether it was killed: whatever it says still is heard by nobody. */
+  /** Whether it was killed. Its later responses reach nobody. */
   isDead = false;
   readonly #harness: Harness;
 
-  constructor(kv: FakeKv, time: VirtualTime, { latency, ...place }: Place, skew: number) {
+  constructor(kv: FakeKv, time: VirtualTime, { latency, ...options }: Deployment, skew: number) {
     this.skews = [skew];
     this.wire = new Wire(time, latency);
     this.clock = () => START + Math.floor(time.now) + this.skew;
     this.#harness = new Harness(kv.connect(this.wire), {
-      ...place,
+      ...options,
       signUpIsOpen: false,
       operatorToken: OPERATOR_TOKEN,
       clock: this.clock,
@@ -107,17 +108,17 @@ export class Process {
     return this.#harness.app;
   }
 
-  /** What it has logged of failures. */
+  /** Errors that it has logged. */
   get errors(): readonly ErrorRecord[] {
     return this.#harness.errors;
   }
 
-  /** By how many ms its clock is ahead. */
+  /** How many ms its clock is ahead. */
   get skew(): number {
     return this.skews.at(-1) ?? 0;
   }
 
-  /** Ends without a word: what is on its way may still land. */
+  /** Kills it. Commits that it has sent may still arrive. */
   kill(): void {
     this.isDead = this.wire.isCut = true;
   }

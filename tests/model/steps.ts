@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import type { Limits } from "../../src/accounts/account.ts";
-import type { Place } from "./process.ts";
+import type { Deployment } from "./process.ts";
 
-/** How many processes serve the accounts. */
+/** Number of processes that serve the accounts. */
 export const PROCESSES = 3;
-/** Limits of the accounts, and those that plans may have. */
+/** Initial limits of the accounts, and those that an operator may set. */
 export const LIMITS: readonly Limits[] = [
   { minute: 8, day: 20 },
   { minute: 60, day: 100 },
   { minute: 1_000, day: 1_500 },
 ];
 
-/** What a client asks for. */
+/** What a client requests. */
 export type Operation =
   | "nowhere"
   | "page"
@@ -26,22 +26,22 @@ export type Operation =
   | "rotate"
   | "close";
 
-/** Requests of an account to a process, all at once. */
+/** Simultaneous requests of an account to a process. */
 export interface RequestStep {
   readonly kind: "request";
   readonly process: number;
   readonly account: number;
   readonly count: number;
   readonly operation: Operation;
-  /** Of which animal, which Idempotency-Key; whether with grace. */
+  /** Selects the animal, the Idempotency-Key, or the grace period. */
   readonly pick: number;
-  /** How many keys ago the client has got the one it uses. */
+  /** Which key the client uses: 0 is the current one, 1 the one before. */
   readonly keysAgo: number;
-  /** How late the body is, in ms. */
+  /** Delay of the body, in ms. */
   readonly bodyAfter: number;
 }
 
-/** Something that happens to the processes, the accounts or the time. */
+/** An event: requests, time that passes, a fault, or a command of an operator. */
 export type Step =
   | RequestStep
   | { readonly kind: "advance"; readonly ms: number }
@@ -89,7 +89,7 @@ const request: fc.Arbitrary<RequestStep> = fc.record({
   keysAgo: often(12, 0, upTo(3)),
   bodyAfter: often(8, 0, upTo(4_000)),
 });
-/** What clients do to their own accounts. */
+/** Requests that change the account of the client. */
 const own: fc.Arbitrary<RequestStep> = fc.record({
   kind: one("request"),
   process,
@@ -115,22 +115,22 @@ const others: fc.Arbitrary<Step>[] = [
   fc.record({ kind: one("suspend", "resume", "resume"), account }),
   own,
 ];
-const asked = { kind: "request", pick: 0, keysAgo: 0, bodyAfter: 0 } as const;
-/** A plan changes while the reply of a commit that leases places is on its way; a new key has it read at once. */
+const plain = { kind: "request", pick: 0, keysAgo: 0, bodyAfter: 0 } as const;
+/** A plan changes while a commit that takes a lease waits for its reply; a new key makes processes read the account. */
 const overtaken = fc.record({ process, account, limits: fc.constantFrom(...LIMITS), ms: upTo(300) }).map(
   ({ process, account, limits, ms }): Step[] => [
-    { ...asked, process, account, count: 20, operation: "nowhere" },
+    { ...plain, process, account, count: 20, operation: "nowhere" },
     { kind: "advance", ms: 30 },
     { kind: "late reply", process, ms },
-    { ...asked, process, account, count: 20, operation: "nowhere" },
+    { ...plain, process, account, count: 20, operation: "nowhere" },
     { kind: "advance", ms: 10 },
     { kind: "plan", account, limits },
     { kind: "rotate", account, graceSeconds: 60 },
-    { ...asked, process, account, count: 2, operation: "nowhere" },
+    { ...plain, process, account, count: 2, operation: "nowhere" },
   ],
 );
-/** A process that has come to know an account and an animal, right before something is done to the account elsewhere. */
-const surprised = fc.record({
+/** A process has an account and an animal in memory when the account is changed through another process. */
+const outdated = fc.record({
   process,
   account,
   change: fc.constantFrom("suspend", "resume", "close", "rotate", "plan", "reset", "replace"),
@@ -138,21 +138,21 @@ const surprised = fc.record({
   ms: fc.nat(60),
   bodyAfter: often(2, 0, upTo(2_000)),
 }).map(({ process, account, change, operation, ms, bodyAfter }): Step[] => [
-  { ...asked, process, account, count: 2, operation: "create" },
-  { ...asked, process, account, count: 3, operation: "nowhere" },
+  { ...plain, process, account, count: 2, operation: "create" },
+  { ...plain, process, account, count: 3, operation: "nowhere" },
   { kind: "advance", ms },
-  { ...asked, process, account, count: 3, operation, bodyAfter },
+  { ...plain, process, account, count: 3, operation, bodyAfter },
   { kind: "advance", ms: 5 },
   changeOf(change, account),
-  { ...asked, process, account, count: 3, operation },
-  { ...asked, process, account, count: 1, operation, keysAgo: 1 },
+  { ...plain, process, account, count: 3, operation },
+  { ...plain, process, account, count: 1, operation, keysAgo: 1 },
 ]);
-/** Everybody wants the same animal. */
-const crowded = fc.record({ account, bodyAfter: fc.nat(20) }).map(({ account, bodyAfter }): Step[] => [
-  { ...asked, process: 0, account, count: 1, operation: "create" },
+/** All processes change the same animal. */
+const contended = fc.record({ account, bodyAfter: fc.nat(20) }).map(({ account, bodyAfter }): Step[] => [
+  { ...plain, process: 0, account, count: 1, operation: "create" },
   { kind: "advance", ms: 400 },
   ...[0, 1, 2, 0].map((process, pick): Step => ({
-    ...asked,
+    ...plain,
     process,
     account,
     count: 2,
@@ -160,28 +160,28 @@ const crowded = fc.record({ account, bodyAfter: fc.nat(20) }).map(({ account, bo
     bodyAfter: bodyAfter * pick,
   })),
   { kind: "advance", ms: 100 },
-  { ...asked, process: 1, account, count: 1, operation: "get" },
+  { ...plain, process: 1, account, count: 1, operation: "get" },
 ]);
-/** Two processes are sent the same request, or room for just a few. */
-const doubled = fc.record({
+/** All processes get the same request with the same Idempotency-Key. */
+const duplicated = fc.record({
   account,
   pick: fc.nat(3),
   operation: fc.constantFrom<Operation>("create once", "send once"),
   ms: fc.nat(40),
 }).map(({ account, pick, operation, ms }): Step[] => [
-  { ...asked, process: 0, account, pick, count: 3, operation },
-  { ...asked, process: 1, account, pick, count: 3, operation },
+  { ...plain, process: 0, account, pick, count: 3, operation },
+  { ...plain, process: 1, account, pick, count: 3, operation },
   { kind: "advance", ms },
-  { ...asked, process: 2, account, pick, count: 2, operation },
+  { ...plain, process: 2, account, pick, count: 2, operation },
 ]);
 
 /**
- * From far away, an animal waits behind three changes that get no answer: its request came before theirs, with a key that
- * was not known yet.
+ * Far from KV, a write waits behind three changes that get no reply. Its request arrived before theirs, with a key that
+ * was not in memory yet.
  */
 export function stuckBehind(process: number, operation: Operation, ms: number): Step[] {
   const change = (pick: number): Step => ({
-    ...asked,
+    ...plain,
     process,
     account: 2,
     count: 1,
@@ -191,13 +191,13 @@ export function stuckBehind(process: number, operation: Operation, ms: number): 
   const wait = (ms: number): Step => ({ kind: "advance", ms });
   const hang: Step = { kind: "land late", process };
   return [
-    { ...asked, process, account: 2, count: 4, operation: "create" },
+    { ...plain, process, account: 2, count: 4, operation: "create" },
     wait(1_000),
     { kind: "rotate", account: 1, graceSeconds: 0 },
-    { ...asked, process, account: 2, count: 6, operation: "nowhere" },
+    { ...plain, process, account: 2, count: 6, operation: "nowhere" },
     wait(400),
-    { ...asked, process, account: 2, count: 3, operation: "nowhere" },
-    { ...asked, process, account: 1, count: 1, operation, pick: 3 },
+    { ...plain, process, account: 2, count: 3, operation: "nowhere" },
+    { ...plain, process, account: 1, count: 1, operation, pick: 3 },
     wait(150 + ms),
     ...[0, 1, 2].flatMap((pick) => [change(pick), wait(20)]),
     wait(20),
@@ -212,8 +212,8 @@ const stuck = fc.record({ process, operation: fc.constantFrom<Operation>("create
 const step: fc.Arbitrary<Step[]> = fc.oneof(
   { weight: 12, arbitrary: request.map((step) => [step]) },
   { weight: 12, arbitrary: advance.map((step) => [step]) },
-  { weight: 2, arbitrary: surprised },
-  ...[...others.map((other) => other.map((step) => [step])), overtaken, crowded, doubled]
+  { weight: 2, arbitrary: outdated },
+  ...[...others.map((other) => other.map((step) => [step])), overtaken, contended, duplicated]
     .map((arbitrary) => ({ weight: 1, arbitrary })),
   ...["close", "replace"].map((change) => ({
     weight: 1,
@@ -228,17 +228,17 @@ const fault: fc.Arbitrary<Step[]> = fc.oneof(
   stuck,
 );
 
-/** Where processes are; far away first. */
-export const place: fc.Arbitrary<Place> = fc.constantFrom(
+/** How processes are deployed. The first one is far from KV. */
+export const deployment: fc.Arbitrary<Deployment> = fc.constantFrom(
   { latency: 10, maxChecks: 10, maxStalenessMs: 0 },
   { latency: 10, maxChecks: 10, maxStalenessMs: 0 },
   { latency: 1, maxChecks: 100, maxStalenessMs: 0 },
   { latency: 80, maxChecks: 10, maxStalenessMs: 0 },
   { latency: 10, maxChecks: 10, maxStalenessMs: 1_500 },
 );
-/** What happens when nothing is lost for longer than a lease. */
+/** Steps without faults that can lose permits. */
 export const calm: fc.Arbitrary<Step[]> = flat(step);
-/** What happens when processes crash, are not heard of for long, or commits land late. */
+/** Steps with crashes, long pauses, and commits that fail or apply late. */
 export const rough: fc.Arbitrary<Step[]> = flat(
   fc.oneof({ weight: 8, arbitrary: step }, { weight: 1, arbitrary: fault }),
 );

@@ -8,60 +8,61 @@ import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
-import { type Asked, type Charge, chargeOf, Customer, type Key, type Span } from "./customer.ts";
-import { type Animal, Goods, textOf } from "./goods.ts";
-import { type Place, Process, START } from "./process.ts";
+import { type Charge, chargeOf, Customer, type Exchange, type Key, type Span } from "./customer.ts";
+import { type Animal, Expectations, textOf } from "./expectations.ts";
+import { type Deployment, Process, START } from "./process.ts";
 import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 
 const MINUTE = 60_000;
 const STATUSES = ["available", "pending", "sold"];
-/** What may be logged: that KV failed. */
+/** Errors that may be logged: failures of KV. */
 const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
 const DECODER = new TextDecoder();
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** A request to send, and what its answer means for what clients know; `isTold` is false where it may have been done. */
+/** A request to send, and how its response is checked. */
 interface Call {
   readonly target: string;
   readonly headers?: Record<string, string>;
   readonly json?: object;
-  /** A name or text that no other request gives. */
+  /** A name or text that only this request gives. */
   readonly only?: string;
-  readonly answered?: (response: Response, charge: Charge, asked: Asked) => Promise<void> | void;
+  readonly answered?: (response: Response, charge: Charge, exchange: Exchange) => Promise<void> | void;
+  /** Called if it got 503 or no response, so it may have been carried out. */
   readonly lost?: (span: Span) => void;
 }
 
 /**
- * Three processes of the service on one KV, in virtual time, and all that clients and an operator know of what was done:
- * they talk to the processes in HTTP alone.
+ * Three processes of the service on one KV, in virtual time. Clients and an operator send them HTTP requests; every
+ * response is checked against the earlier ones.
  */
 export class World implements Disposable {
   readonly #time: VirtualTime = new VirtualTime();
   readonly #random = Math.random;
   readonly #kv: FakeKv = new FakeKv();
-  readonly #place: Place;
+  readonly #deployment: Deployment;
   readonly #processes: Process[];
   readonly #operator: Process;
-  /** Those that have been stopped or killed. */
+  /** Processes that have been stopped or killed. */
   readonly #gone: Process[] = [];
-  /** Of each place the customer, and those before. */
+  /** The accounts of each index of `LIMITS`; the last one replaced those before. */
   readonly #customers: Customer[][] = [];
-  readonly #goods: Goods = new Goods();
+  readonly #expectations: Expectations = new Expectations();
   readonly #pending: Set<Promise<void>> = new Set();
   readonly #failures: unknown[] = [];
-  /** What requests would have made that were given up: each is asked for only once. */
+  /** Unique names and texts of requests that got 503 or no response. From then on, none may be written. */
   readonly #givenUp: Set<string> = new Set();
-  readonly #doubts = { isFaulty: false, mayRefuse: false };
+  readonly #faults = { losePermits: false, mayRefuse: false };
   #serial = 0;
 
-  constructor(place: Place) {
+  constructor(deployment: Deployment) {
     Math.random = seededRandom(1);
-    this.#place = place;
+    this.#deployment = deployment;
     this.#processes = Array.from({ length: PROCESSES }, () => this.#start(0));
-    this.#operator = new Process(this.#kv, this.#time, { ...place, maxStalenessMs: 0 }, 0);
+    this.#operator = new Process(this.#kv, this.#time, { ...deployment, maxStalenessMs: 0 }, 0);
   }
 
-  /** Carries out what happens, one after the other, and holds what is left in the end against what was seen. */
+  /** Takes the steps one after the other. Then checks what is stored in the end. */
   async run(steps: readonly Step[]): Promise<void> {
     for (const limits of LIMITS) this.#customers.push([await this.#createCustomer(limits)]);
     for (const step of steps) {
@@ -96,11 +97,11 @@ export class World implements Disposable {
         this.#process(step.process).skews.push(step.ms);
         return;
       case "pause":
-        this.#doubts.isFaulty = true;
+        this.#faults.losePermits = true;
         this.#process(step.process).wire.pausedUntil = this.#time.now + step.ms;
         return;
       case "refuse":
-        this.#doubts.mayRefuse = true;
+        this.#faults.mayRefuse = true;
         this.#process(step.process).wire.refusesUntil = this.#time.now + step.ms;
         return;
       case "late reply":
@@ -110,22 +111,22 @@ export class World implements Disposable {
         this.#process(step.process).wire.losesReply = true;
         return;
       case "land late":
-        this.#doubts.isFaulty = true;
+        this.#faults.losePermits = true;
         this.#process(step.process).wire.landsLate = true;
         return;
       case "break before":
       case "break after":
-        this.#doubts.isFaulty = true;
+        this.#faults.losePermits = true;
         this.#process(step.process).wire.breaks = step.kind === "break after" ? "after" : "before";
         return;
       case "crash":
-        this.#doubts.isFaulty = true;
+        this.#faults.losePermits = true;
         this.#process(step.process).kill();
         return this.#replaceProcess(step.process);
       case "stop": {
         const process = this.#process(step.process);
         process.wire.refusesUntil = 0;
-        await this.#time.advance(3 * this.#place.latency);
+        await this.#time.advance(3 * this.#deployment.latency);
         await this.#time.until(process.stop(), 60_000);
         return this.#replaceProcess(step.process);
       }
@@ -147,12 +148,12 @@ export class World implements Disposable {
         await this.#tryTo(["accounts", "unban", id]);
         return customer.unban(this.#time.now);
       case "rotate": {
-        // What a client does at the same time would make it uncertain which key is the last.
+        // If a client rotated the key at the same time, the current key would be uncertain.
         if (customer.isChanging) return;
         const { graceSeconds } = step;
         const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
         const kept = customer.key;
-        const undo = customer.doubtKeys(this.#time.now);
+        const undo = customer.beginRotation(this.#time.now);
         const { done, out, span } = await this.#tryTo(["accounts", "rotate", id, ...grace]);
         undo();
         const [from, to] = [span.from, span.to].map((at) => START + Math.floor(at) + graceSeconds * 1_000);
@@ -175,13 +176,13 @@ export class World implements Disposable {
     }
   }
 
-  /** Has an operator close and remove an account, and make another in its place. */
+  /** Closes and deletes an account, and creates another in its place. */
   async #replaceCustomer(index: number): Promise<void> {
     const customer = this.#customer(index);
     await this.#closeAsOperator(customer);
     await this.#takeMessages();
     const removed = await this.#tryTo(["accounts", "delete", customer.id]);
-    // A message may have come since they were taken.
+    // It is refused if a message has been queued since they were taken.
     if (!removed.done) return;
     customer.isRemoved = true;
     const limits = LIMITS[index];
@@ -214,7 +215,7 @@ export class World implements Disposable {
     const before = customer.limits.at(-1);
     assert(before);
     const from = this.#time.now;
-    // Until the change is done, either may be in force.
+    // Until the change is confirmed, either may be in force.
     customer.limits.push({ from, limits }, { from, limits: before.limits });
     const numbers = ["--per-minute", `${limits.minute}`, "--per-day", `${limits.day}`];
     const { done } = await this.#tryTo(["accounts", "plan", customer.id, "enterprise", ...numbers]);
@@ -224,14 +225,14 @@ export class World implements Disposable {
   async #takeMessages(): Promise<void> {
     const { out } = await this.#tryTo(["messages", "take", "100000"]);
     const messages: { id: string; message: string }[] = out.map((line) => JSON.parse(line));
-    this.#goods.took(messages);
+    this.#expectations.took(messages);
     const ids = messages.map(({ id }) => id).join("\n");
     if (ids) {
       await this.#operate(() => operated(this.#operator.service.fetch, ["messages", "remove", "-"], ids));
     }
   }
 
-  /** Has an operator, whom nobody disturbs, do something that may not be possible. */
+  /** Runs a command that may fail, in a process without faults. */
   async #tryTo(args: string[]): Promise<Outcome & { readonly done: boolean; readonly span: Span }> {
     const from = this.#time.now;
     const outcome = await this.#operate(() => operate(this.#operator.service.fetch, args));
@@ -255,12 +256,12 @@ export class World implements Disposable {
   }
 
   #start(skew: number): Process {
-    const process = new Process(this.#kv, this.#time, this.#place, skew);
+    const process = new Process(this.#kv, this.#time, this.#deployment, skew);
     process.wire.onCommit = (values) => {
       const texts = values.map((value) => value instanceof Uint8Array ? DECODER.decode(value) : "");
       for (const name of this.#givenUp) {
-        const isBegun = texts.some((text) => text.includes(`"${name}"`));
-        if (isBegun) this.#failures.push(new Error(`${name} was begun after its request had its 503`));
+        const isWritten = texts.some((text) => text.includes(`"${name}"`));
+        if (isWritten) this.#failures.push(new Error(`${name} was written after its request got 503`));
       }
     };
     return process;
@@ -272,7 +273,7 @@ export class World implements Disposable {
     return customer;
   }
 
-  /** The key that a client uses, and whose it is. */
+  /** The key that a client uses, and its account. */
   #keyOf({ account, keysAgo }: RequestStep): { customer: Customer; key: Key } {
     const all = (this.#customers[account] ?? []).flatMap((customer) =>
       customer.keys.map((key) => ({ customer, key }))
@@ -287,15 +288,15 @@ export class World implements Disposable {
     const { customer, key } = this.#keyOf(step);
     const call = this.#callOf(step, customer, key);
     if (call === undefined) return;
-    const asked = { key, from: this.#time.now, clockThen: process.clock(), clocks: process.skews.length - 1 };
+    const sent = { key, from: this.#time.now, clockThen: process.clock(), clocks: process.skews.length - 1 };
     customer.unanswered++;
-    const answered = this.#answer(process, customer, call, asked, step)
+    const answered = this.#exchange(process, customer, call, sent, step)
       .catch((failure) => void this.#failures.push(failure))
       .finally(() => this.#pending.delete(answered));
     this.#pending.add(answered);
   }
 
-  async #answer(
+  async #exchange(
     process: Process,
     customer: Customer,
     call: Call,
@@ -314,15 +315,15 @@ export class World implements Disposable {
       return call.lost?.({ from, to });
     }
     assert(response.status < 500, `${response.status} for ${call.target}`);
-    // A clock that was set meanwhile may have shown any of these times.
+    // If the clock was set in the meantime, it may have shown any of these times.
     const skews = process.skews.slice(clocks);
     const clock = {
       from: START + Math.floor(from) + Math.min(...skews),
       to: START + Math.floor(to) + Math.max(...skews),
     };
-    const asked: Asked = { key, from, to, clockThen, clock };
-    customer.check(charge, asked, this.#place.maxStalenessMs, this.#doubts);
-    await call.answered?.(response, charge, asked);
+    const exchange: Exchange = { key, from, to, clockThen, clock };
+    customer.check(charge, exchange, this.#deployment.maxStalenessMs, this.#faults);
+    await call.answered?.(response, charge, exchange);
   }
 
   #requestOf({ target, headers = {}, json }: Call, key: Key, bodyAfter: number): Request {
@@ -376,98 +377,98 @@ export class World implements Disposable {
   }
 
   #page(pick: number): Call {
-    const after = pick === 0 ? 0 : this.#goods.ids[3 * pick] ?? 0;
+    const after = pick === 0 ? 0 : this.#expectations.ids[3 * pick] ?? 0;
     return {
       target: `GET /v1/pets?limit=100${after > 0 ? `&after=${after}` : ""}`,
-      answered: async (response, { told }, asked) => {
-        if (told !== "200") return;
+      answered: async (response, { outcome }, exchange) => {
+        if (outcome !== "200") return;
         const animals: Animal[] = await response.json();
-        this.#goods.sawPage(animals, after, response.headers.has("link"), this.#since(asked));
+        this.#expectations.sawPage(animals, after, response.headers.has("link"), this.#since(exchange));
       },
     };
   }
 
   #get(pick: number): Call {
-    const id = this.#goods.ids[pick] ?? 1;
+    const id = this.#expectations.ids[pick] ?? 1;
     return {
       target: `GET /v1/pets/${id}`,
-      answered: async (response, charge, asked) => {
-        if (charge.told !== "200" && charge.told !== "404 pet_not_found") return;
+      answered: async (response, charge, exchange) => {
+        if (charge.outcome !== "200" && charge.outcome !== "404 pet_not_found") return;
         const animal: Animal | null = response.ok ? await response.json() : null;
-        this.#goods.saw(id, animal, response.headers.get("etag"), this.#since(asked));
+        this.#expectations.saw(id, animal, response.headers.get("etag"), this.#since(exchange));
       },
     };
   }
 
   #create(name: string, headers: Record<string, string>, pick: number): Call {
     const status = STATUSES[pick % 3] ?? "";
-    this.#goods.give(name, this.#time.now);
+    this.#expectations.give(name, this.#time.now);
     return {
       target: "POST /v1/pets",
       headers,
       json: { name, categoryId: 1, status },
       ...("idempotency-key" in headers ? {} : { only: name }),
-      answered: async (response, { told }, span) => {
-        if (told !== "201") return;
+      answered: async (response, { outcome }, span) => {
+        if (outcome !== "201") return;
         const text = await response.text();
         const animal: Animal = JSON.parse(text);
         assertEquals(textOf(animal), textOf({ id: animal.id, name, status }));
-        this.#goods.created(animal, isReplay(response) ? null : response.headers.get("etag"), span);
-        if ("idempotency-key" in headers) this.#goods.replied(name, text, isReplay(response));
+        this.#expectations.created(animal, isReplay(response) ? null : response.headers.get("etag"), span);
+        if ("idempotency-key" in headers) this.#expectations.replied(name, text, isReplay(response));
       },
     };
   }
 
   #patch(pick: number, isConditional: boolean): Call | undefined {
-    const id = this.#goods.ids[pick];
+    const id = this.#expectations.ids[pick];
     if (id === undefined) return undefined;
-    const etag = isConditional ? this.#goods.etagOf(id) : undefined;
+    const etag = isConditional ? this.#expectations.etagOf(id) : undefined;
     const animal = { id, name: `patched ${++this.#serial}`, status: STATUSES[this.#serial % 3] ?? "" };
-    const ended = this.#goods.beginChange(id, textOf(animal), this.#time.now);
+    const ended = this.#expectations.beginChange(id, textOf(animal), this.#time.now);
     return {
       target: `PATCH /v1/pets/${id}`,
       headers: etag === undefined ? {} : { "if-match": etag },
       json: { name: animal.name, status: animal.status },
       only: animal.name,
-      answered: (response, { told }, asked) => {
-        ended(told === "200", asked.to);
-        if (told === "404 pet_not_found") this.#goods.saw(id, null, null, this.#since(asked));
-        if (told !== "200") return;
-        if (etag !== undefined) this.#goods.replaced(id, etag);
-        this.#goods.saw(id, animal, response.headers.get("etag"), asked);
+      answered: (response, { outcome }, exchange) => {
+        ended(outcome === "200", exchange.to);
+        if (outcome === "404 pet_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
+        if (outcome !== "200") return;
+        if (etag !== undefined) this.#expectations.replaced(id, etag);
+        this.#expectations.saw(id, animal, response.headers.get("etag"), exchange);
       },
       lost: ({ to }) => ended(undefined, to),
     };
   }
 
   #delete(pick: number): Call | undefined {
-    const id = this.#goods.ids[pick];
+    const id = this.#expectations.ids[pick];
     if (id === undefined) return undefined;
-    const ended = this.#goods.beginChange(id, null, this.#time.now);
+    const ended = this.#expectations.beginChange(id, null, this.#time.now);
     return {
       target: `DELETE /v1/pets/${id}`,
-      answered: (_response, { told }, asked) => {
-        ended(told === "204", asked.to);
-        if (told === "404 pet_not_found") this.#goods.saw(id, null, null, this.#since(asked));
+      answered: (_response, { outcome }, exchange) => {
+        ended(outcome === "204", exchange.to);
+        if (outcome === "404 pet_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
       },
       lost: ({ to }) => ended(undefined, to),
     };
   }
 
   #message(text: string, headers: Record<string, string>): Call {
-    this.#goods.sending(text);
+    this.#expectations.sending(text);
     return {
       target: "POST /v1/messages",
       headers,
       json: { message: text },
       ...("idempotency-key" in headers ? {} : { only: text }),
-      answered: async (response, { told }) => {
-        if (told !== "202") return;
+      answered: async (response, { outcome }) => {
+        if (outcome !== "202") return;
         const body = await response.text();
         const { id, message } = JSON.parse(body);
         assertEquals(message, text);
-        this.#goods.accepted(text, id);
-        if ("idempotency-key" in headers) this.#goods.replied(text, body, isReplay(response));
+        this.#expectations.accepted(text, id);
+        if ("idempotency-key" in headers) this.#expectations.replied(text, body, isReplay(response));
       },
     };
   }
@@ -475,19 +476,19 @@ export class World implements Disposable {
   #rotate(customer: Customer, key: Key, graceSeconds: number): Call | undefined {
     if (customer.isChanging) return undefined;
     customer.isChanging = true;
-    const undo = customer.doubtKeys(this.#time.now);
+    const undo = customer.beginRotation(this.#time.now);
     return {
       target: "POST /v1/account/key",
       json: { graceSeconds },
-      answered: async (response, { told }, asked) => {
+      answered: async (response, { outcome }, exchange) => {
         customer.isChanging = false;
         undo();
-        if (told !== "201") return;
+        if (outcome !== "201") return;
         const { apiKey, previousKeyExpiresAt } = await response.json();
         const until = Date.parse(previousKeyExpiresAt ?? "1970-01-01");
         customer.issue(
           apiKey,
-          asked,
+          exchange,
           graceSeconds > 0 ? { key, until: { from: until, to: until } } : undefined,
         );
       },
@@ -501,17 +502,17 @@ export class World implements Disposable {
     const closed = customer.beginClosing(this.#time.now);
     return {
       target: "DELETE /v1/account",
-      answered: (_response, { told }, { to }) => {
+      answered: (_response, { outcome }, { to }) => {
         customer.isChanging = false;
-        closed(told === "204" ? to : undefined);
+        closed(outcome === "204" ? to : undefined);
       },
       lost: () => void (customer.isChanging = false),
     };
   }
 
-  /** What a reader may be shown: not what was over before that. */
+  /** The span in which data that a response shows was current. */
   #since({ from, to }: Span): Span {
-    return { from: from - this.#place.maxStalenessMs, to };
+    return { from: from - this.#deployment.maxStalenessMs, to };
   }
 
   async #comeToRest(): Promise<void> {
@@ -519,7 +520,7 @@ export class World implements Disposable {
       process.wire.heal();
       process.skews.push(0);
     }
-    // What lands late has landed then, and every request is answered.
+    // By then, late commits have arrived and every request has its response.
     await this.#time.advance(30_000);
     await this.#time.until(Promise.all(this.#pending), 60_000);
     await Promise.all(this.#processes.map((process) => this.#time.until(process.stop(), 60_000)));
@@ -530,7 +531,7 @@ export class World implements Disposable {
     for (const customers of this.#customers) {
       for (const customer of customers) this.#assertRows(customer);
     }
-    await this.#assertGoods();
+    await this.#assertContent();
     const errors = [...this.#processes, ...this.#gone].flatMap(({ errors }) => errors);
     assertEquals(errors.filter(({ error }) => !STORE_FAILURE.test(error)), []);
     const before = this.#versions();
@@ -538,16 +539,16 @@ export class World implements Disposable {
     assertEquals(this.#versions(), before);
   }
 
-  /** What is stored of the goods, and what an operator sees of them. */
-  async #assertGoods(): Promise<void> {
+  /** Checks the stored animals and messages, and what an operator sees of them. */
+  async #assertContent(): Promise<void> {
     const now = { from: this.#time.now, to: this.#time.now };
     const { out } = await this.#tryTo(["pets", "list", "--json"]);
-    this.#goods.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
+    this.#expectations.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Animals outlive the accounts that added them.
-    assertEquals(faults.filter((fault) => !/^pets\/\d+ has no accounts\//.test(fault)), []);
+    assertEquals(faults.filter((fault) => !/^pets\/\d+ has no matching accounts\//.test(fault)), []);
     await this.#takeMessages();
-    this.#goods.assertAllTaken();
+    this.#expectations.assertAllTaken();
   }
 
   #assertRows(customer: Customer): void {
@@ -558,7 +559,7 @@ export class World implements Disposable {
       assertEquals(left, []);
       return;
     }
-    if (this.#doubts.isFaulty) return;
+    if (this.#faults.losePermits) return;
     const row = this.#kv.rows.get(JSON.stringify(usageKey(id)));
     assert(row);
     const usage = decodeUsage(row);
@@ -569,7 +570,7 @@ export class World implements Disposable {
       const count = customer.count(window);
       assert(
         used >= count && used <= count + customer.failed,
-        `The row counts ${used} and not ${count} in ${window}`,
+        `The row counts ${used}, not ${count}, in ${window}`,
       );
     };
     assertCount(usage.used, `minute ${usage.minute}`);

@@ -4,20 +4,20 @@ import type { ServerProcess } from "../support/process.ts";
 import { assertAlive, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
-/** More than a pipe and the server's memory have room for in the log. */
+/** Log lines of this many requests overflow a pipe and the server's buffer. */
 const REQUESTS = 10_000;
-/** More than a pipe has room for. */
+/** Log lines of this many requests overflow a pipe, but not the server's buffer. */
 const FEW_REQUESTS = 3_500;
 const AT_ONCE = 100;
 
-Deno.test("server answers, counts what it drops and exits 0 when nobody reads its log", async () => {
+Deno.test("server responds while nobody reads its log, counts dropped lines, and exits 0", async () => {
   await using store = await TemporaryStore.create();
   await using server = await store.serve({ ACCESS_LOG: "json" });
 
   await sendMany(server, REQUESTS);
   await assertAlive(server);
   server.stdout.resume();
-  // What comes now finds room, and is written after the notice of what was dropped.
+  // The server reports dropped lines as soon as the pipe has room.
   await server.wrote("stdout", /"dropped":/);
   const { code, stdout } = await server.stop();
 
@@ -29,7 +29,7 @@ Deno.test("server answers, counts what it drops and exits 0 when nobody reads it
   assertEquals(written.length + dropped, REQUESTS + 1);
 });
 
-Deno.test("server exits 1 when it is stopped while nobody reads its log, as it cannot write the rest", async () => {
+Deno.test("server exits 1 if nobody reads its log when it stops", async () => {
   await using store = await TemporaryStore.create();
   await using server = await store.serve({ ACCESS_LOG: "json" });
   await sendMany(server, REQUESTS);
@@ -37,7 +37,7 @@ Deno.test("server exits 1 when it is stopped while nobody reads its log, as it c
   assertEquals((await server.stop()).code, 1);
 });
 
-Deno.test("server writes what is left of its log before it exits", async () => {
+Deno.test("server writes the rest of its log before it exits", async () => {
   await using store = await TemporaryStore.create();
   await using server = await store.serve({ ACCESS_LOG: "json" });
   await sendMany(server, FEW_REQUESTS);
@@ -51,14 +51,14 @@ Deno.test("server writes what is left of its log before it exits", async () => {
   assertEquals(stdout.match(/"status":200/g)?.length, FEW_REQUESTS);
 });
 
-/** Waits until nothing is left but to write the log: the server has removed its marks from the store. */
+/** Waits until the server has removed its markers from KV. Only the log remains to be written then. */
 async function untilClosed({ kvPath }: TemporaryStore): Promise<void> {
   using kv = await Deno.openKv(kvPath);
   for (let tries = 0; tries < 1_000; tries++) {
     if ((await Array.fromAsync(kv.list({ prefix: ["commits"] }))).length === 0) return;
     await pause(5);
   }
-  throw new Error("The server has not removed its marks");
+  throw new Error("The server has not removed its markers");
 }
 
 /** Sends `count` requests while nobody reads the log. */

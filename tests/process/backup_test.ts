@@ -7,7 +7,7 @@ import { TemporaryStore } from "../support/temporary_store.ts";
 const CLIENTS = 16;
 const CREATES = 500;
 
-/** `deno task backup FILE` or `deno task restore FILE`. */
+/** Starts `deno task backup FILE` or `deno task restore FILE`. */
 function start(
   command: "backup" | "restore",
   file: string,
@@ -17,7 +17,7 @@ function start(
   return new DenoProcess(["-P=backup", "src/cli.ts", command, file], { KV_PATH: kvPath, ...variables });
 }
 
-/** Adds animals, whose names are the numbers from 0, until `isEnough`; ids of those acknowledged, by name. */
+/** Adds animals named 0, 1, 2 and so on until `isEnough`. Stores the ids of acknowledged ones by name. */
 async function addUntil(
   isEnough: () => boolean,
   { server, key, acknowledged }: {
@@ -38,7 +38,7 @@ async function addUntil(
   await Promise.all(Array.from({ length: CLIENTS }, client));
 }
 
-Deno.test("backup of a busy server has all that was acknowledged, and a server goes on from it", async () => {
+Deno.test("backup of a busy server has all writes acknowledged before it, and can be restored", async () => {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
   const [file, restored] = [`${store.folder}/backup`, `${store.folder}/restored/animals.kv`];
@@ -74,21 +74,21 @@ Deno.test("backup of a busy server has all that was acknowledged, and a server g
 });
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  Deno.test(`backup leaves nothing when it is stopped by ${signal}`, async () => {
+  Deno.test(`backup leaves no files behind when ${signal} stops it`, async () => {
     await using store = await TemporaryStore.create();
-    // A reader of a file that is locked like this has to wait.
+    // While this lock is held, readers of the file wait.
     const lock = new DatabaseSync(store.kvPath);
     lock.exec("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
     const changes = Deno.watchFs(store.folder);
     await using backup = start("backup", `${store.folder}/backup`, store.kvPath);
     let hasBegun = false;
-    // It waits for the lock until its lifetime ends.
+    // Stop watching if the backup ends before it begins to write.
     backup.ended().then(() => hasBegun || changes.close());
     for await (const { paths } of changes) {
       hasBegun = paths.some((path) => path.endsWith(".unfinished"));
       if (hasBegun) break;
     }
-    assert(hasBegun, "The backup made no folder that ends with .unfinished");
+    assert(hasBegun, "The backup created no folder that ends with .unfinished");
 
     backup.signal(signal);
     const { code, stdout, errorLines } = await backup.ended();
@@ -101,7 +101,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
-Deno.test("backup and restore ask for no variable that they are not permitted to read", async () => {
+Deno.test("backup and restore read only variables that they are permitted to read", async () => {
   await using store = await TemporaryStore.create();
   const [file, audit] = [`${store.folder}/backup`, `${store.folder}/audit`];
   const variables = { DENO_AUDIT_PERMISSIONS: audit };

@@ -3,7 +3,7 @@ import { call, outcome } from "../support/client.ts";
 import { runCommand, ServerProcess } from "../support/process.ts";
 import { inOneDay, TemporaryStore } from "../support/temporary_store.ts";
 
-Deno.test("servers obey a command at the next request of an account that both refuse from memory", () =>
+Deno.test("servers apply a command at the next request of an account that they refuse from memory", () =>
   inOneDay(async () => {
     await using store = await TemporaryStore.create();
     await using one = await store.serve();
@@ -19,16 +19,16 @@ Deno.test("servers obey a command at the next request of an account that both re
     assertEquals(await outcomes(), ["200", "200"]);
   }));
 
-Deno.test("commands are carried out by the service at SERVICE_URL, for clients with its OPERATOR_TOKEN", async () => {
+Deno.test("commands run in the service at SERVICE_URL, but only with its OPERATOR_TOKEN", async () => {
   const OPERATOR_TOKEN = "a-token-that-nobody-else-can-know";
   await using server = await ServerProcess.start({ KV_PATH: ":memory:", OPERATOR_TOKEN });
   const run = (token: string, ...args: string[]) =>
     runCommand(args, { SERVICE_URL: server.origin, OPERATOR_TOKEN: token, KV_PATH: "/nowhere" });
 
-  const made = await run(OPERATOR_TOKEN, "accounts", "create", "me");
+  const created = await run(OPERATOR_TOKEN, "accounts", "create", "me");
   const refused = await run(OPERATOR_TOKEN.toUpperCase(), "accounts", "list");
 
-  assertEquals(outcome(await call(server, made.stdout.trim())), "200");
-  assertEquals([made.code, refused.code, refused.stdout], [0, 1, ""]);
+  assertEquals(outcome(await call(server, created.stdout.trim())), "200");
+  assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
   assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not the token of this service."]);
 });

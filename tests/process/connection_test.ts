@@ -6,7 +6,7 @@ import { ServedStore } from "../support/temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';
 
-Deno.test("server answers in order when requests are pipelined", async () => {
+Deno.test("server responds to pipelined requests in order", async () => {
   await using served = await ServedStore.start();
   using connection = await RawConnection.open(served.server.port);
   const headers = jsonHeaders(served.key);
@@ -22,15 +22,15 @@ Deno.test("server answers in order when requests are pipelined", async () => {
   await connection.send(ids.map((id) => add(id) + get(id)).join(""));
 
   for (const id of ids) {
-    for (const [status, what] of [[201, "add"], [200, "get"]] as const) {
+    for (const [status, name] of [[201, "add"], [200, "get"]] as const) {
       const answer = await connection.receive();
-      assertEquals([answer?.status, answer?.headers.get("x-request-id")], [status, `${what}-${id}`]);
+      assertEquals([answer?.status, answer?.headers.get("x-request-id")], [status, `${name}-${id}`]);
       assertEquals(answer?.body, `{"id":${id},"name":"${id}","categoryId":1,"status":"available"}`);
     }
   }
 });
 
-Deno.test("server answers the next request after it refused one with its body unread", async () => {
+Deno.test("server responds to the next request after refusing one without reading its body", async () => {
   await using served = await ServedStore.start();
   using connection = await RawConnection.open(served.server.port);
 
@@ -43,7 +43,7 @@ Deno.test("server answers the next request after it refused one with its body un
   assertEquals(await connection.receiveRest(), "");
 });
 
-Deno.test("server makes one animal when a client half-closes the connection and tries again", async () => {
+Deno.test("server creates one animal if a client half-closes the connection and retries", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
 
@@ -60,7 +60,7 @@ Deno.test("server makes one animal when a client half-closes the connection and 
   }
 });
 
-Deno.test("server gives a new key also to a request without a body", async () => {
+Deno.test("server rotates a key even if the request has no body", async () => {
   await using served = await ServedStore.start();
   let key = served.key;
 
@@ -75,17 +75,17 @@ Deno.test("server gives a new key also to a request without a body", async () =>
   }
 });
 
-Deno.test("server stores nothing and goes on when clients leave in the middle of a body, or unanswered", async () => {
+Deno.test("server stores nothing and stays up if clients disconnect before a body or response ends", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
   const headers = { ...jsonHeaders(key), "content-length": `${ANIMAL.length}`, expect: "100-continue" };
 
-  for (const leave of ["by closing", "by closing its half"] as const) {
+  for (const ending of ["close", "half-close"] as const) {
     using connection = await RawConnection.open(server.port);
     await connection.send(rawRequest("POST /v1/pets", headers));
     assertEquals((await connection.receive())?.status, 100);
     await connection.send('{"name":"Rex"');
-    if (leave === "by closing") continue;
+    if (ending === "close") continue;
     await connection.closeWrite();
     const answer = await connection.receive();
     assert(answer === undefined || answer.status === 400);

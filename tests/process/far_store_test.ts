@@ -4,7 +4,7 @@ import { addAnimal, call, outcome } from "../support/client.ts";
 import { ServerProcess } from "../support/process.ts";
 import { FarStore, untilReady } from "../support/temporary_store.ts";
 
-Deno.test("server waits for a KV Connect server, and says so in one line, when that is not up yet", async () => {
+Deno.test("server prints one line and waits while its KV Connect server is not up yet", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   far.proxy.treatment = "refuse";
@@ -26,7 +26,7 @@ Deno.test("server waits for a KV Connect server, and says so in one line, when t
   ]);
 });
 
-Deno.test("server exits 0 when it is stopped while it waits for a KV Connect server", async () => {
+Deno.test("server exits 0 if it is stopped while it waits for a KV Connect server", async () => {
   await using far = await FarStore.create();
   far.proxy.treatment = "swallow";
   await using server = new ServerProcess({ KV_PATH: far.proxy.url });
@@ -35,7 +35,7 @@ Deno.test("server exits 0 when it is stopped while it waits for a KV Connect ser
   assertEquals((await server.stop()).code, 0);
 });
 
-Deno.test("server recovers when connections to Deno Deploy's own KV died silently", async () => {
+Deno.test("server recovers after its connections to Deno Deploy's own KV die silently", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   await using server = await far.serveOnDeploy();
@@ -49,7 +49,7 @@ Deno.test("server recovers when connections to Deno Deploy's own KV died silentl
   assertEquals(await list(), "200");
 });
 
-Deno.test("server says what is missing when nobody can get a key on Deno Deploy", async () => {
+Deno.test("server prints what is missing if nobody can get a key on Deno Deploy", async () => {
   await using far = await FarStore.create();
   const lines = [];
 

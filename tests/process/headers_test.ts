@@ -5,12 +5,12 @@ import { ServedStore } from "../support/temporary_store.ts";
 const ANIMAL = '{"name":"Rex","categoryId":9007199254740993}';
 const ORIGIN = { origin: "https://shop.example" };
 
-Deno.test("server answers a preflight without a key, charges nobody, and lets pages read its headers", async () => {
+Deno.test("server responds to a preflight without a key or charge, and exposes its headers", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
-  const asks = { ...ORIGIN, "access-control-request-method": "POST" };
+  const preflightHeaders = { ...ORIGIN, "access-control-request-method": "POST" };
 
-  const preflight = await exchange(server, rawRequest("OPTIONS /v1/pets", asks));
+  const preflight = await exchange(server, rawRequest("OPTIONS /v1/pets", preflightHeaders));
   const refused = await exchange(server, rawRequest("GET /v1/pets", ORIGIN));
 
   assertEquals([preflight.status, preflight.body, refused.status], [204, "", 401]);
@@ -25,7 +25,7 @@ Deno.test("server answers a preflight without a key, charges nobody, and lets pa
   assertEquals(refused.headers.get("x-ratelimit-remaining"), "59");
 });
 
-Deno.test("server sends no body with 304, goes on, and keeps a list as it is for a client that takes gzip", async () => {
+Deno.test("server sends no body with 304, and never compresses a list", async () => {
   await using served = await ServedStore.start();
   const headers = jsonHeaders(served.key);
   using connection = await RawConnection.open(served.server.port);

@@ -3,7 +3,7 @@ import { TemporaryStore } from "../support/temporary_store.ts";
 
 const OPERATOR_TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 
-Deno.test("server tells of the size of its file, though it has given up every permission to touch files", async () => {
+Deno.test("server reports the size of its KV file without permission to access files", async () => {
   await using store = await TemporaryStore.create();
   await using server = await store.serve({ OPERATOR_TOKEN });
 

@@ -4,10 +4,10 @@ import { TemporaryStore } from "../support/temporary_store.ts";
 
 const OPEN_FILES = 128;
 const HEALTH = rawRequest("GET /health");
-/** With 50 ms between them, far more than a server needs to listen anew or a clock to show the next second. */
+/** At 50 ms each, much longer than a server needs to listen again, or a clock to reach the next second. */
 const TRIES = 300;
 
-Deno.test("server says so in one line and accepts connections again when it runs out of open files", async () => {
+Deno.test("server logs one line when it runs out of open files, and accepts connections again later", async () => {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
   await using server = await store.serve({}, { openFiles: OPEN_FILES });
@@ -33,7 +33,7 @@ Deno.test("server says so in one line and accepts connections again when it runs
   assertEquals(errorLines.slice(2).map((line) => JSON.parse(line).route), ["accept"]);
 });
 
-/** Opens connections for as long as the server accepts any. */
+/** Opens connections until the server accepts no more. */
 async function openUntilRefused(port: number, crowd: DisposableStack): Promise<void> {
   crowd.use(await openPatiently(port));
   for (let count = 0; count < 2 * OPEN_FILES; count++) {
@@ -44,32 +44,31 @@ async function openUntilRefused(port: number, crowd: DisposableStack): Promise<v
   throw new Error("The server accepts more connections than it may have open files");
 }
 
-/** Waits until the server's clock, which tells whole seconds, shows at least this time. */
+/** Waits until the server's Date header, which has whole seconds, shows at least this time. */
 async function untilClockReaches(connection: RawConnection, time: number): Promise<void> {
   for (let count = 0; count < TRIES; count++) {
     await shortly();
     await connection.send(HEALTH);
     if (Date.parse((await connection.receive())?.headers.get("date") ?? "") >= time) return;
   }
-  throw new Error("The server's clock stands still");
+  throw new Error("The server's clock did not advance");
 }
 
-/** A connection, as soon as the server accepts one. */
+/** Opens a connection as soon as the server accepts one. */
 async function openPatiently(port: number): Promise<RawConnection> {
   for (let count = 0; count < TRIES; count++) {
     const connection = await tryToOpen(port);
     if (connection) return connection;
     await shortly();
   }
-  throw new Error("The server does not accept connections again");
+  throw new Error("The server did not accept connections again");
 }
 
 async function tryToOpen(port: number): Promise<RawConnection | undefined> {
   try {
     return await RawConnection.open(port);
   } catch (error) {
-    // Reset are those that wait in the queue of a listener when it is closed: some before Deno has asked for their
-    // address.
+    // When a listener is closed, connections in its queue are reset, some before Deno has read their address.
     const { ConnectionRefused, ConnectionReset, NotConnected } = Deno.errors;
     if ([ConnectionRefused, ConnectionReset, NotConnected].some((kind) => error instanceof kind)) {
       return undefined;

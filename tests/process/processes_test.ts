@@ -15,13 +15,13 @@ class Cluster implements AsyncDisposable {
     this.servers = servers;
   }
 
-  /** Starts both at once, on a file that does not exist yet. */
+  /** Starts both concurrently, on a file that does not exist yet. */
   static async start(): Promise<Cluster> {
     const store = await TemporaryStore.empty();
     return new Cluster(store, await Promise.all([store.serve(), store.serve()]));
   }
 
-  /** The one or the other server, for an even or odd index. */
+  /** The first server for an even index, the second for an odd one. */
   server(index: number): ServerProcess {
     return this.servers[index % 2 === 0 ? 0 : 1];
   }
@@ -32,7 +32,7 @@ class Cluster implements AsyncDisposable {
   }
 }
 
-Deno.test("servers on one KV file admit exactly the limit when requests come at once", () =>
+Deno.test("servers on one KV file admit exactly the limit of concurrent requests", () =>
   inOneDay(async () => {
     await using cluster = await Cluster.start();
     const { key } = await cluster.store.createAccount({ perDay: LIMIT });
@@ -42,7 +42,7 @@ Deno.test("servers on one KV file admit exactly the limit when requests come at 
     assertEquals(tally(answers), { "200": LIMIT, "429 rate_limit_day": 40 });
   }));
 
-Deno.test("server lists an animal at once when another server on the KV file added it", async () => {
+Deno.test("server immediately lists an animal that another server on the KV file added", async () => {
   await using cluster = await Cluster.start();
   const { key } = await cluster.store.createAccount();
 
@@ -54,7 +54,7 @@ Deno.test("server lists an animal at once when another server on the KV file add
   }
 });
 
-Deno.test("servers on one KV file make one animal for each idempotency key when all come to both at once", async () => {
+Deno.test("servers on one KV file create one animal per Idempotency-Key of concurrent requests", async () => {
   await using cluster = await Cluster.start();
   const { key } = await cluster.store.createAccount();
 

@@ -16,7 +16,7 @@ const MAX_BYTES = 65_536;
 const CHUNKED = { "transfer-encoding": "chunked" };
 const MIB = 1_048_576;
 
-Deno.test("server answers sensibly and goes on when the request's body is unusual", async (t) => {
+Deno.test("server responds correctly to unusual request bodies and stays up", async (t) => {
   await using served = await ServedStore.start();
   const { server, key } = served;
   const post = (headers: Record<string, string>, body = "") =>
@@ -25,17 +25,17 @@ Deno.test("server answers sensibly and goes on when the request's body is unusua
   const cases: readonly RawCase[] = [
     ["a body", post({}, ANIMAL), 201],
     ["the largest body", post({}, ANIMAL.padEnd(MAX_BYTES)), 201],
-    ["a body too large by a byte", post({}, ANIMAL.padEnd(MAX_BYTES + 1)), 413],
-    ["a length too large, before any of it", post({ "content-length": "12582912" }), 413],
+    ["a body one byte too large", post({}, ANIMAL.padEnd(MAX_BYTES + 1)), 413],
+    ["a length that is too large, before the body", post({ "content-length": "12582912" }), 413],
     ["a length beyond int64", post({ "content-length": "9".repeat(30) }), "refused"],
-    ["a length that is no number", post({ "content-length": "some" }, ANIMAL), "refused"],
+    ["a length that is not a number", post({ "content-length": "some" }, ANIMAL), "refused"],
     ["a negative length", post({ "content-length": "-1" }, ANIMAL), "refused"],
-    ["a length too short", post({ "content-length": "5" }, ANIMAL), 400],
+    ["a length that is too short", post({ "content-length": "5" }, ANIMAL), 400],
     ["no body", post({}), 400],
     ["a body in chunks", post(CHUNKED, chunk(ANIMAL) + chunk("")), 411],
-    ["length and chunks both", post({ ...CHUNKED, "content-length": "4" }, chunk(ANIMAL)), "refused"],
+    ["both a length and chunks", post({ ...CHUNKED, "content-length": "4" }, chunk(ANIMAL)), "refused"],
     ["a transfer coding other than chunked", post({ "transfer-encoding": "gzip" }, ANIMAL), "refused"],
-    ["chunked not as the last coding", post({ "transfer-encoding": "chunked, gzip" }, ANIMAL), "refused"],
+    ["chunked before another coding", post({ "transfer-encoding": "chunked, gzip" }, ANIMAL), "refused"],
     ["a body where none is expected", rawRequest("GET /v1/pets", jsonHeaders(key), ANIMAL), 200],
     ["no key, before the body", rawRequest("POST /v1/pets", { "content-length": "29" }), 401],
     [
@@ -49,7 +49,7 @@ Deno.test("server answers sensibly and goes on when the request's body is unusua
 });
 
 for (const [target, status] of [["POST /v1/pets", 411], ["GET /v1/pets", 200]] as const) {
-  Deno.test(`server charges for ${target} and closes the connection when trailers have no end`, async () => {
+  Deno.test(`server charges for ${target} with endless trailers and closes the connection`, async () => {
     await using served = await ServedStore.start({ perDay: 10 });
     const { server, key } = served;
     using connection = await RawConnection.open(server.port);
@@ -68,7 +68,7 @@ for (const [target, status] of [["POST /v1/pets", 411], ["GET /v1/pets", 200]] a
   });
 }
 
-Deno.test("server says 100 when the client waits to be asked for the body, unless it refuses the request", async () => {
+Deno.test("server sends 100 Continue if the client expects it, unless it refuses the request", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
   const expecting = { ...jsonHeaders(key), "content-length": `${ANIMAL.length}`, expect: "100-continue" };
@@ -93,7 +93,7 @@ Deno.test("server says 100 when the client waits to be asked for the body, unles
   await assertAlive(server);
 });
 
-Deno.test("server goes on with a connection unless it has said that it closes it", async () => {
+Deno.test("server keeps a connection open after a 411 without Connection: close", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
   using connection = await RawConnection.open(server.port);
@@ -108,7 +108,7 @@ Deno.test("server goes on with a connection unless it has said that it closes it
   assertEquals([refused?.status, refused?.headers.get("connection"), next?.status], [411, null, 200]);
 });
 
-/** The answer after any number of interim ones. */
+/** The final response, after any interim ones. */
 async function finalAnswer(connection: RawConnection): Promise<RawAnswer | undefined> {
   let answer = await connection.receive();
   while (answer?.status === 100) answer = await connection.receive();

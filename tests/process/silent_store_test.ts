@@ -7,7 +7,7 @@ import { FarStore, inOneDay, untilReady } from "../support/temporary_store.ts";
 const LIMIT = 1_000;
 const CLIENTS = 8;
 
-Deno.test("server answers 503 in time when the store is silent, and exits 1 when it is stopped then", async () => {
+Deno.test("server returns 503 while KV is silent, and exits 1 if it is stopped then", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   await using server = await far.serve();
@@ -28,7 +28,7 @@ Deno.test("server answers 503 in time when the store is silent, and exits 1 when
   assertEquals(outcome(await call(server, undefined, "GET /health")), "200");
 });
 
-Deno.test("server recovers and stays exact when connections to its store died silently", () =>
+Deno.test("server recovers, with exact counts, after its connections to KV die silently", () =>
   inOneDay(async () => {
     await using far = await FarStore.create();
     const account = await far.file.createAccount({ perDay: LIMIT });
@@ -57,7 +57,7 @@ Deno.test("server recovers and stays exact when connections to its store died si
     assertEquals(code, 0);
   }));
 
-/** Has connections die silently, and others refused. */
+/** Silences existing connections and refuses new ones. */
 function loseStore(proxy: TcpProxy): void {
   proxy.treatment = "refuse";
   proxy.silence();

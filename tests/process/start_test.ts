@@ -5,7 +5,7 @@ import { call } from "../support/client.ts";
 import { runServer, type Variables } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
-Deno.test("server tells its variables and its version when it is asked, and takes no other arguments", async () => {
+Deno.test("server prints its help and its version on request, and rejects other arguments", async () => {
   const help = await runServer({ KV_PATH: ":memory:" }, "--help");
   const short = await runServer({ KV_PATH: ":memory:" }, "-h");
   const version = await runServer({ KV_PATH: ":memory:" }, "--version");
@@ -17,7 +17,7 @@ Deno.test("server tells its variables and its version when it is asked, and take
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
 });
 
-Deno.test("server refuses to start with one line when it cannot run as its variables say", async () => {
+Deno.test("server exits 1 and prints one line if it cannot run with its variables", async () => {
   await using store = await TemporaryStore.empty();
   await Deno.writeTextFile(store.kvPath, "This is a letter to the editor.\n".repeat(1_000));
   using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -47,14 +47,14 @@ Deno.test("server refuses to start with one line when it cannot run as its varia
   assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["animals.kv"]);
 });
 
-Deno.test("server refuses to start on Deno Deploy when no KV is attached, as each instance would have its own", async () => {
+Deno.test("server refuses to start on Deno Deploy if no KV is attached", async () => {
   const { code, stdout, errorLines } = await runServer({ DENO_DEPLOYMENT_ID: "7f3k" });
 
   assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
   assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
 });
 
-Deno.test("server says what it is beside where it listens", async () => {
+Deno.test("server prints where it listens, its version and its main settings", async () => {
   await using store = await TemporaryStore.create();
   await store.createAccount();
   const production = { ENVIRONMENT: "production", HOST: "0.0.0.0", KV_PATH: ":memory:" };
@@ -78,7 +78,7 @@ Deno.test("server says what it is beside where it listens", async () => {
   ]);
 });
 
-Deno.test("server prints the first steps while there is no account and a command could make one", async () => {
+Deno.test("server prints the first steps if there is no account and a command can create one", async () => {
   await using store = await TemporaryStore.create();
 
   const first = await linesOfOneRun(store, {}, /^ {2}curl .+\n/m);
@@ -100,7 +100,7 @@ Deno.test("server prints the first steps while there is no account and a command
   ]);
 });
 
-Deno.test("server warns when there are accounts and none is of its environment", async () => {
+Deno.test("server warns if there are accounts, but none of its environment", async () => {
   await using store = await TemporaryStore.create();
   await store.createAccount();
 
@@ -112,7 +112,7 @@ Deno.test("server warns when there are accounts and none is of its environment",
   ]);
 });
 
-/** What a server says on standard error from its start to its end, which comes once it has said what is expected. */
+/** Starts a server, waits for the expected output, and stops it. Resolves to its port and its standard error. */
 async function linesOfOneRun(
   store: TemporaryStore,
   variables: Variables = {},

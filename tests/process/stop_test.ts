@@ -7,7 +7,7 @@ import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connectio
 import { inOneDay, ServedStore } from "../support/temporary_store.ts";
 
 for (const [signal, workers] of [["SIGINT", "1"], ["SIGTERM", "1"], ["SIGTERM", "2"]] as const) {
-  Deno.test(`server with WORKERS=${workers} answers what is in flight and exits 0 when it gets ${signal}`, async () => {
+  Deno.test(`server with WORKERS=${workers} responds to requests in flight and exits 0 on ${signal}`, async () => {
     await using served = await ServedStore.start({ variables: { WORKERS: workers } });
     const { server, key } = served;
     using connection = await RawConnection.open(server.port);
@@ -26,7 +26,7 @@ for (const [signal, workers] of [["SIGINT", "1"], ["SIGTERM", "1"], ["SIGTERM", 
   });
 }
 
-Deno.test("server takes signals that come together for one, as deno task passes Ctrl-C on a second time", async () => {
+Deno.test("server treats repeated signals as one, because deno task sends Ctrl-C twice", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   using connection = await RawConnection.open(server.port);
@@ -41,7 +41,7 @@ Deno.test("server takes signals that come together for one, as deno task passes 
   assertEquals((await server.ended()).code, 0);
 });
 
-Deno.test("server exits 130 at once when Ctrl-C is typed again", async () => {
+Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   using connection = await RawConnection.open(server.port);
@@ -57,7 +57,7 @@ Deno.test("server exits 130 at once when Ctrl-C is typed again", async () => {
   assertEquals((await ended).code, 130);
 });
 
-Deno.test("server exits 0 when it gets both signals and a connection stays idle", async () => {
+Deno.test("server exits 0 on both signals, even if a connection is idle", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   using connection = await RawConnection.open(server.port);
@@ -71,7 +71,7 @@ Deno.test("server exits 0 when it gets both signals and a connection stays idle"
   assertEquals(await connection.receiveRest(), "");
 });
 
-Deno.test("server exits 0 though a client never ends its body", async () => {
+Deno.test("server exits 0 even if a client never completes its body", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   using connection = await RawConnection.open(server.port);
@@ -84,7 +84,7 @@ Deno.test("server exits 0 though a client never ends its body", async () => {
 });
 
 Deno.test.each(["1", "2"])(
-  "server with WORKERS=%s gives back what it leased when it is stopped",
+  "server with WORKERS=%s settles its leases when it stops",
   (workers) =>
     inOneDay(async () => {
       await using served = await ServedStore.start({ variables: { WORKERS: workers } });
@@ -103,7 +103,7 @@ Deno.test.each(["1", "2"])(
 );
 
 Deno.test.each(["1", "2"])(
-  "server with WORKERS=%s and command leave no marks of their commits",
+  "server with WORKERS=%s and commands remove their markers when they end",
   async (workers) => {
     await using served = await ServedStore.start({ variables: { WORKERS: workers } });
     const { server, store, account } = served;
@@ -118,7 +118,7 @@ Deno.test.each(["1", "2"])(
 );
 
 Deno.test.each(["1", "2"])(
-  "server with WORKERS=%s exits 1 and says why once a later version has changed the rows",
+  "server with WORKERS=%s returns 503, exits 1 and logs why after a later version has changed the rows",
   async (workers) => {
     await using served = await ServedStore.start({ variables: { WORKERS: workers } });
     const { server, store, key } = served;
@@ -149,7 +149,7 @@ Deno.test.each(["1", "2"])(
   },
 );
 
-/** Sends the head of a request that adds an animal; resolves to the body once that is waited for. */
+/** Sends the head of a request that adds an animal. Resolves to its body once the server asks for it. */
 async function beginToAdd(connection: RawConnection, key: string): Promise<string> {
   const body = '{"name":"Rex","categoryId":1}';
   const headers = { ...jsonHeaders(key), "content-length": `${body.length}`, expect: "100-continue" };
@@ -158,7 +158,7 @@ async function beginToAdd(connection: RawConnection, key: string): Promise<strin
   return body;
 }
 
-/** Waits until the server takes nothing new: it refuses connections, or answers 503 on them. */
+/** Waits until the server accepts no new requests: it refuses connections, or returns 503. */
 async function untilStopping(server: ServerProcess): Promise<void> {
   for (let attempt = 0; attempt < 1_000; attempt++) {
     try {
@@ -170,5 +170,5 @@ async function untilStopping(server: ServerProcess): Promise<void> {
       throw error;
     }
   }
-  throw new Error("The server goes on after the signal");
+  throw new Error("The server did not begin to stop");
 }

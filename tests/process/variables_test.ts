@@ -6,13 +6,13 @@ import { ServedStore } from "../support/temporary_store.ts";
 const TOKEN = "a-token-that-nobody-else-can-know";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
 
-Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_LOG is json", async () => {
+Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LOG is json", async () => {
   const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}` };
   await using served = await ServedStore.start({ variables });
   const { server, account: { id, key } } = served;
 
-  for (const [who, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN]] as const) {
-    await call(server, who, "GET /v1/pets/77", { headers: { "x-request-id": trace } });
+  for (const [sent, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN]] as const) {
+    await call(server, sent, "GET /v1/pets/77", { headers: { "x-request-id": trace } });
   }
   const { code, stdout, errorLines } = await server.stop();
 
@@ -32,7 +32,7 @@ Deno.test("server writes a line of JSON a request, without secrets, when ACCESS_
   assert(!`${stdout}${errorLines}`.includes(key));
 });
 
-Deno.test("server takes an address from the header that CLIENT_ADDRESS_HEADER names, and no other", async () => {
+Deno.test("server reads client addresses only from the header that CLIENT_ADDRESS_HEADER names", async () => {
   await using served = await ServedStore.start();
   await using proxied = await served.store.serve({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
   const remaining = async (server: ServerProcess, forwarded: string) => {
@@ -43,18 +43,18 @@ Deno.test("server takes an address from the header that CLIENT_ADDRESS_HEADER na
   };
   const lists = ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"];
 
-  const told = [];
-  for (const list of lists) told.push([await remaining(proxied, list), await remaining(served.server, list)]);
+  const left = [];
+  for (const list of lists) left.push([await remaining(proxied, list), await remaining(served.server, list)]);
 
-  assertEquals(told, [["59", "59"], ["58", "58"], ["59", "57"]]);
+  assertEquals(left, [["59", "59"], ["58", "58"], ["59", "57"]]);
 });
 
-Deno.test("server refuses the other environment's keys when ENVIRONMENT is production", async () => {
+Deno.test("server rejects keys of staging if ENVIRONMENT is production", async () => {
   await using served = await ServedStore.start({ variables: { ENVIRONMENT: "production" } });
   assertEquals(outcome(await call(served.server, served.key)), "401 invalid_api_key");
 });
 
-Deno.test("server obeys PUBLIC_URL and MAX_STALENESS_MS", async () => {
+Deno.test("server applies PUBLIC_URL and MAX_STALENESS_MS", async () => {
   const variables = { PUBLIC_URL: "https://pets.example/store/", MAX_STALENESS_MS: "60000" };
   await using served = await ServedStore.start({ variables });
   const { server: lazy, key } = served;

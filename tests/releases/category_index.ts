@@ -1,6 +1,6 @@
 /**
- * How a release would add an index, shown with one of animals by category: what `GET /v1/pets?categoryId=` would read.
- * Its build knows versions 1 and 2 of the rows, the one before only version 1.
+ * Shows the steps of src/README.md that add an index: here, of animals by category, which `GET /v1/pets?categoryId=`
+ * would read. The new release knows versions 1 and 2 of the rows, the old one only version 1.
  */
 
 import { MARKERS } from "../../src/kv/commit.ts";
@@ -9,20 +9,20 @@ import { type KnownVersions, SCHEMA } from "../../src/kv/schema.ts";
 import type { Store } from "../../src/kv/store.ts";
 import type { Transaction } from "../../src/store/transaction.ts";
 
-/** What the build before knows. */
+/** Versions that the old release knows. */
 export const BEFORE: KnownVersions = { oldest: 1, newest: 1 };
-/** What the build with the index knows. */
+/** Versions that the new release knows. */
 export const AFTER: KnownVersions = { oldest: 1, newest: 2 };
 
 const PETS = "pets";
 const INDEX = "pets_by_category";
 const MIGRATION: Deno.KvKey = ["migrations", AFTER.newest];
-/** For how long no process of the build before may have committed, in ms. */
+/** How long no process of the old release may have committed, in ms. */
 export const QUIET = 3 * 60_000;
-/** Rows of one step. */
+/** Number of rows per step. */
 const PAGE = 3;
 
-/** First, the build with the index writes it with every animal, and does not read it. */
+/** Step 1: the new release writes the index with every animal, but does not read it. */
 export function indexed<Result>(transaction: Transaction<Result>): Transaction<Result> {
   return {
     ...transaction,
@@ -49,14 +49,14 @@ export function indexed<Result>(transaction: Transaction<Result>): Transaction<R
   };
 }
 
-/** How far the migration is, once the build before cannot write any more. */
+/** Progress of the migration after the old release can no longer write. */
 interface Progress {
   readonly pass: "animals" | "index" | "done";
-  /** The key of the last row that was looked at. */
+  /** The key of the last row that was checked. */
   readonly last: Deno.KvKey;
 }
 
-/** Then, any process of it takes the steps of the migration, each one commit: it may be killed after each. */
+/** Steps 2 and 3: any process of the new release migrates, one commit at a time. It may be killed after each. */
 export class Migration {
   readonly #store: Store;
   readonly #clock: () => number;
@@ -66,18 +66,18 @@ export class Migration {
     this.#clock = clock;
   }
 
-  /** Takes the next step. */
-  async step(): Promise<"waits" | "goes on" | "is done"> {
+  /** Makes the next commit. */
+  async step(): Promise<"waits" | "continues" | "is done"> {
     const row = await this.#store.get(MIGRATION);
     if (row === null) return await this.#shutOut();
     const progress = decodeJson<Progress>(row);
     if (progress.pass === "done") return "is done";
     await (progress.pass === "animals" ? this.#addMissing(row, progress) : this.#removeWrong(row, progress));
-    return "goes on";
+    return "continues";
   }
 
-  /** Raises the version, so that the build before opens no lane, and afterwards removes the markers of its lanes. */
-  async #shutOut(): Promise<"waits" | "goes on"> {
+  /** Raises the version, so that the old release opens no lane. Then removes the markers of its lanes. */
+  async #shutOut(): Promise<"waits" | "continues"> {
     const schema = await this.#store.get(SCHEMA);
     const isRaised = schema !== null && decodeJson<{ version: number }>(schema).version === AFTER.newest;
     const markers = (await this.#store.list(MARKERS, 100)).map((entry) => ({
@@ -96,10 +96,10 @@ export class Migration {
         operation.check({ key: MIGRATION, versionstamp: null }).set(MIGRATION, encodeJson(first));
       }
     });
-    return "goes on";
+    return "continues";
   }
 
-  /** Adds the index of animals that the build before has added or changed. */
+  /** Adds index rows of animals that the old release has added or changed. */
   async #addMissing(row: Entry, { last }: Progress): Promise<void> {
     const animals = await this.#store.list({ start: [...last, ""], end: [PETS, Infinity] }, PAGE);
     const next = animals.length < PAGE ? undefined : animals.at(-1)?.key;
@@ -110,7 +110,7 @@ export class Migration {
     });
   }
 
-  /** Removes the index of animals that the build before has changed or removed. */
+  /** Removes index rows of animals that the old release has changed or removed. */
   async #removeWrong(row: Entry, { last }: Progress): Promise<void> {
     const rows = await this.#store.list({ start: [...last, ""], end: [INDEX, Infinity] }, PAGE);
     const next = rows.length < PAGE ? undefined : rows.at(-1)?.key;
@@ -128,13 +128,13 @@ export class Migration {
   }
 }
 
-/** At last, the index is read. */
+/** Step 4: the index is read. */
 export async function idsOfCategory(store: Store, categoryId: number): Promise<Deno.KvKeyPart[]> {
   const entries = await store.list({ start: [INDEX, categoryId], end: [INDEX, categoryId, Infinity] }, 1_000);
   return entries.map(({ key }) => key.at(-1) ?? 0);
 }
 
-/** Key of the row of the index that belongs to the row of an animal. */
+/** The key of the index row of an animal. */
 function indexKey(animal: Entry): Deno.KvKey {
   const [json = ""] = decodeText(animal).split("\n");
   return [INDEX, JSON.parse(json).categoryId, animal.key.at(-1) ?? 0];

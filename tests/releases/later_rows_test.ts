@@ -4,10 +4,10 @@ import { type ListedPet, REX, Shop } from "../support/pets.ts";
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
-/** What a later version stores in animals that this one does not know; the numbers lose nothing. */
+/** Fields that a later version stores in animals. The numbers must not lose digits. */
 const LATER = '"tags":["shy",{"since":1.5}],"chip":9007199254740993,"__proto__":{"id":0}';
 
-/** The text of a row. */
+/** Reads the text of a row. */
 async function textOf(kv: Deno.Kv, ...key: Deno.KvKey): Promise<string> {
   const { value } = await kv.get(key);
   return value instanceof Uint8Array ? DECODER.decode(value) : "";
@@ -18,11 +18,11 @@ async function rewrite(kv: Deno.Kv, key: Deno.KvKey, change: (text: string) => s
   await kv.set(key, ENCODER.encode(change(await textOf(kv, ...key))));
 }
 
-function withMember(name: string, value: unknown): (text: string) => string {
+function withField(name: string, value: unknown): (text: string) => string {
   return (text) => JSON.stringify({ ...JSON.parse(text), [name]: value });
 }
 
-/** A shop with an animal, to whose rows a later version has added members. */
+/** Opens a shop with an animal to which a later version has added fields. */
 async function shopWithLaterPet(): Promise<Shop> {
   const shop = await Shop.open({ operatorToken: OPERATOR_TOKEN });
   await shop.add("available");
@@ -35,7 +35,7 @@ async function shopWithLaterPet(): Promise<Shop> {
 
 const SHOWN: ListedPet = { id: 1, ...REX, status: "available" };
 
-Deno.test("Service shows nothing of an animal that a later version has added", async () => {
+Deno.test("service does not show fields that a later version has added to an animal", async () => {
   await using shop = await shopWithLaterPet();
   await shop.add("sold");
 
@@ -52,7 +52,7 @@ Deno.test("Service shows nothing of an animal that a later version has added", a
   assertEquals(/tags|chip/.test(listed.out.join()), false);
 });
 
-Deno.test("PATCH keeps what a later version has added to an animal, digit for digit", async () => {
+Deno.test("updatePet() keeps fields that a later version has added, digit for digit", async () => {
   await using shop = await shopWithLaterPet();
   const owner = (await textOf(shop.kv, "pets", 1)).split("\n")[1];
 
@@ -63,11 +63,11 @@ Deno.test("PATCH keeps what a later version has added to an animal, digit for di
   assertEquals(await textOf(shop.kv, "pets_by_status", "sold", 1), row);
 });
 
-Deno.test("Service keeps what a later version has added to an account, whatever changes it", async () => {
+Deno.test("service keeps fields that a later version has added to an account", async () => {
   await using shop = await Shop.open();
   const { account: { id }, apiKey } = await shop.createAccount();
   const badge = { colour: "red", since: 1.5 };
-  await rewrite(shop.kv, ["accounts", id], withMember("badge", badge));
+  await rewrite(shop.kv, ["accounts", id], withField("badge", badge));
 
   const rotated = await shop.call("POST /v1/account/key", { key: apiKey, json: { graceSeconds: 0 } });
   const { apiKey: key } = await rotated.json();
@@ -82,7 +82,7 @@ Deno.test("Service keeps what a later version has added to an account, whatever 
   assertEquals("badge" in shown, false);
 });
 
-Deno.test("Service keeps what a later version has added to usage and to ids", async () => {
+Deno.test("service keeps what a later version has added to the rows of usage and of ids", async () => {
   await using shop = await Shop.open();
   const { account: { id }, apiKey: key } = await shop.createAccount();
   const surplus = [7, -1.5, null, "text", { more: [] }];
@@ -90,7 +90,7 @@ Deno.test("Service keeps what a later version has added to usage and to ids", as
   await rewrite(shop.kv, ["usage", id], (text) => JSON.stringify([...JSON.parse(text), ...surplus]));
   await shop.add("sold");
   await shop.app.settle();
-  await rewrite(shop.kv, ["ids"], withMember("batch", 3));
+  await rewrite(shop.kv, ["ids"], withField("batch", 3));
 
   for (const ms of [0, 60_000, 86_400_000]) {
     shop.now += ms;
@@ -107,10 +107,10 @@ Deno.test("Service keeps what a later version has added to usage and to ids", as
   assertEquals(JSON.parse(await textOf(shop.kv, "ids")).batch, 3);
 });
 
-Deno.test("Service goes on with usage that an earlier version stored with fewer numbers", async () => {
+Deno.test("service reads usage that an earlier version stored with fewer numbers", async () => {
   await using shop = await Shop.open();
   const { account: { id }, apiKey: key } = await shop.createAccount({ minute: 5, day: 5 });
-  // Epoch, minute, used, used in the day.
+  // Epoch, minute, used, used today.
   await rewrite(shop.kv, ["usage", id], () => JSON.stringify([1, shop.now, 3, 3]));
 
   const statuses: number[] = [];

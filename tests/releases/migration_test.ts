@@ -10,26 +10,26 @@ import { type CommitResult, FakeKv, type Network } from "../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
 import { AFTER, BEFORE, idsOfCategory, indexed, Migration, QUIET } from "./category_index.ts";
 
-/** How many rounds are played, each killed once after every commit: MIGRATIONS; and the seed of the first: MIGRATIONS_SEED. */
+/** MIGRATIONS is the number of rounds, each with a kill after every commit. MIGRATIONS_SEED seeds the first. */
 const ROUNDS = Number(Deno.env.get("MIGRATIONS") ?? 3);
 const FIRST_SEED = Number(Deno.env.get("MIGRATIONS_SEED") ?? 1);
 
 const CATEGORIES = 3;
-/** How many there are, or a few more. */
+/** Approximate number of animals. */
 const ANIMALS = 8;
-/** For how long both builds write, in ms. */
+/** How long both releases write at least, in ms. */
 const TOGETHER = 15_000;
 
-/** A process's way to the KV: it takes a random while, and nothing passes while it is cut. */
+/** The network between a process and KV. It has random latency, and is silent while it is cut. */
 class Line implements Network {
   isCut = false;
-  /** How many more commits apply before it is cut. */
+  /** Number of commits that apply before it is cut. */
   left = Infinity;
-  /** How many have applied. */
+  /** Number of commits that have applied. */
   applied = 0;
-  /** When the last of them was sent. */
+  /** When the last of them was sent, in virtual time. */
   lastSent = 0;
-  /** Those that may still arrive. */
+  /** Commits that may still arrive. */
   readonly held: Set<() => CommitResult> = new Set();
   readonly #world: World;
 
@@ -53,7 +53,7 @@ class Line implements Network {
       if (--this.left === 0) this.isCut = true;
     }
     await this.#travel();
-    // Deno's client repeats a commit whose reply it has not got.
+    // Deno's client repeats a commit if its reply is lost.
     return this.#world.below(10) === 0 ? apply() : result;
   }
 
@@ -63,7 +63,7 @@ class Line implements Network {
   }
 }
 
-/** A process of one of the builds. */
+/** A process of one of the releases. */
 class Process {
   readonly line: Line;
   readonly store: Store;
@@ -82,7 +82,7 @@ class Process {
     this.#pets = new PetStore(this.store, this.#transactions, { key: CATALOGUE_VERSION, version: "" });
   }
 
-  /** One that has started, and is killed after its first `commits` commits. */
+  /** Starts a process that is cut off after its first `commits` commits. */
   static async start(world: World, known: KnownVersions, commits: number = Infinity): Promise<Process> {
     const line = new Line(world);
     const connection = new Connection([world.kv.connect(line)]);
@@ -92,7 +92,7 @@ class Process {
     return process;
   }
 
-  /** Adds, changes or removes an animal, as chance has it. */
+  /** Adds, changes or removes an animal at random. */
   async write(): Promise<void> {
     const { below, animals } = this.#world;
     const pet = { name: "Rex", categoryId: below(CATEGORIES), status: PET_STATUSES[below(3)] ?? "sold" };
@@ -105,7 +105,7 @@ class Process {
     await this.#transactions.run<unknown>(knowsIndex ? indexed<unknown>(transaction) : transaction);
   }
 
-  /** Writes until that is over; resolves to how often it was told that it has. */
+  /** Writes until `isOver`. Resolves to the number of confirmed writes. */
   async writeUntil(isOver: () => boolean): Promise<number> {
     let count = 0;
     for (; !isOver(); await pause(this.#world.below(this.#world.pace))) {
@@ -115,14 +115,14 @@ class Process {
   }
 }
 
-/** Processes of both builds on one KV, under virtual time. */
+/** Processes of both releases on one KV, in virtual time. */
 class World implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly clock: () => number = () => 1_000_000_000 + this.time.now;
-  /** How long a process waits at most from write to write, in ms. */
+  /** Maximum time between two writes of a process, in ms. */
   pace = 2_000;
-  /** A whole number from 0 up to `end`. */
+  /** Returns a random whole number from 0 to `end`, exclusive. */
   readonly below: (end: number) => number;
   readonly #systemRandom: () => number = Math.random;
 
@@ -131,17 +131,17 @@ class World implements Disposable {
     this.below = (end) => Math.floor(Math.random() * end);
   }
 
-  /** Category and id of every animal, as its row tells. */
+  /** Category and ID of every animal, according to its row. */
   get animals(): string[] {
     return this.#keysOf("pets", ([, id], text) => [JSON.parse(text.split("\n")[0] ?? "").categoryId, id]);
   }
 
-  /** The same as the index has it. */
+  /** Category and ID of every animal, according to the index. */
   get index(): string[] {
     return this.#keysOf("pets_by_category", ([, category, id]) => [category, id]);
   }
 
-  /** Everything that is stored, but for markers. */
+  /** All rows except markers. */
   get rows(): ReadonlyMap<string, unknown> {
     return new Map([...this.kv.rows].filter(([, { key: [table] }]) => table !== "commits"));
   }
@@ -164,8 +164,8 @@ function onlyUnavailable(error: unknown): void {
 }
 
 /**
- * Has a process of the build before write for a while, and then end, be killed, or fall asleep with commits on their
- * way, which may arrive at any time.
+ * Lets a process of the old release write for a while, and then stop, crash, or hang with commits in flight that may
+ * arrive at any time.
  */
 async function leave(process: Process, { time, below }: World): Promise<void> {
   const end = time.now + TOGETHER + below(TOGETHER);
@@ -181,16 +181,16 @@ async function leave(process: Process, { time, below }: World): Promise<void> {
   if (below(2) === 0) { for (const apply of process.line.held) apply(); }
 }
 
-/** What a migration took. */
-interface Played {
-  /** Commits of the process that began it. */
+/** Measurements of a migration. */
+interface Measurements {
+  /** Number of commits of the process that began it. */
   readonly commits: number;
-  /** Rows of the index that were missing or wrong before it. */
+  /** Number of index rows that were missing or wrong before it. */
   readonly faults: number;
 }
 
-/** Plays a migration whose process is killed after `kill` commits. */
-async function play(world: World, kill: number): Promise<Played> {
+/** Runs a migration whose first process is killed after `kill` commits. */
+async function runMigration(world: World, kill: number): Promise<Measurements> {
   const { time, kv } = world;
   const before = [await Process.start(world, BEFORE), await Process.start(world, BEFORE)];
   const after = [await Process.start(world, AFTER), await Process.start(world, AFTER)];
@@ -237,15 +237,15 @@ async function play(world: World, kill: number): Promise<Played> {
   return { commits: first.line.applied, faults };
 }
 
-Deno.test("A migration indexes every animal, though both builds write and its process is killed after any commit", async () => {
+Deno.test("migration indexes every animal while both releases write, even if killed after any commit", async () => {
   let faults = 0;
   for (let round = FIRST_SEED; round < FIRST_SEED + ROUNDS; round++) {
     for (let [kill, commits] = [0, 1]; kill <= commits; kill++) {
       using world = new World(100 * round + kill);
       try {
-        const played = await world.time.until(play(world, kill || Infinity), 3_600_000);
-        if (kill === 0) commits = played.commits;
-        faults += played.faults;
+        const measured = await world.time.until(runMigration(world, kill || Infinity), 3_600_000);
+        if (kill === 0) commits = measured.commits;
+        faults += measured.faults;
       } catch (cause) {
         throw new Error(`With MIGRATIONS_SEED=${round} MIGRATIONS=1, killed after commit ${kill}`, { cause });
       }

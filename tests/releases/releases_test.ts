@@ -11,7 +11,7 @@ const RELEASES = [...Deno.readDirSync(FOLDER)].map(({ name }) => name).filter((n
   name.endsWith(".json")
 );
 
-Deno.test.each(RELEASES)("service goes on with a store that a release wrote: %s", async (release) => {
+Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (release) => {
   const written: WrittenStore = JSON.parse(await Deno.readTextFile(`${FOLDER}/${release}`));
   const folder = await Deno.makeTempDir();
   const path = `${folder}/animals.kv`;

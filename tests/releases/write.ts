@@ -1,5 +1,5 @@
 /**
- * Prints a store as this version of the service writes it, for later versions to open:
+ * Prints the rows that this version of the service writes, so that later versions can be tested with them:
  *
  *     deno run --config tests/deno.json -P tests/releases/write.ts > tests/releases/1.0.0.json
  */
@@ -10,20 +10,20 @@ import { Harness } from "../support/harness.ts";
 import { REX } from "../support/pets.ts";
 import { NOON } from "../support/time.ts";
 
-/** A row with text, or with a number that grows by sums. */
+/** A row with a text or, if it is a sum, a number. */
 export interface Row {
   readonly key: Deno.KvKey;
   readonly text?: string;
   readonly count?: number;
 }
 
-/** A store as a version wrote it, and the keys of its accounts. */
+/** The rows that a version wrote, and the keys of its accounts. */
 export interface WrittenStore {
-  /** When, ms since the epoch. */
+  /** When it wrote them, in ms since the epoch. */
   readonly now: number;
   readonly accountId: string;
   readonly key: string;
-  /** Valid for a day beside the key. */
+  /** Still valid for a day. */
   readonly previousKey: string;
   readonly closedKey: string;
   readonly bannedKey: string;

@@ -11,41 +11,41 @@ const SECRET = `as_test_${RANDOM}`;
 const LIVE = `as_live_${RANDOM}`;
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
 
-/** A good request whose texts are this, but for those that must be one of some. */
-function saying(text: string, { operation: { body }, request }: Sample): Sample["request"] {
+/** A valid request with this text in every string field without an enum. */
+function withText(text: string, { operation: { body }, request }: Sample): Sample["request"] {
   const members = Object.entries(body ? resolved(body).properties ?? {} : {})
     .filter(([, { type, enum: values }]) => type === "string" && !values).map(([name]) => [name, text]);
   return body ? { json: { ...Object(request.json), ...Object.fromEntries(members) } } : request;
 }
 
-Deno.test("service sends markup in names as JSON that no browser takes for a page", async () => {
+Deno.test("service sends markup in names as JSON that no browser renders as a page", async () => {
   for (const sample of DOCUMENTED) {
     await using shop = await Shop.open();
     await shop.call("POST /v1/pets", { json: { ...REX, name: MARKUP } });
     const { operation, target, status } = sample;
     const query = Object.keys(operation.query).map((name) => `${name}=${encodeURIComponent(MARKUP)}`);
-    const request = { ...saying(MARKUP, sample), ...credentialFor(operation, shop.key) };
+    const request = { ...withText(MARKUP, sample), ...credentialFor(operation, shop.key) };
     for (
-      const [asked, expected] of [
+      const [tried, expected] of [
         [target, status],
         ...(query.length > 0 ? [[`${target}?${query.join("&")}`, 400]] as const : []),
         ...(target.endsWith("/1") ? [[target.replace(/1$/, encodeURIComponent(MARKUP)), 404]] as const : []),
       ] as const
     ) {
-      const response = await shop.fetch(asked, request);
+      const response = await shop.fetch(tried, request);
       const { headers } = response;
       const type = status === 204 && response.ok ? null : "application/json";
-      const told = ["content-type", "x-content-type-options"].map((name) => headers.get(name));
-      assertEquals([asked, response.status, ...told], [asked, expected, type, "nosniff"]);
+      const types = ["content-type", "x-content-type-options"].map((name) => headers.get(name));
+      assertEquals([tried, response.status, ...types], [tried, expected, type, "nosniff"]);
       assertEquals(headers.has("content-disposition"), false);
-      // What is refused is not repeated either.
-      if (!response.ok) assertEquals((await response.text()).includes("onerror"), false, asked);
+      // Errors do not repeat it either.
+      if (!response.ok) assertEquals((await response.text()).includes("onerror"), false, tried);
       else await response.body?.cancel();
     }
   }
 });
 
-/** Requests to an operation that have a secret where none belongs, or a wrong key. */
+/** Requests to an operation with a wrong key, or with a secret where none belongs. */
 function* leaks(sample: Sample, key: string): Generator<[target: string, request: HarnessRequest]> {
   const { operation, target, request } = sample;
   const query = Object.keys(operation.query).map((name) => `${name}=${SECRET}`);
@@ -58,14 +58,14 @@ function* leaks(sample: Sample, key: string): Generator<[target: string, request
     if (operation.method !== "GET") yield [target, { ...request, key, headers: { [name]: `"${SECRET}` } }];
   }
   if (!operation.body) return;
-  yield [target, { key, ...saying(SECRET.repeat(300), sample), headers: { "content-encoding": SECRET } }];
+  yield [target, { key, ...withText(SECRET.repeat(300), sample), headers: { "content-encoding": SECRET } }];
   yield [target, { key, body: "{", headers: { "content-type": SECRET } }];
   yield [target, { key, body: `{"${SECRET}"`, headers: JSON_TYPE }];
   const members = Object.keys(resolved(operation.body).properties ?? {});
   yield [target, { key, json: Object.fromEntries(members.map((name) => [name, [SECRET]])) }];
 }
 
-Deno.test("service repeats no credential in an answer, whatever it was sent in", async () => {
+Deno.test("service repeats no credential in an error, wherever the request has it", async () => {
   await using shop = await Shop.open();
   await shop.add("available");
   const { key } = shop;

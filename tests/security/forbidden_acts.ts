@@ -1,19 +1,19 @@
-// Preloaded into a server: tells what comes of acts that it is not permitted, now and whenever it gets SIGUSR2.
+// Preloaded into a server: attempts forbidden acts and prints the outcomes, now and at every SIGUSR2.
 const ACTS: Readonly<Record<string, () => unknown>> = {
   "run a program": () => new Deno.Command("true").outputSync(),
-  "read a foreign variable": () => Deno.env.get("HOME"),
+  "read another variable": () => Deno.env.get("HOME"),
   "set a variable": () => Deno.env.set("PORT", "1"),
   "load a library": () => Deno.dlopen("libc.so.6", {}),
-  "ask for the host's name": () => Deno.hostname(),
-  "write elsewhere": () => Deno.writeTextFileSync(`${Deno.env.get("KV_PATH")}.txt`, "text"),
-  "read elsewhere": () => Deno.readTextFileSync("/etc/hostname"),
-  "ask for more": () => requireGranted(Deno.permissions.requestSync({ name: "run" })),
+  "read the host name": () => Deno.hostname(),
+  "write another file": () => Deno.writeTextFileSync(`${Deno.env.get("KV_PATH")}.txt`, "text"),
+  "read another file": () => Deno.readTextFileSync("/etc/hostname"),
+  "request a permission": () => requireGranted(Deno.permissions.requestSync({ name: "run" })),
 };
 
-tell();
-Deno.addSignalListener("SIGUSR2", tell);
+attemptAll();
+Deno.addSignalListener("SIGUSR2", attemptAll);
 
-function tell(): void {
+function attemptAll(): void {
   const outcomes = Object.entries(ACTS).map(([name, act]) => `${name}: ${outcomeOf(act)}`);
   Deno.stdout.writeSync(new TextEncoder().encode(`${outcomes.join(", ")}\n`));
 }

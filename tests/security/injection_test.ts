@@ -3,7 +3,7 @@ import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connectio
 import { ServedStore } from "../support/temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":1}';
-/** What would begin a header or a response of the attacker's, where it came through. */
+/** Text that would begin a header or response of the attacker if it were echoed as it is. */
 const PAYLOADS = [
   "\r\ninjected: 1",
   "\n injected: 1",
@@ -11,7 +11,7 @@ const PAYLOADS = [
   "%0d%0ainjected:%201",
   "\u010d\u010ainjected: 1",
 ];
-/** Headers whose values come back, in some form. */
+/** Headers whose values the service echoes or uses in a response. */
 const ECHOED = [
   "x-request-id",
   "host",
@@ -24,7 +24,7 @@ const ECHOED = [
   "x-forwarded-host",
 ];
 
-Deno.test("server lets no value that it echoes begin another header or response", async () => {
+Deno.test("server never lets an echoed value begin another header or response", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   const headers = jsonHeaders(served.key);

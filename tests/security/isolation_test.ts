@@ -3,7 +3,7 @@ import { assertError } from "../support/assertions.ts";
 import { call } from "../support/client.ts";
 import { petsIn, REX, Shop } from "../support/pets.ts";
 
-/** A shop with an animal, and another account of the same KV. */
+/** Opens a shop with an animal, and another account on the same KV. */
 async function openTwo() {
   const shop = await Shop.open();
   const { account, apiKey } = await shop.createAccount("free");
@@ -12,7 +12,7 @@ async function openTwo() {
   return { shop, first, headers, stranger: apiKey, strangerId: account.id };
 }
 
-Deno.test("service replays to nobody what it answered another account", async () => {
+Deno.test("service never replays another account's response", async () => {
   const { shop, first, headers, stranger } = await openTwo();
   await using _ = shop;
 
@@ -24,7 +24,7 @@ Deno.test("service replays to nobody what it answered another account", async ()
   await assertError(other, 422, "idempotency_key_reused");
 });
 
-Deno.test("service lets nobody change another account's animals, or learn whose they are", async () => {
+Deno.test("service lets no account change another's animals or learn whose they are", async () => {
   const { shop, stranger, strangerId } = await openTwo();
   await using _ = shop;
 
@@ -40,7 +40,7 @@ Deno.test("service lets nobody change another account's animals, or learn whose 
   assert(theirs && !JSON.stringify(theirs).includes(strangerId));
 });
 
-Deno.test("service tells, rotates and closes the account of the key alone, whatever else a request names", async () => {
+Deno.test("service reads, rotates and closes only the account that the key belongs to", async () => {
   const { shop, stranger, strangerId } = await openTwo();
   await using _ = shop;
   for (let count = 0; count < 100; count++) await call(shop, shop.key);
@@ -48,13 +48,13 @@ Deno.test("service tells, rotates and closes the account of the key alone, whate
   const query = `?id=${before.id}&accountId=${before.id}`;
   const json = { id: before.id, accountId: before.id };
 
-  const told = await (await shop.fetch(`GET /v1/account${query}`, { key: stranger })).json();
+  const shown = await (await shop.fetch(`GET /v1/account${query}`, { key: stranger })).json();
   const days = await (await shop.fetch(`GET /v1/account/usage${query}&days=1`, { key: stranger })).json();
   const rotated = await (await shop.fetch(`POST /v1/account/key${query}`, { key: stranger, json })).json();
   const closed = await shop.fetch(`DELETE /v1/account${query}`, { key: rotated.apiKey, json });
 
-  assertEquals([told.id, told.plan], [strangerId, "free"]);
-  // Of the free plan's 60 a minute: it cannot have made the other's hundred.
+  assertEquals([shown.id, shown.plan], [strangerId, "free"]);
+  // The free plan admits 60 a minute, so a hundred would be those of the other account.
   assertLess(days[0].admitted, 100);
   assertEquals(closed.status, 204);
   assertEquals((await call(shop, shop.key)).status, 200);

@@ -6,8 +6,8 @@ import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
 const NAMES = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
 const VALUES = ['{"status":"sold","isAdmin":true}', '"x"', "null", "[]", '{"prototype":{"status":"sold"}}'];
 
-/** What every object inherits. */
-function inherited(): string {
+/** The names that every object inherits. */
+function inheritedNames(): string {
   return JSON.stringify(
     [Object.prototype, Array.prototype, Function.prototype].map((prototype) =>
       Object.getOwnPropertyNames(prototype)
@@ -15,8 +15,8 @@ function inherited(): string {
   );
 }
 
-Deno.test("service takes members named like what objects inherit for unknown ones", async () => {
-  const before = inherited();
+Deno.test("service ignores body fields that are named like inherited properties", async () => {
+  const before = inheritedNames();
 
   for (const { operation, target, request: { json } } of SAMPLES) {
     if (json === undefined) continue;
@@ -34,11 +34,11 @@ Deno.test("service takes members named like what objects inherit for unknown one
     }
   }
 
-  assertEquals(inherited(), before);
+  assertEquals(inheritedNames(), before);
   assertEquals(Reflect.get({}, "status"), undefined);
 });
 
-Deno.test("service finds nothing under names that objects inherit, in paths, queries, headers and keys", async () => {
+Deno.test("service treats names of inherited properties like any others in URLs, headers and keys", async () => {
   await using shop = await Shop.open();
 
   for (const name of NAMES) {
@@ -65,7 +65,7 @@ Deno.test("service finds nothing under names that objects inherit, in paths, que
   }
 });
 
-Deno.test("service stores an account named like what objects inherit", async () => {
+Deno.test("service accepts an account named __proto__", async () => {
   await using service = await Harness.open();
 
   const response = await service.fetch("POST /v1/accounts", { json: { name: "__proto__" } });

@@ -2,12 +2,12 @@ import { assertEquals } from "@std/assert";
 import { jsonHeaders, RawConnection } from "../support/raw_connection.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
-/** A request inside of another one's body. */
+/** A request inside the body of another. */
 const INNER = "GET /v1/pets/777 HTTP/1.1\r\nhost: a\r\n\r\n";
 const LENGTH = `content-length: ${INNER.length}`;
 const CHUNKS = `${INNER.length.toString(16)}\r\n${INNER}\r\n0\r\n\r\n`;
 
-/** Framings that servers and proxies have disagreed on, and the body that comes with each. */
+/** Framings that servers and proxies have interpreted differently, each with a body. */
 const SHAPES: readonly (readonly [name: string, lines: readonly string[], body: string])[] = [
   ["a length and chunks", [LENGTH, "transfer-encoding: chunked"], `0\r\n\r\n${INNER}`],
   ["chunks and a length", ["transfer-encoding: chunked", LENGTH], `0\r\n\r\n${INNER}`],
@@ -26,7 +26,7 @@ const SHAPES: readonly (readonly [name: string, lines: readonly string[], body: 
   ["a chunk extension with a line feed", ["transfer-encoding: chunked"], `1;\n${CHUNKS}`],
 ];
 
-Deno.test("server answers no request that is inside of another one's body, however that is framed", async (t) => {
+Deno.test("server never responds to a request inside the body of another", async (t) => {
   await using served = await ServedStore.start();
   const { authorization } = jsonHeaders(served.key);
 
@@ -39,7 +39,7 @@ Deno.test("server answers no request that is inside of another one's body, howev
       const statuses = [];
       for (let answer; (answer = await connection.receive()) !== undefined;) statuses.push(answer.status);
 
-      // The inner request has no key: it would be answered 401.
+      // The inner request has no key, so it would get 401.
       assertEquals(statuses.filter((status) => status < 400 || status === 401), []);
     });
   }

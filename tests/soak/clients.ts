@@ -3,15 +3,15 @@ import type { ServerProcess } from "../support/process.ts";
 import type { Credential } from "../support/temporary_store.ts";
 import { ABSENT, type Ledger } from "./ledger.ts";
 
-/** The status of an answer that leaves open whether the request was carried out. */
+/** The status of a response that does not say whether the request was carried out. */
 const UNKNOWN = 503;
 
-/** An account with a limit, and how many requests of each window were admitted. */
+/** An account with a limit, and the number of requests admitted in each window. */
 export class LimitedAccount {
   readonly credential: Credential;
-  /** By the end of the window, in seconds since the epoch. */
+  /** Number of admitted requests by the end of the window, in seconds since the epoch. */
   readonly admitted: Map<number, number> = new Map();
-  /** Requests that may have been admitted. */
+  /** Number of requests that may have been admitted. */
   unanswered = 0;
   #pausesUntil = 0;
 
@@ -19,7 +19,7 @@ export class LimitedAccount {
     this.credential = credential;
   }
 
-  /** Lists animals; undefined while the account has to wait. */
+  /** Lists animals; undefined while the account waits for a new window. */
   async list(server: ServerProcess): Promise<Reply | undefined> {
     if (Date.now() < this.#pausesUntil) return undefined;
     this.unanswered++;
@@ -32,13 +32,13 @@ export class LimitedAccount {
     return answer;
   }
 
-  /** How many requests of all windows were admitted beyond a limit. */
+  /** Number of requests admitted above a limit, in all windows. */
   countAbove(limit: number): number {
     return [...this.admitted.values()].reduce((sum, count) => sum + Math.max(0, count - limit), 0);
   }
 }
 
-/** What clients share. */
+/** State that clients share. */
 export interface Shop {
   readonly ledger: Ledger;
   /** The account that writes. */
@@ -52,8 +52,8 @@ interface Creation {
 }
 
 /**
- * Sends a mix of requests, one after the other. An animal of whose change it does not know the fate it leaves
- * alone from then on; a create that has an Idempotency-Key it repeats.
+ * Sends a mix of requests, one after the other. If the outcome of a change is unknown, it no longer uses that animal.
+ * A create with an Idempotency-Key is repeated until its outcome is known.
  */
 export class Client {
   readonly #name: string;
@@ -68,7 +68,7 @@ export class Client {
     this.#shop = shop;
   }
 
-  /** Sends one request; rejects where no answer comes. */
+  /** Sends one request. Rejects if there is no response. */
   async send(server: ServerProcess): Promise<Reply> {
     if (this.#repeat) return await this.#create(server, this.#repeat);
     const chance = Math.random();
@@ -125,18 +125,18 @@ export class Client {
     const { ledger, key } = this.#shop;
     ledger.send(message, 0);
     const answer = await call(server, key, "POST /v1/messages", { json: { message } });
-    // A full queue accepts nothing, which is no fault.
+    // The queue is full.
     if (outcome(answer) === "429 queue_full") return answer;
     if (expectStatus(answer, 202) !== UNKNOWN) ledger.acknowledge(message, 0);
     return answer;
   }
 }
 
-/** Requires the status, or that the store did not answer. */
+/** Throws unless the status is the expected one or 503. */
 function expectStatus(answer: Reply, expected: number): number {
   const { status } = answer;
   if (status !== expected && status !== UNKNOWN) {
-    throw new Error(`${outcome(answer)} in place of ${expected}`);
+    throw new Error(`${outcome(answer)} instead of ${expected}`);
   }
   return status;
 }

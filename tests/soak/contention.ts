@@ -11,20 +11,20 @@ const CLIENTS = 24;
 const LOST_ONE_IN = 10;
 const KILL_EVERY = 2_000;
 const STATUSES = ["available", "pending", "sold"] as const;
-/** What a change may be answered with, beside success: the animal has changed, or the file was locked for too long. */
+/** Failures that a change may get: the animal has changed, or the file was locked for too long. */
 const REFUSALS = ["412 precondition_failed", "503 store_unavailable"];
 
-/** Changes of one animal, each of which counts its name up by one: which numbers were accepted, or may have been. */
+/** Changes of one animal. Each increments the number in its name: these were accepted, or may have been. */
 interface Tally {
   readonly accepted: Set<number>;
-  readonly inDoubt: Set<number>;
+  readonly uncertain: Set<number>;
 }
 
 function nothing(): Tally {
-  return { accepted: new Set(), inDoubt: new Set() };
+  return { accepted: new Set(), uncertain: new Set() };
 }
 
-/** Has processes change the same animals with If-Match, while they are killed and answers get lost. */
+/** Changes the same animals in several processes with If-Match, while processes are killed and responses get lost. */
 export async function contention({ seconds }: Pick<Effort, "seconds">, note: Note): Promise<Finding[]> {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
@@ -39,8 +39,8 @@ export async function contention({ seconds }: Pick<Effort, "seconds">, note: Not
     while (performance.now() < end) {
       const index = Math.floor(ANIMALS * Math.random());
       const change = await changeOnce(pick(servers), key, index + 1);
-      const { accepted, inDoubt } = tallies[index] ?? nothing();
-      if (change?.isDone === false) inDoubt.add(change.count);
+      const { accepted, uncertain } = tallies[index] ?? nothing();
+      if (change?.isDone === false) uncertain.add(change.count);
       if (!change?.isDone) continue;
       if (accepted.has(change.count)) doubled++;
       accepted.add(change.count);
@@ -60,19 +60,19 @@ export async function contention({ seconds }: Pick<Effort, "seconds">, note: Not
   const counts = await readCounts(kv);
   const missing = tallies.flatMap((tally, index) => missingIn(tally, counts[index] ?? 0));
   const stored = counts.reduce((sum, count) => sum + count, 0);
-  const lateKnown = stored - countOf(tallies, "accepted");
+  const unconfirmed = stored - countOf(tallies, "accepted");
 
   return [
     atLeast("processes killed", kills, 1),
     atLeast("changes accepted", countOf(tallies, "accepted"), ANIMALS),
-    atLeast("carried out, though the answer was lost", lateKnown, 0),
-    exactly("accepted changes that are not stored, or stored and nobody's", missing.length, 0),
+    atLeast("changes stored although the response was lost", unconfirmed, 0),
+    exactly("changes accepted but not stored, or stored but not sent", missing.length, 0),
     exactly("changes accepted for the same state", doubled, 0),
-    exactly("index rows without their animal, or the other way round", (await findFaults(kv)).length, 0),
+    exactly("rows without their counterpart", (await findFaults(kv)).length, 0),
   ];
 }
 
-/** Counts an animal's name up, if nobody else does meanwhile; undefined where nothing can have been changed. */
+/** Increments an animal's name unless it has changed; undefined if the change was certainly not made. */
 async function changeOnce(
   server: ServerProcess,
   key: string,
@@ -99,22 +99,22 @@ async function changeOnce(
   }
 }
 
-/** Numbers that a count of changes one by one cannot have: beyond the stored one, or below it and nobody's. */
-function missingIn({ accepted, inDoubt }: Tally, stored: number): number[] {
+/** Accepted numbers above the stored one, and numbers up to it that no change has set. */
+function missingIn({ accepted, uncertain }: Tally, stored: number): number[] {
   const beyond = [...accepted].filter((count) => count > stored);
   const all = Array.from({ length: stored }, (_, index) => index + 1);
-  return [...beyond, ...all.filter((count) => !accepted.has(count) && !inDoubt.has(count))];
+  return [...beyond, ...all.filter((count) => !accepted.has(count) && !uncertain.has(count))];
 }
 
-function countOf(tallies: readonly Tally[], what: keyof Tally): number {
-  return tallies.reduce((sum, tally) => sum + tally[what].size, 0);
+function countOf(tallies: readonly Tally[], kind: keyof Tally): number {
+  return tallies.reduce((sum, tally) => sum + tally[kind].size, 0);
 }
 
 async function addAnimals(server: ServerProcess | undefined, key: string): Promise<void> {
   for (let id = 1; server && id <= ANIMALS; id++) await addAnimal(server, key, "0");
 }
 
-/** The number that each animal's name is, in the order of ids. */
+/** The number in each animal's name, in the order of IDs. */
 async function readCounts(kv: Deno.Kv): Promise<number[]> {
   return await Array.fromAsync(
     kv.list({ prefix: ["pets"] }),

@@ -9,12 +9,12 @@ import { readStored } from "./stored.ts";
 
 const CLIENTS = 12;
 const PER_MINUTE = 600;
-/** In %: a lease is a quarter of what is left at most, and a second one is taken before the first is used up. */
+/** In %. A lease is at most a quarter of what is left, and the next one is taken before it is used up. */
 const LEASED = 50;
-/** How many kills come before each walk of the whole store. */
-const ROUNDS_A_WALK = 10;
+/** Number of kills between checks of all rows. */
+const KILLS_PER_CHECK = 10;
 
-/** Kills the service again and again under mixed load, on one file. */
+/** Repeatedly kills the service under mixed load, on one KV file. */
 export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promise<Finding[]> {
   await using store = await TemporaryStore.create();
   const ledger = new Ledger();
@@ -33,7 +33,7 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     using kv = await Deno.openKv(store.kvPath);
     ledger.check([...taken, ...await readStored(kv)]);
     await usage.look();
-    if (kill % ROUNDS_A_WALK !== 0 && kill !== kills) continue;
+    if (kill % KILLS_PER_CHECK !== 0 && kill !== kills) continue;
     faults.push(...await findFaults(kv));
     taken.push(...await takeMessages(store));
     note(`crash: ${kill} kills, ${ledger.acknowledged} writes acknowledged`);
@@ -44,24 +44,24 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     atLeast("acknowledged writes", ledger.acknowledged, kills),
     exactly("of them lost", ledger.lost, 0),
     exactly("applied twice", ledger.doubled, 0),
-    exactly("ids out of order, or used again", ledger.wrongIds, 0),
+    exactly("IDs out of order or used again", ledger.wrongIds, 0),
     exactly("rows without their counterpart", faults.length, 0),
-    exactly("requests over the limit of a minute", ofMinute.countAbove(PER_MINUTE), 0),
-    exactly("requests over the limit of a day", ofDay.countAbove(perDay), 0),
-    exactly("requests admitted and not counted", usage.uncounted, 0),
-    exactly("places counted, but neither used nor leased", usage.unexplained, 0),
-    atMost("places that a kill stranded, of those left", 100 * usage.mostStranded, LEASED, " %"),
+    exactly("requests above the limit per minute", ofMinute.countAbove(PER_MINUTE), 0),
+    exactly("requests above the limit per day", ofDay.countAbove(perDay), 0),
+    exactly("requests admitted but not counted", usage.uncounted, 0),
+    exactly("permits counted, but neither used nor leased", usage.unexplained, 0),
+    atMost("permits lost in a kill, of those left", 100 * usage.mostLost, LEASED, " %"),
   ];
 }
 
-/** What an account has used of its day, as its row tells and as it was told. */
+/** Compares what an account has used of its day according to its row and to its responses. */
 class UsageWatch {
-  /** Requests that were admitted and are not counted. */
+  /** Number of requests that were admitted but are not counted. */
   uncounted = 0;
-  /** Places that are counted, and were neither used nor leased. */
+  /** Number of permits that are counted, but were neither used nor leased. */
   unexplained = 0;
-  /** Most places that a kill stranded, as a share of those that were left. */
-  mostStranded = 0;
+  /** Maximum share of the remaining permits that were lost in a kill. */
+  mostLost = 0;
   #before: Pick<Usage, "usedToday" | "leasedToday"> = UNUSED;
   #unusedBefore = 0;
   readonly #store: TemporaryStore;
@@ -74,7 +74,7 @@ class UsageWatch {
     this.#limit = limit;
   }
 
-  /** Looks at the row while no process serves. */
+  /** Reads the row while the service is not running. */
   async look(): Promise<void> {
     const usage = await this.#store.usageOf(this.#account.credential);
     const { usedToday, leasedToday } = usage;
@@ -84,15 +84,15 @@ class UsageWatch {
     this.unexplained += Math.max(0, usedToday - leasedToday - admitted - unanswered);
     const left = this.#limit - this.#before.usedToday;
     const unused = usedToday - admitted;
-    // Some places of the leases that were out had been used.
-    const stranded = Math.min(leasedToday - this.#before.leasedToday, unused - this.#unusedBefore);
-    if (left > 0) this.mostStranded = Math.max(this.mostStranded, stranded / left);
+    // Some permits of these leases had been used.
+    const lost = Math.min(leasedToday - this.#before.leasedToday, unused - this.#unusedBefore);
+    if (left > 0) this.mostLost = Math.max(this.mostLost, lost / left);
     this.#unusedBefore = unused;
     this.#before = usage;
   }
 }
 
-/** Kills a server while every client sends one request after the other. */
+/** Kills a server while every client sends one request after another. */
 async function killUnderLoad(server: ServerProcess, clients: readonly Client[]): Promise<void> {
   const answered = Promise.withResolvers<void>();
   const work = clients.map(async (client) => {
@@ -102,7 +102,7 @@ async function killUnderLoad(server: ServerProcess, clients: readonly Client[]):
         answered.resolve();
       }
     } catch (error) {
-      // That is how fetch rejects where there is no answer, or only a part of it.
+      // This is how fetch rejects if there is no response, or only a part of one.
       if (!(error instanceof TypeError || error instanceof SyntaxError)) throw error;
     }
   });
@@ -112,7 +112,7 @@ async function killUnderLoad(server: ServerProcess, clients: readonly Client[]):
   await Promise.all(work);
 }
 
-/** Takes all messages out of the store. */
+/** Takes all messages from the queue. */
 async function takeMessages(store: TemporaryStore): Promise<Stored[]> {
   const { stdout } = await store.run("messages", "take", "1000");
   return stdout.split("\n").filter((line) => line !== "").map((line) => ({

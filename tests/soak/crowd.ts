@@ -6,14 +6,14 @@ const AT_ONCE = 100;
 const FLOODERS = 8;
 const PIPELINED = 250;
 
-/** What connections send first, in turns: nothing, half a head (twice), and all but a byte of a body. */
+/** What connections send first, in turn: nothing, half a head (two kinds), and all but one byte of a body. */
 const KINDS = 4;
 const SLOW = 2;
 const DRIP_INTERVAL = 1_000;
 
-/** Connections that do nothing good: idle ones, such that sent a half, and slow ones, which send a byte a second. */
+/** Bad connections: idle ones, ones with half a request, and slow ones, which send a byte a second. */
 export class Crowd implements Disposable {
-  /** How many were opened. */
+  /** Number of open connections. */
   size = 0;
   readonly #connections: DisposableStack = new DisposableStack();
   readonly #slow: RawConnection[] = [];
@@ -21,12 +21,12 @@ export class Crowd implements Disposable {
     for (const connection of this.#slow) connection.send("a");
   }, DRIP_INTERVAL);
 
-  /** How many of them sent a part of a body. */
+  /** Number of connections with an incomplete body. */
   get bodies(): number {
     return Math.floor(this.size / KINDS);
   }
 
-  /** Opens `count` connections to a port; the key is for requests with a body. */
+  /** Opens `count` connections to a port. The key is for requests with a body. */
   async open(count: number, port: number, key: string): Promise<void> {
     const half = "GET /v1/pets HTTP/1.1\r\nhost: localhost\r\nx-half: ";
     const headers = { ...jsonHeaders(key), "content-length": `${BODY_BYTES}` };
@@ -49,7 +49,7 @@ export class Crowd implements Disposable {
   }
 }
 
-/** Sends a request from each of that many addresses, with a key that nobody has; resolves to how many were refused. */
+/** Sends a request with an unknown key from each of many addresses. Resolves to the number of 401 responses. */
 export async function flood(port: number, addresses: number): Promise<number> {
   let sent = 0;
   let refused = 0;

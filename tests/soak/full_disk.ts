@@ -1,28 +1,28 @@
 import type { ServerProcess } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
-/** A place for a KV file whose disk can be full, or be read alone. */
+/** A disk for a KV file, which can be full or read-only. */
 export interface SmallDisk extends AsyncDisposable {
   readonly store: TemporaryStore;
-  /** Largest file that a process may write, in KiB, where that stands for the disk. */
+  /** Maximum size of a file that a process writes, in KiB, if that limit simulates the disk. */
   readonly fileSize?: number;
   /** Makes room for this process. */
   makeRoom(server: ServerProcess): Promise<void>;
-  /** Allows no more writes; resolves to whether that can be done. */
+  /** Prevents further writes. Resolves to false if that is impossible. */
   makeReadOnly(): Promise<boolean>;
 }
 
-/** In MiB. */
+/** Size of the disk, in MiB. */
 const SIZE = 4;
 
-/** A disk in memory where one can be mounted, and otherwise a limit on the size of files. */
+/** Mounts a disk in memory or, if that is impossible, limits the size of files. */
 export async function openSmallDisk(): Promise<SmallDisk> {
   const folder = await Deno.makeTempDir({ prefix: "animal_store_disk_" });
   const isMounted = await run("mount", "-t", "tmpfs", "-o", `size=${SIZE}m`, "tmpfs", folder);
   return isMounted ? mounted(folder) : limited(folder);
 }
 
-/** A folder of the usual disk, where each file may grow to a limit, which is raised to make room. */
+/** Simulates a small disk with a limit on the size of each file, which is raised to make room. */
 export function limited(folder: string): SmallDisk {
   const store = TemporaryStore.within(folder);
   return {
@@ -53,7 +53,7 @@ function mounted(folder: string): SmallDisk {
   };
 }
 
-/** Runs a program; resolves to whether it did what it was told. */
+/** Runs a program. Resolves to whether it succeeded. */
 async function run(program: string, ...args: string[]): Promise<boolean> {
   try {
     const { success } = await new Deno.Command(program, { args, stderr: "null" }).output();

@@ -1,8 +1,8 @@
 import { pause } from "./part.ts";
 
-// A program of its own, so that nothing else keeps it from measuring: clients that behave.
+// Clients that behave well. They run in their own process, so that nothing else distorts the measurement.
 
-/** Its instructions: whose requests to send, at what pace, and for how long. */
+/** What to send, how often, and for how long. */
 export interface Order {
   readonly origin: string;
   readonly key: string;
@@ -11,14 +11,14 @@ export interface Order {
   readonly forMs: number;
 }
 
-/** What it tells. */
+/** The measurements, printed as JSON. */
 export interface Report {
-  /** The 99th percentile of waiting, in ms. */
+  /** The 99th percentile of latency, in ms. */
   readonly p99: number;
   readonly answers: number;
-  /** Answers other than 200, and none. */
+  /** Number of requests that got no 200. */
   readonly bad: number;
-  /** The same of /health. */
+  /** Number of requests to /health, and of those that got no 200. */
   readonly health: number;
   readonly unhealthy: number;
 }
@@ -43,7 +43,7 @@ async function behave({ origin, key, clients, everyMs, forMs }: Order): Promise<
     }
   }
 
-  async function lookAtHealth(): Promise<void> {
+  async function checkHealth(): Promise<void> {
     while (performance.now() < end) {
       counts.health++;
       if (await statusOf(`${origin}/health`) !== 200) counts.unhealthy++;
@@ -51,12 +51,12 @@ async function behave({ origin, key, clients, everyMs, forMs }: Order): Promise<
     }
   }
 
-  await Promise.all([lookAtHealth(), ...Array.from({ length: clients }, list)]);
+  await Promise.all([checkHealth(), ...Array.from({ length: clients }, list)]);
   const sorted = waits.toSorted((a, b) => a - b);
   return { ...counts, answers: waits.length, p99: sorted[Math.floor(0.99 * sorted.length)] ?? NaN };
 }
 
-/** The status of the answer, or 0. */
+/** The status of the response; 0 if there is none. */
 async function statusOf(url: string, init: RequestInit = {}): Promise<number> {
   try {
     const response = await fetch(url, init);

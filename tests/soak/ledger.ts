@@ -1,49 +1,49 @@
-/** What may have become of something: the number it holds, or ABSENT. */
+/** A possible state of an item: the number that it has, or ABSENT. */
 export type Outcome = number;
 
-/** It is not there. */
+/** The item does not exist. */
 export const ABSENT: Outcome = -1;
 
-/** Something as it is stored. */
+/** An item as it is stored. */
 export interface Stored {
   readonly name: string;
   readonly value: number;
-  /** Of an animal. */
+  /** Only animals have one. */
   readonly id?: number;
 }
 
-/** What clients were told about things with unique names, held against what is stored. */
+/** Records writes of items with unique names, and compares them with what is stored. */
 export class Ledger {
-  /** Writes that were acknowledged. */
+  /** Number of acknowledged writes. */
   acknowledged = 0;
-  /** Things that differ from what clients were told. */
+  /** Number of items whose stored state no write explains. */
   lost = 0;
-  /** Things that are there more than once. */
+  /** Number of items that are stored more than once. */
   doubled = 0;
-  /** Ids that do not ascend, or came back. */
+  /** Number of IDs that were out of order or used again. */
   wrongIds = 0;
   readonly #possible: Map<string, Set<Outcome>> = new Map();
   readonly #names: Map<number, string> = new Map();
 
-  /** A write is sent: from now on, it may have been carried out. */
+  /** Records that a write is being sent. From now on, it may have been applied. */
   send(name: string, outcome: Outcome): void {
     const possible = this.#possible.get(name) ?? new Set([ABSENT]);
     this.#possible.set(name, possible.add(outcome));
   }
 
-  /** A write was acknowledged. */
+  /** Records that a write was acknowledged. */
   acknowledge(name: string, outcome: Outcome): void {
     this.acknowledged++;
     this.#possible.set(name, new Set([outcome]));
   }
 
-  /** An animal has an id, for ever. */
+  /** Records the ID of an animal. No other animal may ever have it. */
   noteId(name: string, id: number): void {
     if ((this.#names.get(id) ?? name) !== name) this.wrongIds++;
     this.#names.set(id, name);
   }
 
-  /** Holds everything against what is stored; what is stored now while nobody writes is certain. */
+  /** Compares all items with the stored ones. Call it while no client writes. Then the stored state is certain. */
   check(stored: readonly Stored[]): void {
     const found = new Map<string, number>();
     for (const { name, value, id } of stored) {

@@ -21,13 +21,13 @@ const HELP = `Puts the service under stress, and checks that it keeps its promis
   deno task soak [options]
 
   --only NAME       run only this part; repeatable: ${[...PARTS.keys()].join(", ")}
-  --kills N         how often to kill the service, and at most how often the store. Default: ${FULL.kills}, ${FULL.storeKills}
-  --stops N         how often to freeze the store. Default: ${FULL.stops}
+  --kills N         how often to kill the service, and its KV server (at most ${FULL.storeKills} times). Default: ${FULL.kills}
+  --stops N         how often to freeze the KV server. Default: ${FULL.stops}
   --seconds N       how long processes compete for the same animals. Default: ${FULL.seconds}
-  --connections N   idle, half-sent and slow connections, as far as the system allows. Default: ${FULL.connections}
+  --connections N   idle, incomplete and slow connections, as far as the system allows. Default: ${FULL.connections}
   --addresses N     addresses that send unknown keys. Default: ${FULL.addresses}
 
-Set DENOKV to a denokv binary to kill that store; otherwise it is the engine of @deno/kv. Prints the table on
+Set DENOKV to a denokv binary to use it as the KV server; otherwise it is the engine of @deno/kv. Prints a table on
 standard output and progress on standard error. Exit codes: 0 every promise was kept, 1 a promise was broken,
 2 invalid arguments.`;
 
@@ -46,7 +46,7 @@ async function main(args: string[]): Promise<number> {
     print(HELP);
     return 0;
   }
-  const rows: string[][] = [["part", "promise", "measured", "held"], ["---", "---", "--:", "---"]];
+  const rows: string[][] = [["part", "promise", "measured", "kept"], ["---", "---", "--:", "---"]];
   let allHeld = true;
   for (const [name, part] of options.parts) {
     const started = performance.now();
@@ -61,7 +61,7 @@ async function main(args: string[]): Promise<number> {
   return allHeld ? 0 : 1;
 }
 
-/** What the command line asks for; throws when it is not understood. */
+/** Parses the command line. Throws if it is invalid. */
 function parse(args: string[]) {
   const count = { type: "string" } as const;
   const { values: { help = false, only, ...counts } } = parseArgs({
@@ -78,11 +78,13 @@ function parse(args: string[]) {
   });
   const number = (name: keyof typeof counts) => {
     const text = counts[name] ?? `${FULL[name]}`;
-    if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`--${name} takes a whole number from 1`);
+    if (!/^[1-9]\d{0,8}$/.test(text)) {
+      throw new Error(`--${name} must be an integer from 1 to 999999999`);
+    }
     return Number(text);
   };
   const unknown = only?.find((name) => !PARTS.has(name));
-  if (unknown !== undefined) throw new Error(`There is no ${unknown}`);
+  if (unknown !== undefined) throw new Error(`Unknown part: ${unknown}`);
   const kills = number("kills");
   const effort = {
     ...FULL,
@@ -96,13 +98,13 @@ function parse(args: string[]) {
   return { help, parts: [...PARTS].filter(([name]) => only?.includes(name) ?? true), effort };
 }
 
-/** A part that fails has held nothing. */
+/** Runs a part. An exception counts as a broken promise. */
 async function findingsOf(part: Part, effort: typeof FULL): Promise<Finding[]> {
   try {
     return await part(effort, note);
   } catch (error) {
     note(error instanceof Error ? `${error.stack}` : String(error));
-    return [{ promise: "to the end", measured: String(error).split("\n")[0] ?? "", held: false }];
+    return [{ promise: "runs to the end", measured: String(error).split("\n")[0] ?? "", held: false }];
   }
 }
 

@@ -8,28 +8,28 @@ import { NOON } from "../support/time.ts";
 import { atLeast, atMost, type Effort, equal, exactly, type Finding, type Note } from "./part.ts";
 
 const DAY = 24 * 3_600_000;
-/** Until even what is kept for longest, the totals of 90 days, has begun to go. */
+/** Long enough that even the rows that are kept longest, the totals of 90 days, have begun to be deleted. */
 const WARM_UP_DAYS = 100;
 const REGULARS = 4;
 const ANIMALS = 5;
-/** How many marks of commits come and go. */
-const MARKS = 20;
+/** By how much the number of markers may vary. */
+const MARKERS = 20;
 
-/** Simulates weeks of traffic with a clock of its own, and counts the rows after each. */
+/** Simulates weeks of traffic, and counts the rows after each week. */
 export async function month(
   { weeks, sessions }: Pick<Effort, "weeks" | "sessions">,
   note: Note,
 ): Promise<Finding[]> {
   using kv = await Deno.openKv(":memory:");
-  const maker = new Harness(kv);
+  const creator = new Harness(kv);
   const regulars: Regular[] = [];
-  while (regulars.length < REGULARS) regulars.push(new Regular((await maker.createAccount()).apiKey));
+  while (regulars.length < REGULARS) regulars.push(new Regular((await creator.createAccount()).apiKey));
   const counts: Map<string, number>[] = [];
   let requests = 0;
   let errors = 0;
 
   for (let day = 0; day < WARM_UP_DAYS + 7 * weeks; day++) {
-    // Every day a process begins which is killed in the end: nobody clears up after it.
+    // Each day has a new process, which is killed at the end: it does not clean up.
     const service = new Harness(kv);
     service.expectsErrors = true; // They are counted.
     for (let session = 0; session < sessions; session++) {
@@ -51,7 +51,7 @@ export async function month(
   }
 
   const [first, last] = [counts[0] ?? new Map(), counts.at(-1) ?? new Map()];
-  // How many marks a process has depends on how its commits happen to meet.
+  // The number of markers depends on the timing of commits.
   const grown = [...last].filter(([kind, count]) => kind !== "commits" && count > (first.get(kind) ?? 0));
   const sizes = counts.map((week) => week.values().reduce((sum, count) => sum + count, 0));
   return [
@@ -63,12 +63,16 @@ export async function month(
       "none",
     ),
     atLeast("rows after the first week", sizes[0] ?? 0, 1),
-    atMost("more after any later one", Math.max(0, ...sizes.map((size) => size - (sizes[0] ?? 0))), MARKS),
+    atMost(
+      "additional rows after any later week",
+      Math.max(0, ...sizes.map((size) => size - (sizes[0] ?? 0))),
+      MARKERS,
+    ),
     exactly("rows without their counterpart", (await findFaults(kv)).length, 0),
   ];
 }
 
-/** A client that comes again and again. */
+/** A client that uses the service every session. */
 class Regular {
   readonly #key: string;
   readonly #animals: number[] = [];
@@ -77,7 +81,7 @@ class Regular {
     this.#key = key;
   }
 
-  /** Adds, changes, lists, and removes what is old; resolves to how many requests that were. */
+  /** Adds, changes and lists animals, and removes old ones. Resolves to the number of requests. */
   async useService(service: Harness): Promise<number> {
     const json = { name: "Rex", categoryId: 1, message: "Hello" };
     const headers = { "idempotency-key": `${service.now}` };
@@ -97,7 +101,7 @@ class Regular {
   }
 }
 
-/** Somebody makes accounts and never calls. */
+/** Creates an account that is never used. */
 async function signUp(service: Harness, address: string): Promise<number> {
   service.address = address;
   const { status } = await service.fetch("POST /v1/accounts", { json: { name: "idle" } });
@@ -112,7 +116,7 @@ async function takeMessages({ store }: Harness): Promise<void> {
   await Promise.all(waiting.map((message) => transactions.run(messages.removing(message))));
 }
 
-/** How many rows there are of each kind. */
+/** Number of rows of each kind. */
 async function countRows(kv: Deno.Kv): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for await (const { key: [kind] } of kv.list({ prefix: [] })) {

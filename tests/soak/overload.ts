@@ -5,15 +5,15 @@ import type { Order, Report } from "./good_clients.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
 
 const MIB = 1_048_576;
-/** Files that are open beside the connections, in this process and in the service's. */
+/** Number of open files other than connections, here and in the service. */
 const OTHER_FILES = 300;
 const MEMORY_INTERVAL = 100;
 const GOOD_CLIENTS = 8;
 const EVERY_MS = 20;
-/** A bound in MiB: what the service has by itself, a connection, and a body of 64 KiB that is being read. */
+/** Memory in MiB: of the service without connections, per connection, and per incomplete body of 64 KiB. */
 const BOUND = { alone: 256, connection: 16 / 1_024, body: 320 / 1_024 };
 
-/** Crowds the service with connections that do nothing good and with unknown keys, while others use it. */
+/** Overloads the service with bad connections, and then with unknown keys, while good clients use it. */
 export async function overload(
   { connections, addresses, siege, patience }: Pick<
     Effort,
@@ -38,7 +38,7 @@ export async function overload(
   const crowded = await behaving;
   const beside = behave(server, key, siege * 1_000);
   const refused = await flood(server.port, addresses);
-  note(`overload: ${refused} unknown keys were refused`);
+  note(`overload: ${refused} unknown keys refused`);
   const flooded = await beside;
   crowd[Symbol.dispose]();
   const { code, errorLines } = await server.stop();
@@ -46,21 +46,21 @@ export async function overload(
   const bound = BOUND.alone + crowd.size * BOUND.connection + crowd.bodies * BOUND.body;
   const bad = crowded.bad + flooded.bad;
   return [
-    atLeast("connections that are idle, half-sent or slow", crowd.size, count),
+    atLeast("idle, incomplete or slow connections", crowd.size, count),
     atLeast("of them with 65,535 bytes of a body", crowd.bodies, 1),
-    exactly("unknown keys not answered 401", addresses - refused, 0),
+    exactly("unknown keys that did not get 401", addresses - refused, 0),
     atMost("resident memory", watch.most / MIB, bound, " MiB"),
-    atLeast("answers to good clients meanwhile", crowded.answers + flooded.answers - bad, 1),
+    atLeast("responses to good clients in the meantime", crowded.answers + flooded.answers - bad, 1),
     exactly("of them other than 200", bad, 0),
-    atMost("p99 while crowded, as a multiple of quiet", crowded.p99 / quiet.p99, patience),
-    atMost("p99 while flooded, as a multiple of quiet", flooded.p99 / quiet.p99, patience),
-    exactly("/health not answered 200", crowded.unhealthy + flooded.unhealthy, 0),
+    atMost("p99 with bad connections, as a multiple of the usual", crowded.p99 / quiet.p99, patience),
+    atMost("p99 with unknown keys, too, as a multiple of the usual", flooded.p99 / quiet.p99, patience),
+    exactly("/health responses other than 200", crowded.unhealthy + flooded.unhealthy, 0),
     exactly("lines on standard error", errorLines.length - 2, 0),
     exactly("exit code", code, 0),
   ];
 }
 
-/** Has clients behave in a process of their own, for `forMs`; resolves to how they fared. */
+/** Runs good clients in their own process for `forMs`. Resolves to their measurements. */
 async function behave({ origin }: ServerProcess, key: string, forMs: number): Promise<Report> {
   const order: Order = { origin, key, clients: GOOD_CLIENTS, everyMs: EVERY_MS, forMs };
   const args = ["--quiet", "--allow-net", "tests/soak/good_clients.ts", JSON.stringify(order)];
@@ -69,7 +69,7 @@ async function behave({ origin }: ServerProcess, key: string, forMs: number): Pr
   return JSON.parse(stdout);
 }
 
-/** Looks again and again how much memory a process has. */
+/** Records the maximum resident memory of a process, in bytes. */
 class MemoryWatch implements AsyncDisposable {
   most = 0;
   readonly #end: AbortController = new AbortController();
@@ -92,7 +92,7 @@ class MemoryWatch implements AsyncDisposable {
   }
 }
 
-/** How many files a process may have open here. */
+/** Maximum number of open files of a process. */
 async function mostOpenFiles(): Promise<number> {
   const { stdout } = await new Deno.Command("bash", { args: ["-c", "ulimit -n"] }).output();
   const text = new TextDecoder().decode(stdout).trim();

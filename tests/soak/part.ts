@@ -1,36 +1,36 @@
-/** A promise that was put to the test, and what came of it. */
+/** A promise, what was measured, and whether it was kept. */
 export interface Finding {
   readonly promise: string;
   readonly measured: string;
   readonly held: boolean;
 }
 
-/** How much of everything. */
+/** How long and how hard each part stresses the service. */
 export interface Effort {
-  /** Kills of the service's process. */
+  /** Kills of the service. */
   readonly kills: number;
-  /** Kills of the KV Connect server that it stands on. */
+  /** Kills of its KV Connect server. */
   readonly storeKills: number;
-  /** How often that server stands still, and for how many seconds. */
+  /** How often that server is frozen, and for how many seconds. */
   readonly stops: number;
   readonly stopSeconds: number;
-  /** How long processes contend for the same animals. */
+  /** How many seconds processes compete for the same animals. */
   readonly seconds: number;
-  /** Connections that do nothing good. */
+  /** Number of bad connections. */
   readonly connections: number;
-  /** For how many seconds they, and then floods of unknown keys, last at least. */
+  /** Minimum duration of the bad connections, and of the flood of unknown keys after them, in seconds. */
   readonly siege: number;
-  /** How many times as long as usual good clients may wait meanwhile, of a hundred the longest but one. */
+  /** Maximum p99 latency of good clients in the meantime, as a multiple of the usual one. */
   readonly patience: number;
-  /** Addresses that send unknown keys. */
+  /** Number of addresses that send unknown keys. */
   readonly addresses: number;
-  /** Weeks of simulated traffic, after a hundred days of it. */
+  /** Weeks of simulated traffic, after a warm-up of a hundred days. */
   readonly weeks: number;
-  /** How often a day its clients come. */
+  /** How often a day the simulated clients send requests. */
   readonly sessions: number;
 }
 
-/** What `deno task soak` does by default. */
+/** The defaults of `deno task soak`. */
 export const FULL: Effort = {
   kills: 200,
   storeKills: 50,
@@ -45,28 +45,28 @@ export const FULL: Effort = {
   sessions: 3,
 };
 
-/** Takes a line of progress. */
+/** Prints a line of progress. */
 export type Note = (line: string) => void;
 
-/** Puts a part of the service under stress. */
+/** A part of the run: stresses the service and checks promises. */
 export type Part = (effort: Effort, note: Note) => Promise<Finding[]>;
 
-/** That something happened as often as it has to. */
+/** Kept if a value is exactly the expected one. */
 export function exactly(promise: string, value: number, expected: number): Finding {
   return { promise, measured: format(value), held: value === expected };
 }
 
-/** That something turned out as it was expected to. */
+/** Kept if a text is the expected one. */
 export function equal(promise: string, value: string, expected: string): Finding {
   return { promise, measured: value, held: value === expected };
 }
 
-/** That something is no more than a bound, which is printed. */
+/** Kept if a value does not exceed a bound, which is printed. */
 export function atMost(promise: string, value: number, bound: number, unit: string = ""): Finding {
   return { promise, measured: `${format(value)} of ${format(bound)}${unit}`, held: value <= bound };
 }
 
-/** That something happened often enough for the rest to mean anything. */
+/** Kept if a value reaches a bound, without which other findings would mean little. */
 export function atLeast(promise: string, value: number, bound: number, unit: string = ""): Finding {
   return { promise, measured: `${format(value)}${unit}`, held: value >= bound };
 }

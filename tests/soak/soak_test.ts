@@ -7,7 +7,7 @@ import { overload } from "./overload.ts";
 import { type Effort, type Finding, FULL, type Part } from "./part.ts";
 import { storeCrash } from "./store_crash.ts";
 
-/** As much as a test may take. */
+/** Small enough for a test. */
 const BRIEF: Effort = {
   ...FULL,
   kills: 5,
@@ -16,7 +16,7 @@ const BRIEF: Effort = {
   seconds: 3,
   connections: 300,
   siege: 1,
-  // Others' tests run beside it.
+  // Other tests run concurrently.
   patience: 200,
   addresses: 12_000,
   weeks: 2,
@@ -25,15 +25,12 @@ const BRIEF: Effort = {
 
 for (
   const [promise, part] of [
-    ["loses and doubles nothing when it is killed under mixed load", crash],
-    ["loses and doubles nothing when the server of its store is killed", storeCrash],
-    [
-      "of three processes stores just the changes it accepted when they are killed",
-      contention,
-    ],
-    ["serves others when it is crowded, in bounded memory", overload],
-    ["answers 503 while the disk is full, and recovers by itself", disk],
-    ["keeps no more rows from week to week", month],
+    ["loses nothing and applies nothing twice if it is killed under mixed load", crash],
+    ["loses nothing and applies nothing twice if its KV server is killed", storeCrash],
+    ["stores exactly the accepted changes if competing processes are killed", contention],
+    ["serves other clients during an overload, in bounded memory", overload],
+    ["returns 503 while the disk is full, and recovers without a restart", disk],
+    ["stores no more rows from week to week", month],
   ] satisfies [string, Part][]
 ) {
   Deno.test({

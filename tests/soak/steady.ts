@@ -3,11 +3,11 @@ import { pause } from "./part.ts";
 
 const AFTER_503 = 20;
 
-/** Clients that each send one request after another, whatever the answers are. */
+/** Clients that each send one request after another, regardless of the responses. */
 export class Steady {
-  /** Answers 503. */
+  /** Number of 503 responses. */
   unavailable = 0;
-  /** In ms. */
+  /** Latency of the slowest response, in ms. */
   slowest = 0;
   #isEnding = false;
   #good = 0;
@@ -16,11 +16,11 @@ export class Steady {
 
   constructor(clients: readonly (() => Promise<Reply>)[]) {
     this.#work = Promise.all(clients.map((send) => this.#run(send))).then(() => {});
-    // The request that waits for an answer gets to know.
+    // Prevents an unhandled rejection: `answered()` and `end()` reject instead.
     this.#work.catch(() => {});
   }
 
-  /** Resolves after `count` more answers, other than 503, to how many ms that took. */
+  /** Waits for `count` more responses other than 503. Resolves to the time that took, in ms. */
   async answered(count: number): Promise<number> {
     const started = performance.now();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ export class Steady {
     return Math.round(performance.now() - started);
   }
 
-  /** Sends no more; resolves after the last answer to how many ms that took. */
+  /** Stops sending, and waits for the last response. Resolves to the time that took, in ms. */
   async end(): Promise<number> {
     this.#isEnding = true;
     const started = performance.now();

@@ -9,15 +9,15 @@ import { readStored } from "./stored.ts";
 
 const CLIENTS = 8;
 const PER_DAY = 2_000;
-/** In ms: the deadline of a request, and how late it may be noticed on a busy machine. */
+/** In ms: the deadline of a request, and how much later the response may come on a busy machine. */
 const DEADLINE = 5_000 + 500;
-/** In ms: how long after its store the service may take to serve again. */
+/** In ms: how long the service may take to recover after its KV server. */
 const RECOVERY = 10_000;
 const NOTICE_EVERY = 10;
-/** In ms, of processes. */
+/** Lifetime of processes, in ms. */
 const LIFETIME = 3_600_000;
 
-/** Kills and stops the KV Connect server that the service stands on. */
+/** Kills and freezes the KV Connect server of the service. */
 export async function storeCrash(
   { storeKills, stops, stopSeconds }: Pick<Effort, "storeKills" | "stops" | "stopSeconds">,
   note: Note,
@@ -42,11 +42,11 @@ export async function storeCrash(
   for (let kill = 1; kill <= storeKills; kill++) {
     await load.answered(100);
     await kvServer.crash();
-    // Mostly it is back before anybody gives up.
+    // Usually it is back before any request fails.
     await pause(kill % 5 === 0 ? 7_000 * Math.random() : 500 * Math.random());
     kvServer = await startKv(Number(port));
     recoveries.push(await load.answered(1));
-    if (kill % NOTICE_EVERY === 0) note(`store-crash: ${kill} kills, slowest answer ${load.slowest} ms`);
+    if (kill % NOTICE_EVERY === 0) note(`store-crash: ${kill} kills, slowest response ${load.slowest} ms`);
   }
   const before = load.unavailable;
   for (let stop = 1; stop <= stops; stop++) {
@@ -55,7 +55,7 @@ export async function storeCrash(
     await pause(stopSeconds * 1_000);
     kvServer.signal("SIGCONT");
     recoveries.push(await load.answered(1));
-    note(`store-crash: ${stop} stops, ${load.unavailable} answers 503`);
+    note(`store-crash: ${stop} freezes, ${load.unavailable} responses 503`);
   }
   const unavailable = load.unavailable - before;
   const end = await load.end();
@@ -65,16 +65,16 @@ export async function storeCrash(
   ledger.check(await readStored(kv));
 
   return [
-    atLeast("kills and stops of the store", storeKills + stops, 1),
+    atLeast("kills and freezes of the KV server", storeKills + stops, 1),
     atLeast("acknowledged writes", ledger.acknowledged, storeKills + stops),
     exactly("of them lost", ledger.lost, 0),
     exactly("applied twice", ledger.doubled, 0),
     exactly("rows without their counterpart", (await findFaults(kv)).length, 0),
-    exactly("requests over the limit of a day", limited.countAbove(PER_DAY), 0),
-    atLeast("answers 503 while it stood still", unavailable, stops),
-    atMost("slowest answer", load.slowest, DEADLINE, " ms"),
-    atMost("longest until it served again, by itself", Math.max(...recoveries), RECOVERY, " ms"),
-    atMost("until the last request was answered", end, DEADLINE, " ms"),
+    exactly("requests above the limit per day", limited.countAbove(PER_DAY), 0),
+    atLeast("503 responses while it was frozen", unavailable, stops),
+    atMost("slowest response", load.slowest, DEADLINE, " ms"),
+    atMost("longest recovery, without a restart", Math.max(...recoveries), RECOVERY, " ms"),
+    atMost("until the last response at the end", end, DEADLINE, " ms"),
     exactly("exit code of the service", code, 0),
   ];
 }

@@ -1,7 +1,7 @@
 import { decodeJson, decodeText } from "../../src/kv/row.ts";
 import type { Stored } from "./ledger.ts";
 
-/** Every animal and message that a KV holds. */
+/** Reads every animal and message of a KV. */
 export async function readStored(kv: Deno.Kv): Promise<Stored[]> {
   const animals = await Array.fromAsync(kv.list({ prefix: ["pets"] }), (entry): Stored => {
     const { id, name, categoryId } = JSON.parse(decodeText(entry).split("\n")[0] ?? "");

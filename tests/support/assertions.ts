@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ErrorCode } from "../../src/http/error.ts";
 
-/** Asserts the status, and that the Error body has exactly these members. */
+/** Asserts the status, and that the Error body has exactly these fields. */
 export async function assertError(
   response: Response,
   status: number,

@@ -8,7 +8,7 @@ export interface HarnessRequest extends RequestInit {
   readonly json?: unknown;
 }
 
-/** The service: a harness, or a process of its own. */
+/** The service: a harness, or a separate process. */
 export interface Callable {
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
   fetch(target: string, request?: HarnessRequest): Promise<Response>;
@@ -75,7 +75,7 @@ export async function call(
   };
 }
 
-/** Sends requests all at once, to each service in turn. */
+/** Sends requests concurrently, to each service in turn. */
 export function callAtOnce(
   count: number,
   services: readonly Callable[],

@@ -1,4 +1,4 @@
-// Operators' commands, over HTTP and in a process of their own.
+// Operators' commands over HTTP, and changes by another process.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Account,
@@ -104,7 +104,7 @@ export class Desk {
     return decodeUsage(await this.#row(usageKey(id)));
   }
 
-  /** Changes an account without an effect on requests, so that every process reads the accounts again. */
+  /** Renames an account. Requests are not affected, but every process reads the accounts again. */
   async rename(id: string, name: string): Promise<void> {
     await this.#rewrite(id, { name });
   }

@@ -25,17 +25,17 @@ interface Row {
   readonly versionstamp: string;
 }
 
-/** A KV that several processes share, each over a network of its own, without any I/O. */
+/** A KV that several processes share, each over its own network, without any I/O. */
 export class FakeKv {
-  /** By key. */
+  /** Rows by a string for their key. */
   readonly rows: Map<string, Row> = new Map();
-  /** Repeats every commit that has applied. */
+  /** One function per applied commit, which applies it again. */
   readonly repetitions: (() => CommitResult)[] = [];
   #version = 0;
 
-  /** A handle of a process, over a network whose methods a test can replace at any time. */
+  /** Returns a handle for a process, over a network whose methods a test can replace at any time. */
   connect(network: Network = calmNetwork()): Deno.Kv {
-    // A new object for each read, because rows that two transactions share by identity were read together.
+    // Each read returns new objects: transactions assume that rows with the same identity were read together.
     const get = (key: Deno.KvKey) => ({
       ...this.rows.get(nameOf(key)) ?? { key, value: null, versionstamp: null },
     });
@@ -115,7 +115,7 @@ export class FakeKv {
   }
 }
 
-/** Like KV, it throws after the changes before it have been stored. */
+/** Adds to a sum. Like KV, throws only after the earlier changes of the commit have been stored. */
 function sumOf(before: unknown, count: bigint): Deno.KvU64 {
   if (before !== undefined && !(before instanceof Deno.KvU64)) {
     throw new TypeError("Failed to perform 'sum' mutation on a non-U64 value in the database");
@@ -129,12 +129,12 @@ function isSelected(key: Deno.KvKey, selector: Deno.KvListSelector): boolean {
     return key.length > prefix.length && compareKeys(key.slice(0, prefix.length), prefix) === 0;
   }
   if (!("start" in selector && "end" in selector)) {
-    throw new TypeError("Only ranges and prefixes are known here");
+    throw new TypeError("Only ranges and prefixes are supported");
   }
   return compareKeys(key, selector.start) >= 0 && compareKeys(key, selector.end) < 0;
 }
 
-/** Compares keys as KV does. Keys have only texts and numbers, and texts come first. */
+/** Compares keys as KV does. Keys here have only strings and numbers, and strings sort first. */
 function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
   for (let index = 0; index < Math.min(one.length, other.length); index++) {
     const [a, b] = [one[index], other[index]];
@@ -146,14 +146,14 @@ function compareKeys(one: Deno.KvKey, other: Deno.KvKey): number {
   return one.length - other.length;
 }
 
-/** A text for each key. A bigint becomes an array, because JSON has none, and keys have no arrays. */
+/** A unique string for each key. A bigint becomes an array, because JSON has no bigints and keys have no arrays. */
 function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key.map((part) => typeof part === "bigint" ? [`${part}`] : part));
 }
 
-/** A commit that is under way. */
+/** A commit that a test can delay, repeat or drop. */
 export interface Commit {
-  /** Applies it, again at each call. */
+  /** Applies it. Each further call applies it again. */
   readonly apply: () => Promise<CommitResult>;
   readonly checks: number;
   readonly keys: readonly Deno.KvKey[];
@@ -188,7 +188,7 @@ export function carryOut({ apply }: Commit): Promise<CommitResult> {
   return apply();
 }
 
-/** Lets a commit through after a while. */
+/** Lets a commit through after 20 ms. */
 export async function slowly({ apply }: Commit): Promise<CommitResult> {
   await pause(20);
   return await apply();

@@ -6,7 +6,7 @@ const KEYS: Deno.KvKey[] = [["n", 1], ["n", 1n], ["n", "1"], ["n", "1n"], ["n", 
   new Uint8Array([1]),
 ]];
 
-Deno.test("FakeKv holds a row for each key that Deno KV distinguishes", async () => {
+Deno.test("FakeKv stores a row for each key that Deno KV distinguishes", async () => {
   using real = await Deno.openKv(":memory:");
   const fake = new FakeKv().connect();
   for (const kv of [real, fake]) {

@@ -44,7 +44,7 @@ export class Harness implements AsyncDisposable {
   readonly #atDesk: InFlight = new InFlight();
   #desk: Desk | undefined;
   #description: Description | undefined;
-  /** How responses differ from what operations declare; undefined for each that does not. */
+  /** Differences between responses and their declarations; undefined for responses without any. */
   readonly #checks: Promise<unknown>[] = [];
 
   constructor(
@@ -116,7 +116,7 @@ export class Harness implements AsyncDisposable {
     return response;
   }
 
-  /** Stops as the service does. Throws if a response or the log was wrong. */
+  /** Stops as the service does. Throws if a response differed from its declaration, or an unexpected error occurred. */
   async stop(): Promise<void> {
     await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
     await this.app.settle();
@@ -157,7 +157,7 @@ export class NotedService extends Harness {
     this.#time = time;
   }
 
-  /** Asserts the KV operations since the last call of `forget`. */
+  /** Asserts the maximum number of KV operations since the last call of `forget`. */
   assertCost(most: { readonly reads: number; readonly commits: number }): void {
     assertLessOrEqual(this.reads.length, most.reads, `reads of ${JSON.stringify(this.reads)}`);
     assertLessOrEqual(this.commits.length, most.commits, "commits");

@@ -53,7 +53,7 @@ const ID = "openapi";
 /** The OpenAPI document of a service, and checks of responses against it. */
 export class Description {
   static readonly #known: Map<string, Description> = new Map();
-  /** Reads the document as a client does. */
+  /** The document as a client reads it. */
   readonly document: Document;
   readonly #match: ReturnType<typeof createMatcher<Operation>>;
   readonly #ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
@@ -81,7 +81,7 @@ export class Description {
     return this.document.paths[path.replace(/^\/v1/, "")]?.[method.toLowerCase()];
   }
 
-  /** How a value differs from the schema, in words; empty if it is valid. */
+  /** Describes how a value differs from the schema; empty if it is valid. */
   problems(schema: object, value: unknown): string[] {
     // References are resolved in the document.
     const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${ID}#`);
@@ -93,7 +93,7 @@ export class Description {
 
   /**
    * Checks that an operation declares the response: status, headers and body, and the code of an error.
-   * It reads a clone.
+   * Reads a clone of the response.
    *
    * @param path The path of the request, with or without a query.
    * @throws {Error} if it does not, with the differences.
@@ -102,7 +102,7 @@ export class Description {
     const problems = await this.#responseProblems(method, path.split("?", 1)[0] ?? "", response);
     if (problems.length === 0) return;
     const lines = problems.map((problem) => `\n  ${problem}`).join("");
-    throw new Error(`${method} ${path} answered ${response.status}, but not as it is declared:${lines}`);
+    throw new Error(`${method} ${path} returned ${response.status}, but not as declared:${lines}`);
   }
 
   async #responseProblems(method: string, path: string, response: Response): Promise<string[]> {
@@ -127,7 +127,7 @@ export class Description {
       ...unknownHeaders(described, response),
       ...(sent === type || status === 304
         ? []
-        : [`Content-Type is ${sent || "missing"}, not ${type || "left out"}.`]),
+        : [`Content-Type is ${sent || "missing"}, not ${type || "absent"}.`]),
       ...(content && type === "application/json" ? this.#bodyProblems(content.schema, body) : []),
       ...(!content && body ? ["It has a body."] : []),
     ];

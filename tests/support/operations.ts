@@ -10,7 +10,7 @@ export const ALL: HarnessOptions & { readonly operatorToken: string } = {
   securityContact: "mailto:security@pets.example",
 };
 
-/** A valid request of an open account, which has added an animal with the ID 1. */
+/** A valid request of an account that has added an animal with the ID 1. */
 interface Good {
   readonly json?: unknown;
   /** Expected status; by default 200. */
@@ -67,7 +67,7 @@ export const SAMPLES: readonly Sample[] = service.app.operations.map((operation)
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
 });
 
-/** The credentials of a valid request. `key` is the account's. */
+/** The credentials of a valid request. `key` belongs to the account. */
 export function credentialFor(
   { access }: Pick<Operation, "access">,
   key: string,
@@ -86,7 +86,7 @@ export interface Answered {
 /** Paths and methods that match no operation. */
 const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/pets", "OPTIONS /v1/pets"] as const;
 
-/** Responses to valid requests with these headers, with and without credentials, and to requests without operation. */
+/** Sends valid requests with these headers, with and without credentials, and requests that match no operation. */
 export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
   const misses = MISSES.map((target) => ({ operation: { access: "key" }, target, request: {} } as const));
   for (const { operation, target, request } of [...SAMPLES, ...misses]) {

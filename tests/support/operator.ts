@@ -4,7 +4,7 @@ import { openStore } from "../../src/kv/open.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { NOON } from "./time.ts";
 
-/** Runs commands on a KV file of its own, and keeps their output. */
+/** Runs commands on its own KV file, and keeps their output. */
 export class Operator implements AsyncDisposable {
   readonly folder: string;
   readonly environment: Map<string, string>;

@@ -12,7 +12,7 @@ export interface ProcessOptions {
   readonly openFiles?: number;
   /** Maximum size of a file that it writes, in KiB. The limit can be raised while it runs. */
   readonly fileSize?: number;
-  /** It is killed after this many ms. */
+  /** Time in ms after which it is killed. */
   readonly lifetime?: number;
   /** Further arguments of `deno run`. */
   readonly runtime?: readonly string[];
@@ -218,13 +218,13 @@ export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
   readonly lostOneIn?: number;
 }
 
-/** A KV Connect server: the denokv that DENOKV names, or else, and to lose replies, the engine of `@deno/kv`. */
+/** A KV Connect server: the binary that DENOKV names or, to lose replies or without one, the engine of `@deno/kv`. */
 export class ConnectServer extends DenoProcess {
   /** Its URL, with a slash at the end. */
   url = "";
   #ownFolder: string | undefined;
 
-  /** Starts it, and gives clients in this process a token. */
+  /** Starts it, and sets the access token of clients in this process. */
   static async start(
     { file, port = 0, lostOneIn = Infinity, ...options }: ConnectServerOptions = {},
   ): Promise<ConnectServer> {
@@ -240,7 +240,7 @@ export class ConnectServer extends DenoProcess {
     return server;
   }
 
-  /** Waits until it answers, because it prints nothing. */
+  /** Starts denokv and, because it prints nothing, waits until it accepts connections. */
   static async #startDenokv(file: string, port: number, options: ProcessOptions): Promise<ConnectServer> {
     const address = ["--access-token", KV_TOKEN, "--addr", `127.0.0.1:${port}`];
     const server = new ConnectServer(["--sqlite-path", file, "serve", ...address], {}, options);
@@ -265,7 +265,7 @@ export class ConnectServer extends DenoProcess {
   }
 }
 
-/** Arguments that start it. Its native code needs permissions that tests do not have. */
+/** Arguments that start the engine. Its native code needs permissions that tests do not have. */
 function engineFor(file: string): string[] {
   const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
   const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
@@ -286,7 +286,7 @@ async function accepts(port: number): Promise<boolean> {
   }
 }
 
-/** Resident memory of a process, in bytes. Deno reads such files only with every permission. */
+/** Resident memory of a process, in bytes. Uses `cat`, because Deno reads /proc only with every permission. */
 export async function residentMemory(pid: number): Promise<number> {
   const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/status`] }).output();
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout)) ?? [];

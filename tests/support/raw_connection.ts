@@ -148,15 +148,15 @@ function isDisconnection(error: unknown): boolean {
 }
 
 /**
- * What a connection may return: a status of the service or, if the HTTP layer refuses the request,
+ * What a request may get: a status of the service or, if the HTTP layer refuses it,
  * a status from 400 to 499 or the end of the connection.
  */
 export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 411 | 413 | "refused";
 
-/** A text to send on a connection, and what it may return. */
+/** A request as text, and what it may get. */
 export type RawCase = readonly [name: string, request: string, expected: Expected];
 
-/** Sends each request on its own connection, one step each, and checks that the server still answers. */
+/** Sends each request on its own connection, one step each, and checks that the server still responds. */
 export async function runCases(
   t: Deno.TestContext,
   server: ServerProcess,
@@ -172,14 +172,14 @@ export async function runCases(
   }
 }
 
-/** Checks that the server answers other requests. */
+/** Checks that the server still responds. */
 export async function assertAlive(server: ServerProcess): Promise<void> {
   const response = await fetch(`${server.origin}/health`);
   assertEquals(response.status, 200);
   await response.body?.cancel();
 }
 
-/** Compares the response with what is expected, with an Error body from 400 on. */
+/** Asserts that the response is the expected one. From 400 on, it must have an Error body. */
 function assertAnswer(answer: RawAnswer | undefined, expected: Expected): void {
   if (expected === "refused") {
     const status = answer?.status ?? 400;

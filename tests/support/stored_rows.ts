@@ -8,7 +8,7 @@ export async function assertConsistent(kv: Deno.Kv): Promise<void> {
   assertEquals(await findFaults(kv), []);
 }
 
-/** Inconsistent rows of a KV, in words. */
+/** Describes the inconsistent rows of a KV. */
 export async function findFaults(kv: Deno.Kv): Promise<string[]> {
   const rows = new Map<string, string>();
   for await (const { key, value } of kv.list({ prefix: [] })) {
@@ -21,7 +21,7 @@ export async function findFaults(kv: Deno.Kv): Promise<string[]> {
 function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>): string[] {
   const [kind, ...key] = name.split("/");
   const needs = (other: string, holds: string | undefined = rows.get(other) ?? "anything") =>
-    rows.get(other) === holds ? [] : [`${name} has no ${other} to go with it`];
+    rows.get(other) === holds ? [] : [`${name} has no matching ${other}`];
   switch (kind) {
     case "pets": {
       const [json = "", ownerId] = text.split("\n");
@@ -30,7 +30,7 @@ function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>)
       return [
         ...needs(`pets_by_status/${status}/${id}`, text),
         ...needs(`accounts/${ownerId}`),
-        ...(`${id}` === key[0] && id < next ? [] : [`${name} has the id ${id}, the next one is ${next}`]),
+        ...(`${id}` === key[0] && id < next ? [] : [`${name} has the id ${id}, but the next id is ${next}`]),
       ];
     }
     case "pets_by_status":
@@ -55,14 +55,14 @@ function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>)
       const messages = [...rows].filter(([name, text]) =>
         name.startsWith("messages/") && [undefined, JSON.parse(text).accountId].includes(key[0])
       );
-      return messages.length === Number(text) ? [] : [`${name} is ${text} and not ${messages.length}`];
+      return messages.length === Number(text) ? [] : [`${name} is ${text}, not ${messages.length}`];
     }
     default:
       return text === "not bytes" ? [`${name} does not hold bytes`] : [];
   }
 }
 
-/** Gives an animal a name that only an earlier release accepted, in both its rows. */
+/** Gives an animal a name that only an earlier release accepted, in both of its rows. */
 export async function storeName(kv: Deno.Kv, id: number, name: string): Promise<void> {
   for (
     const prefix of [

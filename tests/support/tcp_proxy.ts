@@ -9,7 +9,7 @@ export interface NetworkOptions {
   readonly latency: number;
   /** Maximum additional latency of one way, in ms. */
   readonly jitter: number;
-  /** Share of replies in place of which the connection breaks. */
+  /** Share of replies that are lost because the connection breaks. */
   readonly loss: number;
 }
 
@@ -74,7 +74,7 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  /** Passes bytes on, in order and after the latency. */
+  /** Forwards bytes, in order and after the latency. */
   async #pipe(from: Deno.TcpConn, to: Deno.TcpConn, loss: number): Promise<void> {
     const { latency, jitter } = this.#network;
     const buffer = new Uint8Array(65_536);

@@ -128,7 +128,7 @@ export class ServedStore implements AsyncDisposable {
   }
 }
 
-/** Runs a test of a daily limit. Repeats it if midnight (UTC) has passed meanwhile. */
+/** Runs a test of a daily limit. If it fails because midnight (UTC) passed in the meantime, runs it again. */
 export async function inOneDay(test: () => Promise<void>): Promise<void> {
   const today = () => new Date().getUTCDate();
   const day = today();
@@ -173,12 +173,12 @@ export class FarStore implements AsyncDisposable {
   }
 }
 
-/** Waits until the server can read its store again. */
+/** Waits until the server can read its KV again. */
 export async function untilReady(server: ServerProcess): Promise<void> {
   // Much longer than a server takes to reconnect.
   for (let count = 0; count < 300; count++) {
     if ((await call(server, undefined, "GET /ready")).status === 200) return;
     await pause(50);
   }
-  throw new Error("The server does not recover");
+  throw new Error("The server did not recover");
 }

@@ -54,7 +54,7 @@ export class VirtualTime implements Disposable {
     noted.catch(() => {});
     const end = this.now + ms;
     for (await settle(); !done && this.#fireNext(end); await settle());
-    if (!done) throw new Error(`Nothing came within ${ms} ms`);
+    if (!done) throw new Error(`The promise did not settle within ${ms} ms`);
     return await noted;
   }
 

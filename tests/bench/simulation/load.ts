@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { interrupted } from "../terminal.ts";
 
-/** An account under load, and how its requests were answered. */
+/** An account under load, and the outcomes of its requests. */
 export interface Customer {
   readonly id: string;
   readonly key: string;
@@ -10,18 +10,18 @@ export interface Customer {
   failed: number;
 }
 
-/** What is sent. */
+/** Which requests are sent. */
 export interface Traffic {
   readonly origins: readonly string[];
   readonly customers: readonly Customer[];
   readonly isCreate: boolean;
   /** When to end, by `performance.now()`. */
   readonly end: number;
-  /** Latencies of answers, in ms, are added here. */
+  /** Collects the latencies of responses, in ms. */
   readonly latencies: number[];
 }
 
-/** Sends one request after another on each of the connections, of customers and to processes in turn. */
+/** Sends one request after another on each connection. Customers and processes take turns. */
 export async function sendClosedLoop(traffic: Traffic, connections: number): Promise<void> {
   let turn = 0;
   await Promise.all(Array.from({ length: connections }, async () => {
@@ -29,7 +29,7 @@ export async function sendClosedLoop(traffic: Traffic, connections: number): Pro
   }));
 }
 
-/** Sends each customer's requests at a rate, whatever becomes of those before. */
+/** Sends each customer's requests at a fixed rate, without waiting for responses. */
 export async function sendOpenLoop(traffic: Traffic, perMinute: number): Promise<void> {
   const perMs = perMinute * traffic.customers.length / 60_000;
   const started = performance.now();
@@ -45,7 +45,7 @@ export async function sendOpenLoop(traffic: Traffic, perMinute: number): Promise
 async function send(traffic: Traffic, turn: number): Promise<void> {
   const { origins, customers, isCreate, latencies } = traffic;
   const customer = customers[turn % customers.length];
-  // Each customer meets every process.
+  // Each customer uses every process.
   const origin = origins[(turn % customers.length + Math.floor(turn / customers.length)) % origins.length];
   if (customer === undefined) return;
   const started = performance.now();

@@ -50,7 +50,7 @@ try {
 }
 Deno.exit(exitCode);
 
-/** What the command line asks for; throws when it is not understood. */
+/** Parses the command line. Throws if it is invalid. */
 function parse(args: string[]) {
   const text = (otherwise: string) => ({ type: "string", default: otherwise }) as const;
   const { values } = parseArgs({
@@ -75,13 +75,13 @@ function parse(args: string[]) {
   const number = (name: keyof typeof texts, most: number = Infinity) => {
     const value = Number(texts[name]);
     if (!(value >= 0 && value <= most)) {
-      throw new Error(`--${name} takes a number from 0${most < Infinity ? ` to ${most}` : ""}`);
+      throw new Error(`--${name} must be a number from 0${most < Infinity ? ` to ${most}` : ""}`);
     }
     return value;
   };
   const count = (name: keyof typeof texts) => {
     const value = Number(texts[name]);
-    if (!(Number.isSafeInteger(value) && value > 0)) throw new Error(`--${name} takes a whole number from 1`);
+    if (!(Number.isSafeInteger(value) && value > 0)) throw new Error(`--${name} must be a positive integer`);
     return value;
   };
   return {
@@ -101,23 +101,23 @@ function parse(args: string[]) {
 
 type Options = ReturnType<typeof parse>;
 
-/** Runs the simulation; resolves to whether no limit was exceeded. */
+/** Runs the simulation. Resolves to false if a limit was exceeded. */
 async function simulate(options: Options): Promise<boolean> {
   const { limit, accounts, withKill } = options;
   await using cleanup = new AsyncDisposableStack();
   const url = await startStore(cleanup);
-  note("The store is there.");
+  note("Started the store.");
   const servers = await Promise.all(
     Array.from({ length: options.processes }, () => startProcess(cleanup, url, options)),
   );
-  note(`${servers.length} processes are there.`);
+  note(`Started ${servers.length} processes.`);
   const customers = await createCustomers(servers, accounts, limit || UNLIMITED);
-  note(`${customers.length} accounts are there.`);
+  note(`Created ${customers.length} accounts.`);
   const latencies: number[] = [];
   const origins = servers.map(({ origin }) => origin);
   const everything = { origins, customers, isCreate: options.isCreate, latencies };
   let warmedUp = 0;
-  if (limit > 0) await minuteBegins();
+  if (limit > 0) await minuteStart();
   if (limit === 0) {
     note("Warming up.");
     await sendClosedLoop({ ...everything, end: performance.now() + WARM_UP }, options.connections);
@@ -128,7 +128,7 @@ async function simulate(options: Options): Promise<boolean> {
   const before = await total(servers);
   const seconds = limit > 0 ? 58 : options.seconds;
   const traffic = { ...everything, end: performance.now() + seconds * 1_000 };
-  const progress = setInterval(() => note(`${latencies.length} answers`), 5_000);
+  const progress = setInterval(() => note(`${latencies.length} responses`), 5_000);
   const killing = withKill ? killLater(servers, seconds * 500) : undefined;
   await (limit > 0
     ? sendOpenLoop(traffic, limit * options.demand)
@@ -142,7 +142,7 @@ async function simulate(options: Options): Promise<boolean> {
   return limit === 0 || customers.every(({ admitted }) => admitted <= limit);
 }
 
-/** Starts a KV Connect server, on a file that `cleanup` removes; resolves to its URL. */
+/** Starts a KV Connect server on a file that `cleanup` removes. Resolves to its URL. */
 async function startStore(cleanup: AsyncDisposableStack): Promise<string> {
   await Deno.mkdir(DATA, { recursive: true });
   const folder = await Deno.makeTempDir({ dir: DATA, prefix: "simulation-" });
@@ -151,7 +151,7 @@ async function startStore(cleanup: AsyncDisposableStack): Promise<string> {
   return cleanup.use(store).url;
 }
 
-/** Leads to a URL by way of a network; resolves to the URL to use instead. */
+/** Puts a simulated network in front of a URL. Resolves to the URL to use instead. */
 async function openNetwork(
   cleanup: AsyncDisposableStack,
   url: string,
@@ -177,7 +177,7 @@ async function startProcess(cleanup: AsyncDisposableStack, url: string, options:
   });
 }
 
-/** Makes accounts through one of the processes. */
+/** Creates accounts through one of the processes. */
 async function createCustomers(
   servers: readonly Server[],
   count: number,
@@ -185,8 +185,8 @@ async function createCustomers(
 ): Promise<Customer[]> {
   const plan = ["--plan", "enterprise", "--per-minute", `${limit}`, "--per-day", `${UNLIMITED}`];
   const names = Array.from({ length: count }, (_, index) => `customer-${index}`);
-  const made = await operate(servers, ["accounts", "create", "-", ...plan], names.join("\n"));
-  const keys = new Map(made.map((line) => line.split("\t")).map(([name = "", key = ""]) => [name, key]));
+  const created = await operate(servers, ["accounts", "create", "-", ...plan], names.join("\n"));
+  const keys = new Map(created.map((line) => line.split("\t")).map(([name = "", key = ""]) => [name, key]));
   const listed = await operate(servers, ["accounts", "list", "--json"]);
   return listed.map((line): { id: string; name: string } => JSON.parse(line)).map(({ id, name }) => ({
     id,
@@ -197,14 +197,14 @@ async function createCustomers(
   }));
 }
 
-/** What the accounts have used, by the store. */
+/** Number of permits that the accounts have used today, according to the store. */
 async function usedToday(servers: readonly Server[], ids: readonly string[]): Promise<number> {
   const lines = await operate(servers, ["accounts", "list", "--json"]);
   return lines.map((line): { id: string; usedToday: number } => JSON.parse(line))
     .filter(({ id }) => ids.includes(id)).reduce((sum, { usedToday }) => sum + usedToday, 0);
 }
 
-/** Has the last process carry out a command; returns the lines of its output. */
+/** Runs a command in the last process. Resolves to the lines of its output. */
 async function operate(servers: readonly Server[], args: readonly string[], input = ""): Promise<string[]> {
   const response = await fetch(`${servers.at(-1)?.origin}/operator`, {
     method: "POST",
@@ -218,7 +218,7 @@ async function operate(servers: readonly Server[], args: readonly string[], inpu
   return lines.flatMap(({ out }) => out === undefined ? [] : [out]);
 }
 
-/** The sums of the processes' metrics, by name and labels. */
+/** Sums of the metrics of all processes, by name and labels. */
 async function total(servers: readonly Server[]): Promise<ReadonlyMap<string, number>> {
   const sums = new Map<string, number>();
   for (const { origin } of servers) {
@@ -231,8 +231,8 @@ async function total(servers: readonly Server[]): Promise<ReadonlyMap<string, nu
   return sums;
 }
 
-async function minuteBegins(): Promise<void> {
-  note("Waiting for a minute of the clock to begin.");
+async function minuteStart(): Promise<void> {
+  note("Waiting for the next clock minute.");
   await delay(60_000 - Date.now() % 60_000 + 100, undefined, { signal: interrupted });
 }
 
@@ -264,16 +264,16 @@ function report({ options, customers, latencies, seconds, used, before, after }:
     figure(operations("sum", operation) / operations("count", operation) * 1_000);
   const commits = operations("count", "write");
   const rows = [
-    ["answers a second", figure(latencies.length / seconds)],
+    ["responses per second", figure(latencies.length / seconds)],
     ["p50 in ms", at(0.5)],
     ["p99 in ms", at(0.99)],
     ["refused with 429", `${sum("refused")}`],
     ["failed", `${sum("failed")}`],
-    ["mean of a read of KV in ms", mean("read")],
-    ["mean of a commit in ms", mean("write")],
-    ["commits for 1,000 answers", figure(commits / latencies.length * 1_000)],
-    ["of them in conflict", `${grown("animal_store_kv_conflicts_total")}`],
-    ["places counted and not used", `${used - sum("admitted")}`],
+    ["mean KV read in ms", mean("read")],
+    ["mean KV commit in ms", mean("write")],
+    ["commits per 1,000 responses", figure(commits / latencies.length * 1_000)],
+    ["of them with a conflict", `${grown("animal_store_kv_conflicts_total")}`],
+    ["permits counted but not used", `${used - sum("admitted")}`],
   ];
   print(table(["", "Simulation"], rows));
   if (options.limit === 0) return;

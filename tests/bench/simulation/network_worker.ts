@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { TcpProxy } from "../../support/tcp_proxy.ts";
 
-// A thread of its own: what the load costs does not make the network slower.
+// Runs in its own thread, so that load on the main thread does not slow the network down.
 const { url, network } = workerData;
 parentPort?.postMessage(new TcpProxy(url, network).url);

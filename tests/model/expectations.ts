@@ -8,18 +8,18 @@ export interface Animal {
   readonly status: string;
 }
 
-/** What a write makes of an animal: its JSON, or null where it is removed. */
+/** The state of an animal after a write: its JSON, or null if it was removed. */
 type Content = string | null;
 
-/** A write that was done, or may have been. */
+/** A write that was applied, or may have been. */
 class Write {
   readonly content: Content;
   readonly from: number;
-  /** When its client was told what became of it, if it was. */
+  /** When its request ended; Infinity until then. */
   to: number = Infinity;
-  /** Whether its client was told that it was done. */
-  isTold = false;
-  /** Whether anybody has seen what it makes. */
+  /** Whether a response confirmed it. */
+  isConfirmed = false;
+  /** Whether a response has shown its content. */
   wasSeen = false;
 
   constructor(content: Content, from: number) {
@@ -27,68 +27,69 @@ class Write {
     this.from = from;
   }
 
-  /** Its client was told that it was done, at this time if not before. */
-  tell(to: number): void {
-    this.to = Math.min(to, this.isTold ? this.to : Infinity);
-    this.isTold = true;
+  /** Records a response that confirms it. The earliest one determines `to`. */
+  confirm(to: number): void {
+    this.to = Math.min(to, this.isConfirmed ? this.to : Infinity);
+    this.isConfirmed = true;
   }
 }
 
-/** An animal, as a client writes it. */
+/** The JSON of an animal. */
 export function textOf({ id, name, status }: Animal): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":1,"status":"${status}"}`;
 }
 
 /**
- * What clients have made and changed, as they were told: from that follows what any of them may see. Nothing that was told
- * is lost, nothing is done twice, and nothing that is over comes back.
+ * Records what clients have written and what responses confirmed, and checks what clients see: no confirmed write is
+ * lost, no write is applied twice, and no earlier state comes back.
  */
-export class Goods {
+export class Expectations {
   readonly #writes: Map<number, Write[]> = new Map();
-  /** Ids by name: each name is given once, by one request. */
+  /** IDs by name. No two requests give the same name. */
   readonly #ids: Map<string, number> = new Map();
-  /** When the requests came that give these names, or may. */
+  /** When a request that gives the name was first sent. */
   readonly #given: Map<string, number> = new Map();
   readonly #etags: Map<number, string> = new Map();
-  /** Ids and entity tags of what was replaced on condition that it was still there. */
+  /** IDs and entity tags of the states that requests with If-Match replaced. */
   readonly #replaced: Set<string> = new Set();
-  /** Ids of messages by their text. */
+  /** IDs of messages by text. */
   readonly #messages: Map<string, string> = new Map();
-  /** Texts of messages that were accepted, and those that may have been. */
-  readonly #sent: Map<string, { isTold: boolean; isTaken: boolean }> = new Map();
-  /** First replies by Idempotency-Key. */
+  /** Messages that were sent, by text. */
+  readonly #sent: Map<string, { isAccepted: boolean; isTaken: boolean }> = new Map();
+  /** First replies to requests with an Idempotency-Key, by the name or text that the request gives. */
   readonly #replies: Map<string, string> = new Map();
+  /** Names and texts with a reply that was not a replay. */
   readonly #firsts: Set<string> = new Set();
 
-  /** A request is about to give an animal this name. */
+  /** Records that a client is about to give an animal this name. */
   give(name: string, from: number): void {
     this.#given.set(name, Math.min(from, this.#given.get(name) ?? Infinity));
   }
 
-  /** The animals that are known, the last first. */
+  /** IDs of the known animals, latest first. */
   get ids(): number[] {
     return [...this.#writes.keys()].reverse();
   }
 
-  /** The entity tag that was seen last. */
+  /** The latest known entity tag of an animal. */
   etagOf(id: number): string | undefined {
     return this.#etags.get(id);
   }
 
-  /** An animal was made, as its client was told. */
+  /** Records a response that confirms a new animal. */
   created(animal: Animal, etag: string | null, span: Span): void {
     this.#see(animal, etag);
     const writes = this.#writesOf(animal.id);
     const known = writes.find(({ content }) => content === textOf(animal));
     const write = known ?? new Write(textOf(animal), span.from);
     if (known === undefined) writes.unshift(write);
-    // A later replay tells that the first time was over before.
-    write.tell(span.to);
+    // If this is a replay, the write was applied even earlier.
+    write.confirm(span.to);
   }
 
   /**
-   * A client is about to change or remove an animal. What it returns is called with the outcome: whether it was done,
-   * undefined where that is not known, and when.
+   * Records that a client is about to change or remove an animal. Call the returned function when the request ends,
+   * with whether the write was applied (undefined if that is unknown) and the time.
    */
   beginChange(id: number, content: Content, from: number): (isDone: boolean | undefined, to: number) => void {
     const write = new Write(content, from);
@@ -96,20 +97,20 @@ export class Goods {
     writes.push(write);
     return (isDone, to) => {
       write.to = to;
-      if (isDone) write.tell(to);
+      if (isDone) write.confirm(to);
       if (isDone !== false) return;
-      assert(!write.wasSeen || content === null, `Animal ${id} became ${content}, which was refused`);
+      assert(!write.wasSeen || content === null, `Animal ${id} was seen as ${content}, which was refused`);
       writes.splice(writes.indexOf(write), 1);
     };
   }
 
-  /** What an entity tag stood for was replaced, as a client was told who asked for just that. */
+  /** Records that a request with If-Match replaced this state. Throws if another one has replaced it. */
   replaced(id: number, etag: string): void {
-    assert(!this.#replaced.has(`${id} ${etag}`), `Two have replaced ${etag} of animal ${id}`);
+    assert(!this.#replaced.has(`${id} ${etag}`), `Two requests have replaced ${etag} of animal ${id}`);
     this.#replaced.add(`${id} ${etag}`);
   }
 
-  /** An animal was seen, or that there is none; in a state that it may have been in at some time of the span. */
+  /** Checks that an animal may have been in this state at some time of the span. It is null if it was not found. */
   saw(id: number, animal: Animal | null, etag: string | null, span: Span): void {
     if (animal) {
       assertEquals(animal.id, id);
@@ -119,7 +120,7 @@ export class Goods {
     if (writes === undefined && animal === null) return;
     if (writes === undefined) return this.#adopt(id, animal, span);
     const content = animal && textOf(animal);
-    // Before it was made, there was none.
+    // It may not have existed yet.
     if (content === null && (writes[0]?.to ?? Infinity) >= span.from) return;
     const possible = this.#possible(id, span);
     const seen = possible.filter((write) => write.content === content);
@@ -128,7 +129,7 @@ export class Goods {
     assert(seen.length > 0, `Animal ${id} was seen as ${content}, but can only have been ${others}`);
   }
 
-  /** A page of the catalogue was seen, which begins after an id; undefined for `next` where it is the last. */
+  /** Checks a page of the catalogue that begins after an id: what it lists, and what it does not list. */
   sawPage(animals: readonly Animal[], after: number, hasNext: boolean, span: Span): void {
     const ids = animals.map(({ id }) => id);
     assertEquals(ids, [...new Set(ids)].toSorted((a, b) => a - b));
@@ -139,22 +140,22 @@ export class Goods {
     }
   }
 
-  /** A message is sent, and may be accepted. */
+  /** Records that a client is about to send a message. */
   sending(text: string): void {
-    if (!this.#sent.has(text)) this.#sent.set(text, { isTold: false, isTaken: false });
+    if (!this.#sent.has(text)) this.#sent.set(text, { isAccepted: false, isTaken: false });
   }
 
-  /** A message was accepted, as its client was told. */
+  /** Records that a message was accepted. Throws if it has another id already. */
   accepted(text: string, id: string): void {
     const known = this.#messages.get(text);
     assert(known === undefined || known === id, `A message was accepted twice: ${text}`);
     this.#messages.set(text, id);
     const sent = this.#sent.get(text);
     assert(sent);
-    sent.isTold = true;
+    sent.isAccepted = true;
   }
 
-  /** All messages that wait were taken. */
+  /** Checks and records messages that an operator took from the queue. */
   took(messages: readonly { readonly id: string; readonly message: string }[]): void {
     for (const { id, message } of messages) {
       const sent = this.#sent.get(message);
@@ -164,36 +165,36 @@ export class Goods {
     }
   }
 
-  /** Nothing that was accepted is missing. */
+  /** Asserts that every accepted message was taken. */
   assertAllTaken(): void {
-    const lost = [...this.#sent].filter(([, { isTold, isTaken }]) => isTold && !isTaken);
+    const lost = [...this.#sent].filter(([, { isAccepted, isTaken }]) => isAccepted && !isTaken);
     assertEquals(lost.map(([text]) => text), []);
   }
 
-  /** A request with an Idempotency-Key was answered: every time alike, and the first time only once. */
+  /** Checks a reply to a request with an Idempotency-Key: all are the same, and only one is not a replay. */
   replied(name: string, body: string, isReplay: boolean): void {
     const first = this.#replies.get(name);
-    assert(first === undefined || first === body, `${name} was answered in two ways`);
+    assert(first === undefined || first === body, `${name} got two different replies`);
     this.#replies.set(name, body);
     assert(isReplay || !this.#firsts.has(name), `${name} was carried out twice`);
     if (!isReplay) this.#firsts.add(name);
   }
 
-  /** An animal that appears without its client having been told. */
+  /** Records an animal that is seen although no response has confirmed it. */
   #adopt(id: number, animal: Animal | null, { to }: Span): void {
     const from = this.#given.get(animal?.name ?? "") ?? Infinity;
-    assert(animal && from <= to, `Nobody made animal ${id}, ${animal?.name}`);
+    assert(animal && from <= to, `Nobody created animal ${id}, ${animal?.name}`);
     const write = new Write(textOf(animal), from);
-    write.tell(to);
+    write.confirm(to);
     this.#writesOf(id).push(write);
   }
 
-  /** Writes after which an animal was as they made it at some time of the span, it may be. */
+  /** Writes whose content an animal may have had at some time of the span. */
   #possible(id: number, { from, to }: Span): Write[] {
     const writes = this.#writes.get(id) ?? [];
-    const isGone = writes.some((write) => write.content === null && write.isTold && write.to < from);
+    const isGone = writes.some((write) => write.content === null && write.isConfirmed && write.to < from);
     const isOver = (one: Write) =>
-      writes.some((other) => other.isTold && other.from > one.to && other.to < from);
+      writes.some((other) => other.isConfirmed && other.from > one.to && other.to < from);
     return writes.filter((write) =>
       write.from <= to && !isOver(write) && (!isGone || write.content === null)
     );
@@ -201,7 +202,7 @@ export class Goods {
 
   #see({ id, name }: Animal, etag: string | null): void {
     const known = this.#ids.get(name);
-    assert(known === undefined || known === id, `${name} was made twice: ${known} and ${id}`);
+    assert(known === undefined || known === id, `${name} was created twice: ${known} and ${id}`);
     this.#ids.set(name, id);
     if (etag !== null) this.#etags.set(id, etag);
   }
