@@ -5,9 +5,24 @@ type Thread = Pick<MessagePort, "postMessage">;
 type Outcome = { readonly result: unknown } | { readonly failure: string };
 
 /**
- * Calls another thread, which `answerCalls` there. Resolves to the result.
+ * Calls another thread, which answers with {@linkcode answerCall}. Resolves to the result.
  *
  * @throws {Error} with the message of the error there.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals, assertRejects } from "@std/assert";
+ *
+ * const { port1: here, port2: there } = new MessageChannel();
+ * there.onmessage = (event) =>
+ *   answerCall<{ divide: number }>(event, ({ divide }) => {
+ *     if (divide === 0) throw new RangeError("Division by zero");
+ *     return 1 / divide;
+ *   });
+ * assertEquals(await callThread(here, { divide: 2 }), 0.5);
+ * await assertRejects(() => callThread(here, { divide: 0 }), Error, "Division by zero");
+ * for (const port of [here, there]) port.close();
+ * ```
  */
 export function callThread(
   thread: Thread,
@@ -37,4 +52,5 @@ export async function answerCall<Call>(
     outcome = { failure: error instanceof Error ? error.message : typeof error };
   }
   reply?.postMessage(outcome);
+  reply?.close();
 }
