@@ -93,5 +93,5 @@ async function* startUp(
     await using cleanup = new AsyncDisposableStack();
     times.push((await start(checkout, cleanup, "one", 0)).startUp);
   }
-  yield ["from start to first answer in ms", median(times)];
+  yield ["from start to first response in ms", median(times)];
 }

@@ -18,7 +18,7 @@ export function figure(value: number): string {
   return value.toLocaleString("en-US", digits);
 }
 
-/** Formats the first number as a multiple of the second: with two decimals if it is near 1. */
+/** Formats the first number as a multiple of the second: with two decimals below 2. */
 export function ratio(value: number, of: number): string {
   const times = value / of;
   const digits = times < 2

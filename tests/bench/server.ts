@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import config from "../../deno.json" with { type: "json" };
 import { Failure, interrupted } from "./terminal.ts";
 
-/** A server in a process of its own. */
+/** A server in another process. */
 export interface Server {
   readonly origin: string;
   readonly pid: number;
@@ -15,7 +15,7 @@ export interface Server {
 export const DATA: string = `${import.meta.dirname}/../../data`;
 // All servers run with the flags of `deno task start`.
 const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
-/** In ms. */
+/** How often to try whether a server responds, in ms. */
 const POLL_INTERVAL = 5;
 const ROOT = `${import.meta.dirname}/../..`;
 
@@ -74,8 +74,7 @@ export async function startServer(
   };
 }
 
-/** Finds a free TCP port. */
-export function freePort(): number {
+function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
 }

@@ -1,8 +1,9 @@
 /** The accounts that send requests: one, a hundred in turn, one over its limit, or one that does not exist. */
 export type Caller = "one" | "hundred" | "limited" | "stranger";
 
-/** An account of the rivals. */
+/** An account that sends requests. */
 export interface Account {
+  /** Its key for the rivals. */
   readonly key: string;
   /** Maximum number of requests per minute. */
   readonly perMinute: number;
