@@ -1,97 +1,85 @@
 import { basename, resolve } from "node:path";
 import { fill } from "./catalogue.ts";
-import { ask } from "./measure.ts";
 import { type Server, startServer } from "./server.ts";
 import { Failure } from "./terminal.ts";
-import { ACCOUNTS, type Caller, ONE_PAGE, type Work } from "./works.ts";
+import { ACCOUNTS, type Caller, ONE_PAGE } from "./works.ts";
 
-/** Someone who takes part. */
+/** A server to measure: the service of some checkout, or a rival. */
 export interface Contender {
   readonly name: string;
-  /** What starts its server, after `deno run`. */
+  /** Arguments of `deno run`. */
   readonly args: readonly string[];
-  /** The caller's keys, known to the server that keeps its data there. */
+  /** Environment variables, besides those that every server gets. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Returns the caller's keys for the server with that data; a checkout creates them. */
   readonly keysOf: (
     caller: Caller,
     dataPath: string,
   ) => readonly string[] | Promise<readonly string[]>;
 }
 
-/** A server under measurement, and the keys that it is sent in turn. */
+/** A running server, and the keys to send in turn. */
 export interface Target extends Server {
   readonly keys: readonly string[];
 }
 
 const ROOT = resolve(`${import.meta.dirname}/../..`);
-// What precedes an account's name, in this version of the service and in earlier ones.
+// Commands that create a key, up to the account's name: of this version of the service, and of earlier ones.
 const CREATE_KEY = [["accounts", "create"], ["keys", "create", "--account"]];
-const OF_THE_HTTP_LAYER = [
-  "connection",
-  "content-length",
-  "date",
-  "keep-alive",
-  "transfer-encoding",
+
+/** The service of this checkout. */
+export const SERVICE: Contender = checkout(ROOT, { name: "This service" });
+
+/** A second instance of the service of this checkout. */
+export const SECOND: Contender = checkout(ROOT, { name: "Second instance" });
+
+/** The service of this checkout twice with one worker, then with two. */
+export const WORKERS: readonly Contender[] = ["1", "1", "2"].map((count) =>
+  checkout(ROOT, { name: `WORKERS=${count}`, env: { WORKERS: count } })
+);
+
+/** Bare servers that send the response in the environment variable `REPLY`. */
+export const CONSTANT_REPLIES: readonly Contender[] = [
+  rival("Constant reply", "constant_reply.ts"),
+  rival("Constant, chunked", "constant_reply.ts", "chunked"),
 ];
 
-/** The checkout that the benchmark belongs to. */
-export const SERVICE: Contender = checkout(ROOT, "This service");
-
-/** Other ways to write the service. */
+/** Other implementations of the service. */
 export const RIVALS: readonly Contender[] = [
   rival("Naive Deno KV", "naive_kv.ts"),
   rival("Fastify, SQLite", "fastify_sqlite.ts"),
 ];
 
-/** The service as it is in some folder. */
+/** The service of the checkout in a folder. */
 export function checkout(
   folder: string,
-  name = `${basename(resolve(folder))}'s`,
+  { name = `${basename(resolve(folder))}'s`, env = {} }: Partial<Pick<Contender, "name" | "env">> = {},
 ): Contender {
   const args = script(folder, "main.ts");
   async function keysOf(
     caller: Caller,
     dataPath: string,
   ): Promise<readonly string[]> {
-    await using elsewhere = new AsyncDisposableStack();
-    // A stranger's key is right in form, but of another store.
-    const store = caller === "stranger" ? (await startServer(elsewhere, args)).dataPath : dataPath;
+    await using cleanup = new AsyncDisposableStack();
+    // A stranger's key is well-formed, but belongs to another store.
+    const store = caller === "stranger" ? (await startServer(cleanup, args)).dataPath : dataPath;
     const keys: string[] = [];
     for (const { perMinute } of ACCOUNTS[caller]) {
       keys.push(await createKey(folder, store, perMinute));
     }
     return keys;
   }
-  return { name, args, keysOf };
+  return { name, args, env, keysOf };
 }
 
-/** A bare server that gives the service's answer to the work, whatever it is asked. */
-export async function constantReply(
-  service: Target,
-  work: Work,
-): Promise<Contender> {
-  // The first request of a minute is still within the limit.
-  if (work.caller === "limited") await ask(service, work);
-  const response = await ask(service, work);
-  if (response.status !== work.status) {
-    throw new Failure(`${work.name}: answered with ${response.status}`);
-  }
-  const headers = [...response.headers].filter(([name]) => !OF_THE_HTTP_LAYER.includes(name));
-  const reply = JSON.stringify({
-    status: work.status,
-    headers,
-    body: await response.text(),
-  });
-  return rival("Constant reply", "constant_reply.ts", reply);
-}
-
-/** Starts a contender with that many animals and with the caller's keys; `cleanup` ends it. */
+/** Starts a contender with animals and with the caller's keys. `cleanup` ends it. */
 export async function start(
-  { args, keysOf }: Contender,
+  { args, env, keysOf }: Contender,
   cleanup: AsyncDisposableStack,
   caller: Caller,
   animals: number = ONE_PAGE,
 ): Promise<Target> {
-  const server = await startServer(cleanup, args);
+  const server = await startServer(cleanup, args, env);
   if (animals > 0) {
     await fill(
       { ...server, keys: await keysOf("one", server.dataPath) },
@@ -110,11 +98,12 @@ function rival(
   return {
     name,
     args,
+    env: {},
     keysOf: (caller) => ACCOUNTS[caller].map(({ key }) => key),
   };
 }
 
-/** What `deno run` needs for a script of a folder that has a deno.json. */
+/** Arguments of `deno run` for a script in a folder with a deno.json. */
 function script(folder: string, path: string): readonly string[] {
   return [
     "--quiet",
@@ -153,5 +142,5 @@ async function createKey(
     const { success, stdout } = await command.output();
     if (success) return new TextDecoder().decode(stdout).trim();
   }
-  throw new Failure(`No command of ${folder} makes a key`);
+  throw new Failure(`No command of ${folder} creates a key`);
 }

@@ -1,11 +1,14 @@
 import { lastPage } from "./catalogue.ts";
 import { type Contender, start, type Target } from "./contenders.ts";
-import { type Effort, type Entry, load, type Row, takeTurns } from "./measure.ts";
+import { type Effort, type Entry, load, takeTurns } from "./measure.ts";
 import { figure, median, table } from "./report.ts";
 import { note } from "./terminal.ts";
 import { LIST, LIST_FOR_MANY } from "./works.ts";
 
-/** A table of what the service costs as animals and requests grow; a column for each checkout. */
+/** A result and its name. */
+type Row = readonly [name: string, value: number];
+
+/** A table of commits, latency, memory and start-up, with a column for each checkout. */
 export async function growth(
   checkouts: readonly Contender[],
   effort: Effort,
@@ -37,7 +40,7 @@ async function* commits(
   yield ["KV commits for 1,000 lists", commits * 1000 / requests];
 }
 
-/** SQLite counts them, one for each commit, in the index of its log: https://sqlite.org/walformat.html. */
+/** Reads the number of commits from the index of SQLite's write-ahead log: https://sqlite.org/walformat.html. */
 async function countTransactions({ dataPath }: Target): Promise<number> {
   const { buffer } = await Deno.readFile(`${dataPath}-shm`);
   return new DataView(buffer).getUint32(8, true);
@@ -51,15 +54,16 @@ async function* latencies(
   const entries: Entry[] = [];
   for (const size of [1_000, 1_000_000]) {
     const target = await start(checkout, cleanup, LIST.caller, size);
-    const enter = (page: string, path: string) => {
+    const addEntry = (page: string, path: string) => {
       const name = `p50 in ms, ${page} of ${figure(size)} animals`;
       entries.push({ name, target, work: { ...LIST, path } });
     };
-    enter("first page", LIST.path);
-    enter("last page", await lastPage(target));
-    enter("rare status", `${LIST.path}&status=sold`);
+    addEntry("first page", LIST.path);
+    addEntry("last page", await lastPage(target));
+    addEntry("rare status", `${LIST.path}&status=sold`);
   }
-  yield* await takeTurns(entries, effort, "p50");
+  const medians = await takeTurns(entries, effort, "p50");
+  for (const [index, { name }] of entries.entries()) yield [name, medians[index] ?? NaN];
 }
 
 async function* memory(checkout: Contender): AsyncGenerator<Row> {
@@ -89,5 +93,5 @@ async function* startUp(
     await using cleanup = new AsyncDisposableStack();
     times.push((await start(checkout, cleanup, "one", 0)).startUp);
   }
-  yield ["from start to first answer in ms", median(times)];
+  yield ["from start to first response in ms", median(times)];
 }

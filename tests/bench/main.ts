@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
-import { comparison } from "./comparison.ts";
+import { comparison, cpuTimes } from "./comparison.ts";
 import { checkout, SERVICE } from "./contenders.ts";
 import { growth } from "./growth.ts";
 import { Failure, interrupted, note, print } from "./terminal.ts";
-import { WORKS } from "./works.ts";
+import { CPU_WORKS, type Work, WORKS } from "./works.ts";
 
 const HELP = `Compares the service with other servers, and measures it as its data grows. Needs wrk.
 
@@ -12,20 +12,25 @@ const HELP = `Compares the service with other servers, and measures it as its da
 
   --against DIR   also measure another checkout of the service; repeatable
   --only WORD     measure only rows whose name contains the word; repeatable:
-                  ${WORKS.map(({ name }) => name).join("; ")}
+${[...WORKS, ...CPU_WORKS].map(({ name }) => `                  ${name}`).join("\n")}
   --rounds N      rounds in which the servers take turns; the result is the median. Default: 5
   --seconds N     length of one measurement. Default: 3
+  --quick         one round of 1 second, without Naive Deno KV and Fastify: two minutes in all
 
-Prints the table on standard output and progress on standard error. Stores temporary data in data/.
+Prints the tables on standard output and progress on standard error. Stores temporary data in data/.
+CPU time is only measured on Linux.
 Exit codes: 0 success, 1 failure, 2 invalid arguments.`;
 
 let exitCode = 2;
 try {
-  const { help, growing, works, others, effort } = parse(Deno.args);
+  const { help, growing, works, cpuWorks, others, effort } = parse(Deno.args);
   exitCode = 1;
   if (help) print(HELP);
   else if (growing) print(await growth([SERVICE, ...others], effort));
-  else print(await comparison(works, others, effort));
+  else {
+    if (works.length > 0) print(await comparison(works, others, effort));
+    if (cpuWorks.length > 0) print(`\n${await cpuTimes(cpuWorks, effort)}`);
+  }
   exitCode = 0;
 } catch (error) {
   if (!(error instanceof Error)) throw error;
@@ -37,43 +42,43 @@ try {
 }
 Deno.exit(exitCode);
 
-/** What the command line asks for; throws when it is not understood. */
+/** Parses the command line; throws if it is invalid. */
 function parse(args: string[]) {
-  const { values: { help, against, only, ...counts }, positionals } = parseArgs(
-    {
-      args,
-      allowPositionals: true,
-      options: {
-        against: { type: "string", multiple: true, default: [] },
-        only: { type: "string", multiple: true, default: [""] },
-        rounds: { type: "string", default: "5" },
-        seconds: { type: "string", default: "3" },
-        help: { type: "boolean", short: "h", default: false },
-      },
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      against: { type: "string", multiple: true, default: [] },
+      only: { type: "string", multiple: true, default: [""] },
+      rounds: { type: "string" },
+      seconds: { type: "string" },
+      quick: { type: "boolean", default: false },
+      help: { type: "boolean", short: "h", default: false },
     },
-  );
+  });
+  const { help, against, only, quick } = values;
   const growing = positionals.join(" ") === "growth";
   if (positionals.length > 0 && !growing) {
-    throw new Error(`There is no ${positionals.join(" ")}`);
+    throw new Error(`Unknown command: ${positionals.join(" ")}`);
   }
-  const works = WORKS.filter(({ name }) => only.some((word) => name.includes(word)));
-  if (works.length === 0) {
-    throw new Error(`No work has ${only.join(" or ")} in its name`);
+  const isWanted = ({ name }: Work) => only.some((word) => name.includes(word));
+  const works = WORKS.filter(isWanted);
+  const cpuWorks = Deno.build.os === "linux" ? CPU_WORKS.filter(isWanted) : [];
+  if (works.length + cpuWorks.length === 0) {
+    throw new Error(`No row's name contains ${only.join(" or ")}`);
   }
-  const [rounds = NaN, seconds = NaN] = [counts.rounds, counts.seconds].map(
-    Number,
-  );
-  if (
-    ![rounds, seconds].every((count) => Number.isInteger(count) && count > 0)
-  ) {
-    throw new Error("--rounds and --seconds take a whole number from 1");
+  const rounds = Number(values.rounds ?? (quick ? 1 : 5));
+  const seconds = Number(values.seconds ?? (quick ? 1 : 3));
+  if (![rounds, seconds].every((count) => Number.isInteger(count) && count > 0)) {
+    throw new Error("--rounds and --seconds must be integers of at least 1");
   }
   for (const dir of against) Deno.statSync(`${dir}/main.ts`);
   return {
     help,
     growing,
     works,
+    cpuWorks,
     others: against.map((dir) => checkout(dir)),
-    effort: { rounds, seconds },
+    effort: { rounds, seconds, isQuick: quick },
   };
 }

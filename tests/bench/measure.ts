@@ -1,9 +1,10 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Target } from "./contenders.ts";
 import { figure, median } from "./report.ts";
 import { Failure, interrupted, note } from "./terminal.ts";
-import type { Work } from "./works.ts";
+import { CREATE, type Work } from "./works.ts";
 
-/** Something to measure again and again. */
+/** A server and the work to measure it with. */
 export interface Entry {
   readonly name: string;
   readonly target: Target;
@@ -13,29 +14,35 @@ export interface Entry {
 /** How often and how long to measure. */
 export interface Effort {
   readonly rounds: number;
+  /** Length of one measurement. */
   readonly seconds: number;
+  /** Whether to leave out the slow rivals. */
+  readonly isQuick: boolean;
 }
 
-/** A name and the figure that goes with it. */
-export type Row = readonly [name: string, value: number];
-
-/** What wrk saw of a server under load. */
+/** Results of a load. */
 export interface Load {
   readonly requests: number;
   readonly perSecond: number;
-  /** Median latency in milliseconds. */
+  /** Median latency in ms. */
   readonly p50: number;
+  /** CPU time of the server per request, in µs; NaN except on Linux. */
+  readonly cpuTime: number;
 }
 
 const SCRIPT = `${import.meta.dirname}/traffic.lua`;
 const WARM_UP_SECONDS = 1;
+/** Linux's unit of CPU time, in µs (getconf CLK_TCK). */
+const TICK = 10_000;
+/** How late creates may be, in ms: enough for a pause of the machine. */
+const MAX_LAG = 250;
 
-/** The median of each entry. They take turns, so that what slows the machine slows all of them. */
+/** Returns the median of each entry. The entries take turns, so a disturbance of the machine slows all of them. */
 export async function takeTurns(
   entries: readonly Entry[],
   effort: Effort,
   unit: keyof Load,
-): Promise<Row[]> {
+): Promise<number[]> {
   for (const { target, work } of entries) {
     await load(target, work, WARM_UP_SECONDS);
   }
@@ -50,15 +57,15 @@ export async function takeTurns(
       values.push(value);
     }
   }
-  return series.map(({ name, values }) => [name, median(values)]);
+  return series.map(({ values }) => median(values));
 }
 
-/** Sends the work's request once; the response is complete. */
-export async function ask(
+/** Sends the work's request once. Resolves when the response is complete. */
+export async function sendOnce(
   { origin, keys: [key] }: Target,
   { path, body }: Work,
 ): Promise<Response> {
-  // Uncompressed, as wrk asks for it.
+  // Uncompressed, like the responses to wrk.
   const headers = {
     "accept-encoding": "identity",
     "content-type": "application/json",
@@ -72,12 +79,27 @@ export async function ask(
   return new Response(await response.bytes(), response);
 }
 
-/** Sends the work's request over and over for some seconds, from one thread of wrk. */
+/** Sends the work's request repeatedly for some seconds, and creates if the work has any. */
 export async function load(
-  { origin, keys }: Target,
+  target: Target,
   work: Work,
   seconds: number,
 ): Promise<Load> {
+  const before = await readCpuTime(target);
+  const [result] = await Promise.all([
+    runWrk(target, work, seconds),
+    createSteadily(target, work.creates, seconds),
+  ]);
+  const cpuTime = (await readCpuTime(target) - before) / result.requests;
+  return { ...result, cpuTime };
+}
+
+/** Runs wrk with one thread. */
+async function runWrk(
+  { origin, keys }: Target,
+  work: Work,
+  seconds: number,
+): Promise<Omit<Load, "cpuTime">> {
   const { name, caller, path, body, connections, status } = work;
   const options = [
     "-t1",
@@ -99,12 +121,47 @@ export async function load(
   const lastLine = output.trimEnd().split("\n").at(-1) ?? "";
   const [requests = 0, refused = 0, missing = 0, perSecond = 0, p50 = 0] = lastLine.split(" ").map(Number);
   const unexpected = status >= 400 ? requests - refused : refused;
-  // A limit of one request a minute lets one through whenever a minute begins.
+  // A limit of one request a minute admits one at each start of a minute.
   const tolerated = caller === "limited" ? Math.ceil(seconds / 60) : 0;
   if (!(requests > 0) || missing > 0 || unexpected > tolerated) {
     throw new Failure(
-      `${name}: ${unexpected} of ${requests} answers unexpected, ${missing} never came`,
+      `${name}: ${requests} responses, ${unexpected} with an unexpected status, ${missing} missing`,
     );
   }
   return { requests, perSecond, p50 };
+}
+
+/** Sends creates at a steady rate, without waiting for responses. Throws if requests or responses are late. */
+async function createSteadily(
+  target: Target,
+  perSecond: number,
+  seconds: number,
+): Promise<void> {
+  const started = performance.now();
+  const statuses: Promise<number>[] = [];
+  while (statuses.length < perSecond * seconds) {
+    const due = started + statuses.length * 1_000 / perSecond;
+    await delay(Math.max(0, due - performance.now()));
+    throwIfLate(due);
+    statuses.push(sendOnce(target, CREATE).then(({ status }) => status, () => 0));
+  }
+  const failed = (await Promise.all(statuses)).filter((status) => status !== CREATE.status);
+  if (failed.length > 0) throw new Failure(`${failed.length} of ${statuses.length} creates failed`);
+  throwIfLate(started + seconds * 1_000);
+
+  function throwIfLate(due: number): void {
+    const lag = performance.now() - due;
+    if (lag > MAX_LAG) throw new Failure(`${perSecond} creates a second: ${figure(lag)} ms late`);
+  }
+}
+
+/** User and system time of a server's process, in µs; NaN except on Linux. */
+async function readCpuTime({ pid }: Target): Promise<number> {
+  if (Deno.build.os !== "linux") return NaN;
+  // Deno itself reads /proc only with all permissions.
+  const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/stat`] }).output();
+  const stat = new TextDecoder().decode(stdout);
+  // Fields 14 and 15. Field 2, in parentheses, is the only one that may contain spaces.
+  const [user = NaN, system = NaN] = stat.slice(stat.lastIndexOf(")")).split(" ").slice(12, 14).map(Number);
+  return (user + system) * TICK;
 }

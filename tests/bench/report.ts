@@ -1,31 +1,33 @@
-/** A table in Markdown; numbers stand on the right. */
+/** A table in Markdown, with numbers aligned right. A row may be shorter than the head. */
 export function table(
   head: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
   const rule = widths.map((width, column) => column === 0 ? "-".repeat(width) : ":".padStart(width, "-"));
-  const pad = (cell: string, column: number) =>
-    column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
-  return [head, rule, ...rows].map((cells) => `| ${cells.map(pad).join(" | ")} |`).join("\n");
+  const pad = ([first = "", ...others]: readonly string[]) =>
+    widths.map((width, column) =>
+      column === 0 ? first.padEnd(width) : (others[column - 1] ?? "").padStart(width)
+    );
+  return [head, rule, ...rows].map((cells) => `| ${pad(cells).join(" | ")} |`).join("\n");
 }
 
-/** A number of three digits, or of as many as it has before the point. */
+/** Formats a number with three significant digits, or with all of its integer part. */
 export function figure(value: number): string {
   const digits = value < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 };
   return value.toLocaleString("en-US", digits);
 }
 
-/** How many times as large as the second number the first one is. */
+/** Formats the first number as a multiple of the second: with two decimals below 2. */
 export function ratio(value: number, of: number): string {
-  return `${
-    (value / of).toLocaleString("en-US", {
-      maximumSignificantDigits: value < of * 100 ? 2 : 3,
-    })
-  }×`;
+  const times = value / of;
+  const digits = times < 2
+    ? { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+    : { maximumSignificantDigits: times < 100 ? 2 : 3 };
+  return `${times.toLocaleString("en-US", digits)}×`;
 }
 
-/** The middle of some numbers. */
+/** The median; the mean of the two middle numbers if their count is even. */
 export function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;

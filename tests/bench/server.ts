@@ -2,23 +2,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import config from "../../deno.json" with { type: "json" };
 import { Failure, interrupted } from "./terminal.ts";
 
-/** A server in a process of its own. */
+/** A server in another process. */
 export interface Server {
   readonly origin: string;
   readonly pid: number;
   readonly dataPath: string;
-  /** Milliseconds from the start of the process to its first answer. */
+  /** Time from the start of the process to its first response, in ms. */
   readonly startUp: number;
 }
 
-// Beside the service's own data: the system's folder for such things may be memory without a disk.
+/** Folder for temporary data. The system's own may be in memory, where commits do not wait for a disk. */
 export const DATA: string = `${import.meta.dirname}/../../data`;
-// Every server gets what the service gets.
+// All servers run with the flags of `deno task start`.
 const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
+/** How often to try whether a server responds, in ms. */
 const POLL_INTERVAL = 5;
 const ROOT = `${import.meta.dirname}/../..`;
 
-/** What starts the service of this checkout, after `deno run`. */
+/** Arguments of `deno run` that start the service of this checkout. */
 export const CHECKOUT: readonly string[] = [
   "--quiet",
   "--config",
@@ -27,7 +28,7 @@ export const CHECKOUT: readonly string[] = [
   `${ROOT}/main.ts`,
 ];
 
-/** Starts a server with these arguments of `deno run` and waits until it answers; `cleanup` ends it. */
+/** Starts a server with arguments of `deno run`, and waits for its first response. `cleanup` ends it. */
 export async function startServer(
   cleanup: AsyncDisposableStack,
   args: readonly string[],
@@ -59,7 +60,7 @@ export async function startServer(
   const log = child.stderr.text();
   let ended = false;
   child.status.then(() => ended = true);
-  while (!await answers(origin)) {
+  while (!await responds(origin)) {
     if (ended) {
       throw new Failure(`deno run ${args.join(" ")} ended:\n${await log}`);
     }
@@ -73,12 +74,12 @@ export async function startServer(
   };
 }
 
-export function freePort(): number {
+function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
 }
 
-function answers(origin: string): Promise<boolean> {
+function responds(origin: string): Promise<boolean> {
   return fetch(origin).then((response) => response.body?.cancel()).then(
     () => true,
     () => false,

@@ -4,10 +4,10 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
   Deno.addSignalListener(name, () => interruption.abort());
 }
 
-/** Aborted by Ctrl-C; whatever takes long ends at that, and what it started ends with it. */
+/** Aborts on SIGINT or SIGTERM. Ends requests and child processes. */
 export const interrupted: AbortSignal = interruption.signal;
 
-/** A reason to end which one line explains to the user of the command. */
+/** An expected failure. The command prints its message and exits. */
 export class Failure extends Error {}
 
 /** Writes the result to standard output. */

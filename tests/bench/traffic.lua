@@ -1,6 +1,6 @@
 -- wrk script: -- PATH BODY KEY...
--- Gets the path, or posts the body there, with each key in turn. At the end prints a line:
--- requests, those refused (400 and more), those never answered, requests per second, median latency in ms.
+-- Sends GET requests for the path, or POST requests if there is a body, with each key in turn. Finally prints a line:
+-- responses, those with status 400 or more, requests without a response, requests per second, median latency in ms.
 
 local requests = {}
 

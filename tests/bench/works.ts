@@ -1,30 +1,34 @@
-/** Whose requests they are. */
+/** The accounts that send requests: one, a hundred in turn, one over its limit, or one that does not exist. */
 export type Caller = "one" | "hundred" | "limited" | "stranger";
 
-/** A key, and how many requests a minute it allows. */
+/** An account that sends requests. */
 export interface Account {
+  /** Its key for the rivals. */
   readonly key: string;
+  /** Maximum number of requests per minute. */
   readonly perMinute: number;
 }
 
-/** A request that is sent over and over. */
+/** A request to send repeatedly, and the response to expect. */
 export interface Work {
   readonly name: string;
   readonly caller: Caller;
   readonly connections: number;
   readonly path: string;
-  /** What is posted; empty where something is got. */
+  /** Body of a POST request; empty for a GET request. */
   readonly body: string;
   readonly status: number;
+  /** Creates per second that another client sends at the same time. */
+  readonly creates: number;
 }
 
-// A limit out of reach: counting is measured, not refusing.
+// The limit is too high to be reached: the benchmark measures counting, not refusing.
 const HUNDRED = Array.from(
   { length: 100 },
   (_, index) => ({ key: `key-${index}`, perMinute: 100_000_000 }),
 );
 
-/** Who stands behind each caller. These are the keys of rivals; the service makes its own. */
+/** Accounts of each caller, with the keys for rivals. A checkout of the service creates its own keys. */
 export const ACCOUNTS: Readonly<Record<Caller, readonly Account[]>> = {
   one: HUNDRED.slice(0, 1),
   hundred: HUNDRED,
@@ -32,10 +36,10 @@ export const ACCOUNTS: Readonly<Record<Caller, readonly Account[]>> = {
   stranger: [{ key: "stranger", perMinute: 1 }],
 };
 
-/** How many animals there are unless it is their number that is measured. */
+/** Default number of animals. */
 export const ONE_PAGE = 20;
 
-/** The first page. */
+/** Gets the first page. */
 export const LIST: Work = {
   name: "list 20, 1 key",
   caller: "one",
@@ -43,28 +47,40 @@ export const LIST: Work = {
   path: "/v1/pets?limit=20",
   body: "",
   status: 200,
+  creates: 0,
 };
 
-/** The same for many. */
+/** Gets the first page with 100 keys in turn. */
 export const LIST_FOR_MANY: Work = {
   ...LIST,
   name: "list 20, 100 keys",
   caller: "hundred",
 };
 
-/** A new animal. */
+/** Adds an animal. */
 export function create(name: string, status: "available" | "sold"): Work {
   const body = JSON.stringify({ name, categoryId: 1, status });
   return { ...LIST, name: "create", path: "/v1/pets", body, status: 201 };
 }
 
-/** Every work, in the order of the table. */
+/** Adds an available animal. */
+export const CREATE: Work = create("Umbra", "available");
+
+/** Rows of the table of requests per second. */
 export const WORKS: readonly Work[] = [
   LIST,
   { ...LIST, name: "list 20, 256 connections", connections: 256 },
   LIST_FOR_MANY,
   { ...LIST, name: "get one", path: "/v1/pets/1" },
-  create("Umbra", "available"),
+  CREATE,
   { ...LIST, name: "over the limit (429)", caller: "limited", status: 429 },
   { ...LIST, name: "unknown key (401)", caller: "stranger", status: 401 },
+  { ...LIST, name: "list 20, 100 creates a second", creates: 100 },
+  { ...LIST, name: "list 20, 300 creates a second", creates: 300 },
+];
+
+/** Rows of the table of CPU time. */
+export const CPU_WORKS: readonly Work[] = [
+  { ...LIST, name: "CPU time in µs, list 20" },
+  { ...CREATE, name: "CPU time in µs, create" },
 ];

@@ -1,6 +1,8 @@
-/** A bare `Deno.serve` that makes one response over and over, without a look at the request. */
+/** A bare `Deno.serve` that sends the response in REPLY to every request; an argument sets its transfer coding. */
 
-const { status, headers, body } = JSON.parse(Deno.args[0] ?? "{}");
+const { status, headers, body } = JSON.parse(Deno.env.get("REPLY") ?? "{}");
+const [coding] = Deno.args;
+if (coding !== undefined) headers.push(["transfer-encoding", coding]);
 
 Deno.serve(
   { port: Number(Deno.env.get("PORT")), hostname: "127.0.0.1", onListen() {} },

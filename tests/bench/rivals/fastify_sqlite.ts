@@ -1,4 +1,4 @@
-/** The catalogue with Fastify, its rate-limit plugin in memory, and SQLite as durable as Deno KV keeps its own. */
+/** The catalogue with Fastify, its rate-limit plugin in memory, and SQLite with the durability of Deno KV. */
 
 import rateLimit from "@fastify/rate-limit";
 import Fastify from "fastify";

@@ -1,4 +1,4 @@
-/** The catalogue on Deno KV in the obvious way: each request counts itself by check and set until that succeeds. */
+/** A naive catalogue on Deno KV: each request increments its count by check and set, and retries until that succeeds. */
 
 import { hash } from "node:crypto";
 import { type Account, ACCOUNTS } from "../works.ts";
@@ -61,7 +61,7 @@ function refusal(status: number, code: string, headers = {}): Response {
   });
 }
 
-/** How many requests are left of this minute after this one; below zero if it is one too many. */
+/** Counts a request. Resolves to the number of requests left in this minute; negative if the limit was reached. */
 async function count({ key, perMinute }: Account): Promise<number> {
   while (true) {
     const row = await kv.get<number>([
