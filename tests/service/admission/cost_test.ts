@@ -71,7 +71,7 @@ for (const requests of [1, 500]) {
     service.assertCost({ reads: 3, commits: 1 });
   });
 
-  Deno.test(`Gate needs one check of versions and one commit for ${requests} simultaneous requests of a known account`, async () => {
+  Deno.test(`Gate needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { apiKey } = await service.createAccount();

@@ -95,7 +95,7 @@ Deno.test("service lets requests wait for permits that another process gives bac
   assertEquals(tally(replies), { 200: 2, "429 rate_limit_minute": 1 });
 });
 
-Deno.test("service refuses requests that have waited 3 s for permits of a dead process, and later ones at once", async () => {
+Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });

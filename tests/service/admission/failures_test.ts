@@ -119,10 +119,10 @@ Deno.test("service retries every two seconds to give leased permits back while K
   service.forget();
 
   await time.advance(10_000);
-  const asked = service.reads.length + service.commits.length;
+  const attempts = service.reads.length + service.commits.length;
   service.disturbance = {};
   await time.advance(3_000);
 
-  assert(asked >= 4 && asked <= 12, `${asked} times`);
+  assert(attempts >= 4 && attempts <= 12, `${attempts} times`);
   assertEquals((await service.desk.usage(id)).used, calls);
 });

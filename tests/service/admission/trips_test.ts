@@ -78,7 +78,7 @@ Deno.test("service responds to a write after one round trip with a lease, and af
   assertEquals(await service.trips(apiKey, ADD, REX), "201 after 1");
 });
 
-Deno.test("service responds to a key's first request after three round trips, and to an unknown key after one", async () => {
+Deno.test("service needs three round trips for a key's first request, and one for an unknown key", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const [known, first] = [await create(service), await create(service)];
@@ -104,7 +104,7 @@ Deno.test("service returns 429 from memory after one check of versions, even for
   assertEquals(await service.trips(apiKey, LIST), "429 after 1");
 });
 
-Deno.test("service uses one more round trip for a read if another account has changed, and repeats a write", async () => {
+Deno.test("service needs one more round trip for a read after another account changed, and repeats writes", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new FarService(time, kv);
