@@ -58,22 +58,25 @@ Deno.test.each<[string, "reads" | "commits", () => Promise<void>]>([
   ["cannot be read", "reads", () => Promise.reject(new TypeError("disk I/O error"))],
   ["cannot be written", "commits", () => Promise.reject(new TypeError("disk full"))],
   ["does not respond", "commits", () => new Promise(() => {})],
-])("/ready returns 503 while KV %s and 200 afterwards, and /health always returns 200", async (_, kind, fail) => {
-  using time = new VirtualTime();
-  const { network, service } = serve();
-  const get = (path: string) => time.until(service.fetch(`GET ${path}`), 1_000);
-  const work = network[kind];
-  network[kind] = fail;
+])(
+  "/ready returns 503 while KV %s and 200 afterwards, and /health always returns 200",
+  async (_, kind, fail) => {
+    using time = new VirtualTime();
+    const { network, service } = serve();
+    const get = (path: string) => time.until(service.fetch(`GET ${path}`), 1_000);
+    const work = network[kind];
+    network[kind] = fail;
 
-  const failed = await Promise.all([get("/ready"), get("/ready"), get("/health")]);
-  network[kind] = work;
-  const tooSoon = await get("/ready");
-  await time.advance(1_000);
-  const recovered = await get("/ready");
+    const failed = await Promise.all([get("/ready"), get("/ready"), get("/health")]);
+    network[kind] = work;
+    const tooSoon = await get("/ready");
+    await time.advance(1_000);
+    const recovered = await get("/ready");
 
-  assertEquals(failed.map(({ status }) => status), [503, 503, 200]);
-  assertEquals([tooSoon.status, recovered.status], [503, 200]);
-  assertEquals(failed[0]?.headers.get("retry-after"), "5");
-  await assertError(tooSoon, 503, "store_unavailable");
-  assertEquals(new Set(service.errors.map(({ route }) => route)), new Set(["/ready"]));
-});
+    assertEquals(failed.map(({ status }) => status), [503, 503, 200]);
+    assertEquals([tooSoon.status, recovered.status], [503, 200]);
+    assertEquals(failed[0]?.headers.get("retry-after"), "5");
+    await assertError(tooSoon, 503, "store_unavailable");
+    assertEquals(new Set(service.errors.map(({ route }) => route)), new Set(["/ready"]));
+  },
+);

@@ -42,28 +42,29 @@ const RESET: Outcomes = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
 type Apply = (desk: Desk, id: string) => Promise<string | void>;
 
 /** A change, the next response to the old key, and then to a new one. */
-const changes: readonly (readonly [what: string, apply: Apply, expected: Outcomes, withNewKey?: Outcomes])[] = [
-  ["closed", (desk, id) => desk.do("close", id), ENDED],
-  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
-  ["suspended and resumed", async (desk, id) => {
-    await desk.do("suspend", id);
-    await desk.do("resume", id);
-  }, SAME],
-  ["suspended and closed", async (desk, id) => {
-    await desk.do("suspend", id);
-    await desk.do("close", id);
-  }, ENDED],
-  ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
-  ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
-  ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
+const changes: readonly (readonly [what: string, apply: Apply, expected: Outcomes, withNewKey?: Outcomes])[] =
   [
-    "moved to a lower plan",
-    (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
-    LOWER,
-  ],
-  ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
-  ["reset", (desk, id) => desk.do("reset", id), RESET],
-];
+    ["closed", (desk, id) => desk.do("close", id), ENDED],
+    ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
+    ["suspended and resumed", async (desk, id) => {
+      await desk.do("suspend", id);
+      await desk.do("resume", id);
+    }, SAME],
+    ["suspended and closed", async (desk, id) => {
+      await desk.do("suspend", id);
+      await desk.do("close", id);
+    }, ENDED],
+    ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
+    ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
+    ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
+    [
+      "moved to a lower plan",
+      (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
+      LOWER,
+    ],
+    ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
+    ["reset", (desk, id) => desk.do("reset", id), RESET],
+  ];
 
 function outcomeOf({ code, remaining, limit }: Reply): string {
   return code || `${remaining} of ${limit}`;

@@ -78,7 +78,11 @@ Deno.test("service does not charge an account whose commits fail, and serves all
 const refuse = () => Promise.resolve<Deno.KvCommitError>({ ok: false });
 
 for (
-  const [what, commit, isGivenBack] of [["was refused", refuse, true], ["may have applied", hang, false]] as const
+  const [what, commit, isGivenBack] of [["was refused", refuse, true], [
+    "may have applied",
+    hang,
+    false,
+  ]] as const
 ) {
   Deno.test(`service ${isGivenBack ? "retries" : "does not retry"} giving permits back if the commit ${what}`, async () => {
     using time = new VirtualTime();

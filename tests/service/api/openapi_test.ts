@@ -132,7 +132,9 @@ Deno.test("openApiDocument() and inputsOf() have the same parameters, and only a
 });
 
 /** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
-function boundaryValues({ type, enum: values, minLength, maxLength, maxItems, items, ...bounds }: JsonSchema): {
+function boundaryValues(
+  { type, enum: values, minLength, maxLength, maxItems, items, ...bounds }: JsonSchema,
+): {
   good: readonly unknown[];
   bad: readonly unknown[];
 } {

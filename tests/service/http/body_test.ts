@@ -198,8 +198,15 @@ Deno.test.each([["fewer", "11"], ["more", "1"]])(
 Deno.test.each([
   ["no headers", null, {}, undefined],
   ["a Content-Length of zero", null, { "content-length": "0" }, undefined],
-  ["only a Content-Type over HTTP/1.1", null, { "content-type": "application/json", host: "localhost" }, undefined],
-  ["only a Content-Type over HTTP/2, because the client aborted", null, { "content-type": "application/json" }, "invalid_json"],
+  [
+    "only a Content-Type over HTTP/1.1",
+    null,
+    { "content-type": "application/json", host: "localhost" },
+    undefined,
+  ],
+  ["only a Content-Type over HTTP/2, because the client aborted", null, {
+    "content-type": "application/json",
+  }, "invalid_json"],
   ["an object that no header announces", '{"a":1}', {}, "invalid_content_type"],
 ])(
   "readJsonObject() reads an empty object only if there is no body: %s",

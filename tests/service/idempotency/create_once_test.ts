@@ -50,40 +50,46 @@ Deno.test.each(OPERATIONS)("%s creates another for a key that is 24 hours old", 
   assertEquals(await replay.text(), text);
 });
 
-Deno.test.each(OPERATIONS)("%s creates only one for simultaneous requests to two processes", async (target, status, json) => {
-  await using shop = await Shop.open();
-  await using beside = shop.beside();
+Deno.test.each(OPERATIONS)(
+  "%s creates only one for simultaneous requests to two processes",
+  async (target, status, json) => {
+    await using shop = await Shop.open();
+    await using beside = shop.beside();
 
-  const responses = await Promise.all(
-    Array.from({ length: 40 }, (_, n) => (n % 2 ? shop : beside).call(target, { json, headers: ONCE })),
-  );
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => (n % 2 ? shop : beside).call(target, { json, headers: ONCE })),
+    );
 
-  assertEquals(responses.map((response) => response.status), new Array(40).fill(status));
-  assertEquals(responses.filter(isReplay).length, 39);
-  assertEquals(new Set(await Promise.all(responses.map((response) => response.text()))).size, 1);
-  await assertConsistent(shop.kv);
-});
+    assertEquals(responses.map((response) => response.status), new Array(40).fill(status));
+    assertEquals(responses.filter(isReplay).length, 39);
+    assertEquals(new Set(await Promise.all(responses.map((response) => response.text()))).size, 1);
+    await assertConsistent(shop.kv);
+  },
+);
 
-Deno.test.each(OPERATIONS)("%s refuses a key that was used with another body", async (target, status, json) => {
-  await using shop = await Shop.open();
-  const bodies = [{ json, headers: ONCE }, { json: { ...json, more: 1 }, headers: ONCE }];
+Deno.test.each(OPERATIONS)(
+  "%s refuses a key that was used with another body",
+  async (target, status, json) => {
+    await using shop = await Shop.open();
+    const bodies = [{ json, headers: ONCE }, { json: { ...json, more: 1 }, headers: ONCE }];
 
-  const replies = await Promise.all(
-    bodies.map(async (body) => ({ body, response: await shop.call(target, body) })),
-  );
-  // Either may have been the first.
-  const [first, other] = replies.toSorted((one, two) => one.response.status - two.response.status);
-  assert(first && other);
-  const later = await shop.call(target, other.body);
-  const again = await shop.call(target, first.body);
+    const replies = await Promise.all(
+      bodies.map(async (body) => ({ body, response: await shop.call(target, body) })),
+    );
+    // Either may have been the first.
+    const [first, other] = replies.toSorted((one, two) => one.response.status - two.response.status);
+    assert(first && other);
+    const later = await shop.call(target, other.body);
+    const again = await shop.call(target, first.body);
 
-  assertEquals([first.response.status, again.status], [status, status]);
-  for (const response of [other.response, later]) {
-    assertEquals(isReplay(response), false);
-    await assertError(response, 422, "idempotency_key_reused", /different body/);
-  }
-  assertEquals(await again.text(), await first.response.text());
-});
+    assertEquals([first.response.status, again.status], [status, status]);
+    for (const response of [other.response, later]) {
+      assertEquals(isReplay(response), false);
+      await assertError(response, 422, "idempotency_key_reused", /different body/);
+    }
+    assertEquals(await again.text(), await first.response.text());
+  },
+);
 
 Deno.test("service creates another for a different key, account or operation, or without a key", async () => {
   await using shop = await Shop.open();

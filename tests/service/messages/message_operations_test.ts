@@ -21,7 +21,10 @@ Deno.test("createMessage() queues a message, and does not return its account", a
   assertEquals(await stored(shop), [{ id, ...message, accountId: account.id }]);
 });
 
-Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], ["of four bytes in UTF-8", "🐶"]])(
+Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], [
+  "of four bytes in UTF-8",
+  "🐶",
+]])(
   "createMessage() stores many messages at once, each with 10,000 characters %s",
   async (_, character) => {
     await using shop = await Shop.open();

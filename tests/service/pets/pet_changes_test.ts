@@ -111,7 +111,14 @@ Deno.test.each<[string, string, object | undefined, object, number, ErrorCode]>(
   ["another account's animal", "DELETE /v1/pets/1", undefined, MISMATCH, 403, "not_your_pet"],
   ["a changed animal", "DELETE /v1/pets/2", undefined, MISMATCH, 412, "precondition_failed"],
   ["an existing animal", "PATCH /v1/pets/2", {}, { "if-none-match": "*" }, 412, "precondition_failed"],
-  ["an existing animal", "DELETE /v1/pets/2", undefined, { "if-none-match": "*" }, 412, "precondition_failed"],
+  [
+    "an existing animal",
+    "DELETE /v1/pets/2",
+    undefined,
+    { "if-none-match": "*" },
+    412,
+    "precondition_failed",
+  ],
 ])("service reports %s: %s", async (_, target, json, headers, status, code) => {
   await using shop = await Shop.open();
   const theirs = await shop.createAccount();
