@@ -14,7 +14,7 @@ const AFTER_SUNSET = Date.UTC(2031, 0, 1);
 const LASTING = SAMPLES.filter(({ changes }) => !changes.includes("versions"));
 const ENDING = SAMPLES.filter((sample) => !LASTING.includes(sample)).map(({ operation }) => operation.path);
 const WRITES = LASTING.filter(({ operation }) => operation.body);
-/** Samples that write are repeated. */
+/** Targets of the samples. Those that write are repeated. */
 const CALLS = [...LASTING, ...WRITES, ...WRITES].map(({ target }) => target);
 const INPUTS = LASTING.flatMap(({ operation }) => inputsOf(operation));
 const METHODS = words("GET POST PATCH DELETE HEAD OPTIONS PUT PROPFIND get patch a!#$%&'*+-.^_~");

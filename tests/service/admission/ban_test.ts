@@ -48,7 +48,7 @@ Deno.test("service admits requests after a ban is lifted during the commit that 
   await time.until(banned, 5_000);
 });
 
-Deno.test("service bans a key at the first refusal beyond the maximum of sequential requests", async () => {
+Deno.test("service bans a key at its 61st refusal if requests are sequential", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
@@ -61,7 +61,7 @@ Deno.test("service bans a key at the first refusal beyond the maximum of sequent
   assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
 });
 
-Deno.test("service bans a key at the first refusal beyond the maximum of simultaneous requests", async () => {
+Deno.test("service bans a key at its 61st refusal if requests are simultaneous", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 

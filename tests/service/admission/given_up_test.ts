@@ -97,7 +97,7 @@ function stored({ rows }: FakeKv): string[] {
     .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
 }
 
-/** A service with an account and other accounts, each with its own animal. The account's animal has the ID 1. */
+/** Creates an account and others, each with its own animal, and returns their keys. The first animal has the ID 1. */
 async function withOthers(time: VirtualTime, service: NotedService): Promise<string[]> {
   const keys: string[] = [];
   for (let count = 0; count <= LANES; count++) {

@@ -44,7 +44,7 @@ class Fixture implements AsyncDisposable {
     return this.time.until(call(this.service, this.key, target, request), 1_000);
   }
 
-  /** Starts to add an animal. Its body arrives only when it is released. */
+  /** Starts to add an animal. `sendBody()` sends its body. */
   startAdding(animal: object = REX): { reply: Promise<Reply>; sendBody: () => void } {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-type": "application/json" };
@@ -124,7 +124,7 @@ const CHANGES: readonly (readonly [what: string, change: Change, outcome: string
   ],
 ];
 
-/** Requests that write, or would, and their status for an open account. */
+/** Requests that write, or try to, and their status for an open account. */
 const REQUESTS:
   readonly (readonly [what: string, target: string, request: HarnessRequest, status: number])[] = [
     ["adds an animal", POST, { json: REX }, 201],

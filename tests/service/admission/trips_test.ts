@@ -27,7 +27,7 @@ class FarService extends NotedService {
     };
   }
 
-  /** The number of round trips to KV of a request, and its status. */
+  /** The status of a request, and the number of its round trips to KV. */
   async trips(key: string, target: string, request = {}): Promise<string> {
     const started = this.time.now;
     const { status } = await this.time.until(call(this, key, target, request), 10_000);

@@ -135,7 +135,7 @@ Deno.test("service reports all faults of a request at once", async () => {
   }
 });
 
-Deno.test("service reports an impossible path or a malformed body alone, before other faults", async () => {
+Deno.test("service reports an invalid ID or a malformed body alone, before other faults", async () => {
   await using shop = await Shop.open();
   const wrong = { json: SURROGATE, headers: TAG };
 

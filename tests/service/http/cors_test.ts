@@ -10,7 +10,7 @@ const COMMON = ["Authorization", "Content-Type", "X-Request-Id"];
 /** A response header that every page may read (Fetch standard). */
 const SAFELISTED = "Cache-Control";
 
-Deno.test("setCorsHeaders() allows a preflight the methods of the path and all headers that are read", () => {
+Deno.test("setCorsHeaders() lists the path's methods and all request headers in a preflight response", () => {
   const preflight = { ...ORIGIN, "access-control-request-method": "POST" };
   const headers = new Headers({ allow: "GET, OPTIONS, POST" });
   const read = new Set([...COMMON, ...OPERATIONS.flatMap(({ headers }) => Object.keys(headers))]);

@@ -34,7 +34,7 @@ Deno.test.each(OPERATIONS)("%s replays its first reply", async (target, status, 
   assertEquals(await again.text(), await first.text());
 });
 
-Deno.test.each(OPERATIONS)("%s creates another for a key that is 24 hours old", async (target, _, json) => {
+Deno.test.each(OPERATIONS)("%s creates another resource for a key that is 24 hours old", async (target, _, json) => {
   await using shop = await Shop.open();
   const other = { json: { ...json, more: 1 }, headers: ONCE };
   const first = await shop.call(target, { json, headers: ONCE });
@@ -51,7 +51,7 @@ Deno.test.each(OPERATIONS)("%s creates another for a key that is 24 hours old", 
 });
 
 Deno.test.each(OPERATIONS)(
-  "%s creates only one for simultaneous requests to two processes",
+  "%s creates only one resource for simultaneous requests to two processes",
   async (target, status, json) => {
     await using shop = await Shop.open();
     await using beside = shop.beside();
@@ -91,7 +91,7 @@ Deno.test.each(OPERATIONS)(
   },
 );
 
-Deno.test("service creates another for a different key, account or operation, or without a key", async () => {
+Deno.test("service creates another resource for a different key, account or operation, or without a key", async () => {
   await using shop = await Shop.open();
   const { apiKey } = await shop.createAccount();
   const json = { ...REX, message: "Hello" };
@@ -113,7 +113,7 @@ Deno.test("service creates another for a different key, account or operation, or
   assertEquals(await shop.ids(), [1, 2, 3, 4, 5, 6]);
 });
 
-Deno.test("createPet() replays to a rotated API key, even after the animal was removed", async () => {
+Deno.test("createPet() replays after a key rotation, even if the animal was removed", async () => {
   await using shop = await Shop.open();
   const { account, apiKey } = await shop.createAccount();
   const first = await shop.fetch("POST /v1/pets", { key: apiKey, json: REX, headers: ONCE });
@@ -163,7 +163,7 @@ Deno.test.each(OPERATIONS)(
   },
 );
 
-Deno.test("createMessage() replays to simultaneous requests if there was room for one message", async () => {
+Deno.test("createMessage() replays to simultaneous requests if there is room for only one message", async () => {
   await using shop = await Shop.open();
   const { account, apiKey: key } = await shop.createAccount();
   await shop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));

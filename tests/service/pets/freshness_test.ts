@@ -69,7 +69,7 @@ interface ShownName {
   until: number;
 }
 
-Deno.test("service shows no outdated animal while two processes change many", async () => {
+Deno.test("service never shows an outdated animal while two processes change many", async () => {
   const random = seededRandom(20270115);
   const delay = async () => {
     for (let turns = Math.floor(random() * 4); turns > 0; turns--) await setImmediate();

@@ -26,7 +26,7 @@ class CountingShop implements AsyncDisposable {
     return counting.shop = new CountingShop(shop);
   }
 
-  /** Lists animals; returns status and ETag. */
+  /** Lists animals. Returns status and ETag. */
   async list(query: string): Promise<[status: number, etag: string | null]> {
     const { status, headers } = await this.shop.call(`GET /v1/pets${query}`);
     return [status, headers.get("etag")];
@@ -95,7 +95,7 @@ Deno.test("listPets() reads a page once for all hosts, and each host gets its ow
   assertEquals(counting.pagesRead, 1);
 });
 
-Deno.test("listPets() keeps every first page in memory, whatever other pages and queries are requested", async () => {
+Deno.test("listPets() keeps every first page cached, despite requests for other pages and queries", async () => {
   await using counting = await CountingShop.open(1);
   const statuses = ["", "&status=available", "&status=pending", "&status=sold"];
   const first = statuses.flatMap((status) => upTo(100).map((limit) => `?limit=${limit + 1}${status}`));
@@ -112,7 +112,7 @@ Deno.test("listPets() keeps every first page in memory, whatever other pages and
   assertEquals(tags.size, first.length);
 });
 
-Deno.test("PetPages keeps the responses of the first hosts, however many more are made up", async () => {
+Deno.test("PetPages keeps the responses of the first hosts, even after 1,000 made-up ones", async () => {
   await using shop = await Shop.open();
   await shop.add(...all(2, "sold"));
   const catalogue = { key: CATALOGUE_VERSION, version: "1" };
