@@ -34,21 +34,24 @@ Deno.test.each(OPERATIONS)("%s replays its first reply", async (target, status, 
   assertEquals(await again.text(), await first.text());
 });
 
-Deno.test.each(OPERATIONS)("%s creates another resource for a key that is 24 hours old", async (target, _, json) => {
-  await using shop = await Shop.open();
-  const other = { json: { ...json, more: 1 }, headers: ONCE };
-  const first = await shop.call(target, { json, headers: ONCE });
+Deno.test.each(OPERATIONS)(
+  "%s creates another resource for a key that is 24 hours old",
+  async (target, _, json) => {
+    await using shop = await Shop.open();
+    const other = { json: { ...json, more: 1 }, headers: ONCE };
+    const first = await shop.call(target, { json, headers: ONCE });
 
-  shop.now += DAY;
-  const second = await shop.call(target, other);
-  shop.now += DAY - 1;
-  const replay = await shop.call(target, other);
+    shop.now += DAY;
+    const second = await shop.call(target, other);
+    shop.now += DAY - 1;
+    const replay = await shop.call(target, other);
 
-  assertEquals([first, second, replay].map(isReplay), [false, false, true]);
-  const text = await second.text();
-  assertNotEquals(text, await first.text());
-  assertEquals(await replay.text(), text);
-});
+    assertEquals([first, second, replay].map(isReplay), [false, false, true]);
+    const text = await second.text();
+    assertNotEquals(text, await first.text());
+    assertEquals(await replay.text(), text);
+  },
+);
 
 Deno.test.each(OPERATIONS)(
   "%s creates only one resource for simultaneous requests to two processes",
