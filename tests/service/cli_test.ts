@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { Operator } from "../support/operator.ts";
 
-Deno.test("main() prints help, whatever the variables are", async () => {
+Deno.test("main() prints help even if a variable is invalid", async () => {
   await using operator = await Operator.start();
   operator.environment.set("PORT", "no port");
 
@@ -20,19 +20,19 @@ Deno.test.each([
   ["KV_PATH", "FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
   ["KV_PATH", "FOLDER/a/b.kv", /^The KV FOLDER\/a\/b\.kv cannot be used: there is no such file, [^\n]+\.$/],
   ["ENVIRONMENT", "testing", /^ENVIRONMENT must be one of production, staging\.$/],
-])("main() exits with 1, says why and makes nothing when %s is %s", async (name, value, says) => {
+])("main() exits with 1, prints why, and creates nothing if %s is %s", async (name, value, message) => {
   await using operator = await Operator.start();
   operator.environment.set(name, value.replace("FOLDER", operator.folder));
 
   const code = await operator.run("accounts create tests");
 
   assertEquals([code, operator.out], [1, []]);
-  assertMatch(operator.err.join("\n").replaceAll(operator.folder, "FOLDER"), says);
+  assertMatch(operator.err.join("\n").replaceAll(operator.folder, "FOLDER"), message);
   const names = (await Array.fromAsync(Deno.readDir(operator.folder))).map((entry) => entry.name);
   assertEquals(names, ["data"]);
 });
 
-Deno.test("main() leaves nothing in the KV but what it was told to store", async () => {
+Deno.test("main() leaves only the rows of its commands in the KV", async () => {
   await using operator = await Operator.start();
   const { id } = await operator.createAccount();
   const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
@@ -49,7 +49,7 @@ Deno.test("main() leaves nothing in the KV but what it was told to store", async
   assertEquals(kinds, ["accounts", "api_keys", "schema", "usage", "versions"]);
 });
 
-Deno.test("main() works on the file of a service that is running and busy", async () => {
+Deno.test("main() works on the KV file of a running, busy service", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();
   const { apiKey: key } = await service.createAccount();

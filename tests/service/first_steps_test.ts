@@ -8,7 +8,7 @@ Deno.test.each([
   [DEFAULT_KV_PATH, ""],
   ["other.kv", "KV_PATH='other.kv' "],
   ["it's.kv", "KV_PATH='it'\\''s.kv' "],
-])("printFirstSteps() shows the command for %s that begins with %j", async (kvPath, variables) => {
+])("printFirstSteps() prints the command for %s with the prefix %j", async (kvPath, variables) => {
   await using service = await Harness.open();
   using errors = new CapturedErrors();
   const config = readConfig((name) => name === "KV_PATH" ? kvPath : undefined);

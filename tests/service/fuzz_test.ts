@@ -10,11 +10,11 @@ const REQUESTS = 10_000;
 const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301205");
 const AFTER_SUNSET = Date.UTC(2031, 0, 1);
 
-/** Those that leave the account and its key as they are, so that requests go on being admitted. */
+/** Samples that change neither the account nor its key, so requests stay admitted. */
 const LASTING = SAMPLES.filter(({ changes }) => !changes.includes("versions"));
 const ENDING = SAMPLES.filter((sample) => !LASTING.includes(sample)).map(({ operation }) => operation.path);
 const WRITES = LASTING.filter(({ operation }) => operation.body);
-/** More of those that change something. */
+/** Targets of the samples. Those that write are repeated. */
 const CALLS = [...LASTING, ...WRITES, ...WRITES].map(({ target }) => target);
 const INPUTS = LASTING.flatMap(({ operation }) => inputsOf(operation));
 const METHODS = words("GET POST PATCH DELETE HEAD OPTIONS PUT PROPFIND get patch a!#$%&'*+-.^_~");
@@ -45,7 +45,7 @@ const HEADERS = words(
 ).concat(namesIn("header"));
 const VALUES = words('* "a" W/"a" " "a","b" null https 0 -1 gzip [::1]:x \xe9').concat("");
 
-/** A request that can be sent again and shown. */
+/** A request that can be sent again and printed. */
 interface Sent {
   readonly target: string;
   readonly headers: [name: string, value: string][];
@@ -54,7 +54,7 @@ interface Sent {
   readonly broken: boolean;
 }
 
-Deno.test("service keeps its promises when 10,000 requests are random", async () => {
+Deno.test("service returns documented responses to 10,000 random requests", async () => {
   const random = new Random(SEED);
   await using service = await Harness.open(ALL);
   const credentials = await createCredentials(service);
@@ -81,7 +81,7 @@ Deno.test("service keeps its promises when 10,000 requests are random", async ()
   await assertConsistent(service.kv);
 });
 
-/** What holds for every answer. */
+/** Asserts what holds for every response. */
 async function assertPromises(response: Response, target: string): Promise<void> {
   const { status, headers } = response;
   const body = await response.text();
@@ -120,7 +120,7 @@ function brokenStream(): ReadableStream<Uint8Array> {
   });
 }
 
-/** Values of Authorization: keys in every state, and nonsense. Empty for none. */
+/** Values of Authorization: keys in every state, and nonsense. An empty value means no header. */
 async function createCredentials(service: Harness): Promise<string[]> {
   const { apiKey } = await service.createAccount();
   const free = await service.createAccount("free");
@@ -167,7 +167,7 @@ function randomQuery(random: Random): string {
   return `?${random.list(3, () => `${random.pick(PARAMETERS)}=${random.pick(values)}`).join("&")}`;
 }
 
-/** JSON text, mostly of what some operation takes, and sometimes spoilt. */
+/** JSON text, mostly of fields that some operation accepts, and sometimes corrupted. */
 function randomBody(random: Random): string | Uint8Array<ArrayBuffer> {
   if (random.chance(0.1)) return random.pick(DOCUMENTS);
   const inputs = INPUTS.filter(({ place }) => place === "body").filter(() => random.chance(0.9));
@@ -180,7 +180,7 @@ function randomBody(random: Random): string | Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A value for a member, mostly a good one. */
+/** A value for a field, mostly valid. */
 function randomValue(random: Random, { type, enum: values }: JsonSchema): string {
   if (values) return `"${random.pick(STATUSES)}"`;
   return random.pick(type === "integer" ? INT64 : STRINGS);
@@ -194,7 +194,7 @@ function words(text: string): string[] {
   return text.split(" ");
 }
 
-/** Random choices that are the same for the same seed. */
+/** Random choices, repeatable by seed. */
 class Random {
   readonly #next: () => number;
 
@@ -202,7 +202,7 @@ class Random {
     this.#next = seededRandom(seed);
   }
 
-  /** An integer from 0 up to, and without, the bound. */
+  /** An integer from 0 to `bound`, exclusive. */
   below(bound: number): number {
     return Math.floor(this.#next() * bound);
   }

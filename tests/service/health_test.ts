@@ -7,7 +7,7 @@ import { VirtualTime } from "../support/time.ts";
 
 const PATHS: [path: string, status: string][] = [["/health", "alive"], ["/ready", "ready"]];
 
-Deno.test.each(PATHS)("%s answers anyone that the service is %s", async (path, status) => {
+Deno.test.each(PATHS)("%s reports to anyone that the service is %s", async (path, status) => {
   await using service = await Harness.open();
 
   const response = await service.fetch(`GET ${path}`);
@@ -19,7 +19,7 @@ Deno.test.each(PATHS)("%s answers anyone that the service is %s", async (path, s
   assertEquals(await response.json(), { status, version: manifest.version });
 });
 
-/** A service on a KV without input and output, of which `network` can make any operation fail. */
+/** A service on a KV in memory. `network` can make its operations fail. */
 function serve() {
   const network = { reads: () => Promise.resolve(), commits: () => Promise.resolve(), probes: 0 };
   const kv = new FakeKv().connect({
@@ -33,23 +33,23 @@ function serve() {
   return { network, service: new Harness(kv, { deadline: 100 }) };
 }
 
-Deno.test("/ready probes KV once a second, however many ask", async () => {
+Deno.test("/ready probes KV once a second, however many requests arrive", async () => {
   using time = new VirtualTime();
   const { network, service } = serve();
-  const ask = async () => {
-    const asked = Promise.all(Array.from({ length: 50 }, () => service.fetch("GET /ready")));
-    const statuses = (await time.until(asked, 1)).map(({ status }) => status);
+  const get = async () => {
+    const sent = Promise.all(Array.from({ length: 50 }, () => service.fetch("GET /ready")));
+    const statuses = (await time.until(sent, 1)).map(({ status }) => status);
     assertEquals(statuses, new Array(50).fill(200));
     return network.probes;
   };
 
-  const first = await ask();
+  const first = await get();
   await time.advance(998);
-  const within = await ask();
+  const within = await get();
   await time.advance(2);
-  const after = await ask();
+  const after = await get();
   await time.advance(1_000);
-  const last = await ask();
+  const last = await get();
 
   assertEquals([within - first, after - within, last - after], [0, 1, 1]);
 });
@@ -57,23 +57,26 @@ Deno.test("/ready probes KV once a second, however many ask", async () => {
 Deno.test.each<[string, "reads" | "commits", () => Promise<void>]>([
   ["cannot be read", "reads", () => Promise.reject(new TypeError("disk I/O error"))],
   ["cannot be written", "commits", () => Promise.reject(new TypeError("disk full"))],
-  ["does not answer", "commits", () => new Promise(() => {})],
-])("/ready is 503 while KV %s, and 200 once it works again, while /health is 200", async (_, kind, fail) => {
-  using time = new VirtualTime();
-  const { network, service } = serve();
-  const ask = (path: string) => time.until(service.fetch(`GET ${path}`), 1_000);
-  const work = network[kind];
-  network[kind] = fail;
+  ["does not respond", "commits", () => new Promise(() => {})],
+])(
+  "/ready returns 503 while KV %s and 200 afterwards, and /health always returns 200",
+  async (_, kind, fail) => {
+    using time = new VirtualTime();
+    const { network, service } = serve();
+    const get = (path: string) => time.until(service.fetch(`GET ${path}`), 1_000);
+    const work = network[kind];
+    network[kind] = fail;
 
-  const failed = await Promise.all([ask("/ready"), ask("/ready"), ask("/health")]);
-  network[kind] = work;
-  const tooSoon = await ask("/ready");
-  await time.advance(1_000);
-  const recovered = await ask("/ready");
+    const failed = await Promise.all([get("/ready"), get("/ready"), get("/health")]);
+    network[kind] = work;
+    const tooSoon = await get("/ready");
+    await time.advance(1_000);
+    const recovered = await get("/ready");
 
-  assertEquals(failed.map(({ status }) => status), [503, 503, 200]);
-  assertEquals([tooSoon.status, recovered.status], [503, 200]);
-  assertEquals(failed[0]?.headers.get("retry-after"), "5");
-  await assertError(tooSoon, 503, "store_unavailable");
-  assertEquals(new Set(service.errors.map(({ route }) => route)), new Set(["/ready"]));
-});
+    assertEquals(failed.map(({ status }) => status), [503, 503, 200]);
+    assertEquals([tooSoon.status, recovered.status], [503, 200]);
+    assertEquals(failed[0]?.headers.get("retry-after"), "5");
+    await assertError(tooSoon, 503, "store_unavailable");
+    assertEquals(new Set(service.errors.map(({ route }) => route)), new Set(["/ready"]));
+  },
+);

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { ALL, credentialFor, GOOD, SAMPLES } from "../support/operations.ts";
 import { Shop } from "../support/pets.ts";
 
-/** Tables of what requests are counted in, and of commits themselves. */
+/** Tables with counts of requests and with markers of commits. */
 const COUNTING = ["commits", "usage", "usage_days"];
 
 /** The rows of each table. */
@@ -12,12 +12,12 @@ async function tablesOf({ kv }: Shop): Promise<Map<string, string>> {
   return new Map([...byTable].map(([table, rows]) => [table, Deno.inspect(rows)]));
 }
 
-Deno.test("SAMPLES has a good request to each operation of the service", () => {
+Deno.test("SAMPLES has a valid request for every operation of the service", () => {
   assertEquals(Object.keys(GOOD).sort(), SAMPLES.map(({ operation }) => operation.id).sort());
 });
 
 for (const { operation, target, request, status, changes } of SAMPLES) {
-  Deno.test(`${operation.id}() answers ${target} with ${status} and changes: ${changes.join(", ") || "nothing"}`, async () => {
+  Deno.test(`${operation.id}() returns ${status} to ${target} and changes: ${changes.join(", ") || "nothing"}`, async () => {
     await using shop = await Shop.open(ALL);
     await shop.add("available");
     const before = await tablesOf(shop);
@@ -41,7 +41,7 @@ for (
     [{ access: "key" }, "GET /nothing"] as const,
   ]
 ) {
-  Deno.test(`createApp() answers HEAD like ${target}`, async () => {
+  Deno.test(`service returns the status and headers of ${target} to HEAD`, async () => {
     await using shop = await Shop.open(ALL);
     await shop.add("available");
     // These differ from one request to the next.

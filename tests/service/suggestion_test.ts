@@ -17,7 +17,7 @@ Deno.test.each([
   ["/account/key", "/v1/account/key"],
   ["/openapi.json", "/v1/openapi.json"],
   ["/Health/", "/health"],
-])("createApp() answers GET %s with 404, and asks whether %s was meant", async (path, meant) => {
+])("service returns 404 to GET %s and suggests %s", async (path, meant) => {
   await using service = await Harness.open(OPERATOR);
   const { apiKey: key } = await service.createAccount();
 
@@ -30,15 +30,15 @@ Deno.test.each([
 });
 
 Deno.test.each([
-  ["of a different word", "/v1/pet"],
-  ["with more after it", "/v1/pets/7/owner"],
+  ["with a different word", "/v1/pet"],
+  ["with an extra segment", "/v1/pets/7/owner"],
   ["of another version", "/v2/pets"],
   ["that cannot be decoded", "/pets/%zz"],
-  ["that is the base path alone", "/v1/"],
+  ["that is only the base path", "/v1/"],
   ["that is long", `/${"/".repeat(50_000)}x`],
   ["of the operator", "/operator/"],
   ["of the operator, below the base path", "/v1/metrics"],
-])("createApp() suggests nothing for a path %s", async (_, path) => {
+])("service suggests nothing for a path %s", async (_, path) => {
   await using service = await Harness.open(OPERATOR);
 
   await assertError(
@@ -49,11 +49,11 @@ Deno.test.each([
   );
 });
 
-Deno.test("createApp() suggests each path of a client's for its capitals with a slash at the end", async () => {
+Deno.test("service suggests each client path for its uppercase form with a trailing slash", async () => {
   await using service = await Harness.open(OPERATOR);
   const operations = service.app.operations.filter(({ access }) => access !== "operator");
   const paths = new Set(operations.map(({ path }) => path));
-  paths.delete("/"); // Its capitals are the path itself.
+  paths.delete("/"); // Its uppercase form is the path itself.
 
   for (const path of paths) {
     const response = await service.fetch(`GET ${path.toUpperCase()}/`);

@@ -9,7 +9,7 @@ function logTo(errors: ErrorRecord[]): Log {
   return { error: (record) => errors.push(record), command() {}, flushed: () => Promise.resolve() };
 }
 
-Deno.test("sweepAll() takes as many steps as there is more, within bounds, and goes on after a failure", async () => {
+Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and continues after a failure", async () => {
   using time = new VirtualTime();
   const steps: unknown[] = [];
   const errors: ErrorRecord[] = [];
@@ -27,7 +27,7 @@ Deno.test("sweepAll() takes as many steps as there is more, within bounds, and g
   ]);
 });
 
-Deno.test("sweepAll() rests after each step three times as long, at most half a second", async () => {
+Deno.test("sweepAll() pauses after each step for three times its duration, at most 500 ms", async () => {
   using time = new VirtualTime();
   const begun: number[] = [];
   const lengths = [10, 100, 1_000, 1];
@@ -43,7 +43,7 @@ Deno.test("sweepAll() rests after each step three times as long, at most half a 
   assertEquals(time.now, 1_941);
 });
 
-Deno.test("createService() has swept what has expired of every kind", async () => {
+Deno.test("createService() sweeps expired rows of every kind", async () => {
   await using service = await Harness.open();
   const expired = [
     ["commits", "a process that was killed", 1],
@@ -64,7 +64,7 @@ Deno.test("createService() has swept what has expired of every kind", async () =
   assertEquals(errors, []);
 });
 
-Deno.test("Sweeper sweeps once a minute, by its clock, and after a request where it is due", async () => {
+Deno.test("Sweeper sweeps once a minute by its clock, on its timer or after a request", async () => {
   using time = new VirtualTime();
   const swept: number[] = [];
   const sweep = async (now: number) => {
@@ -93,7 +93,7 @@ Deno.test("Sweeper sweeps once a minute, by its clock, and after a request where
   assertEquals(swept.length, 3);
 });
 
-Deno.test("Sweeper sweeps also when its clock was set back by an hour", async () => {
+Deno.test("Sweeper sweeps even after its clock was set back by an hour", async () => {
   using _ = new VirtualTime();
   let now = NOON;
   const swept: number[] = [];
@@ -107,7 +107,7 @@ Deno.test("Sweeper sweeps also when its clock was set back by an hour", async ()
   assertEquals(swept, [-3_600_000]);
 });
 
-Deno.test("Sweeper stops once the step that runs is over, and takes no other", async () => {
+Deno.test("Sweeper.stop() waits for the current step, and starts no other", async () => {
   using time = new VirtualTime();
   const step = Promise.withResolvers<boolean>();
   const taken: string[] = [];

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { VERSION } from "../../src/version.ts";
 import { Harness } from "../support/harness.ts";
 
-Deno.test("CHANGES.md begins with the version of the product, and goes back to 1.0.0", async () => {
+Deno.test("CHANGES.md starts with the current version and ends with 1.0.0", async () => {
   const changes = await Deno.readTextFile(`${import.meta.dirname}/../../src/CHANGES.md`);
 
   const versions = [...changes.matchAll(/^## (.+)$/gm)].map(([, version]) => version);
@@ -10,7 +10,7 @@ Deno.test("CHANGES.md begins with the version of the product, and goes back to 1
   assertEquals([versions.at(0), versions.at(-1)], [VERSION, "1.0.0"]);
 });
 
-Deno.test("openApiDocument() tells the version of the interface, whatever that of the product is", async () => {
+Deno.test("openApiDocument() has the version of the API, not of the release", async () => {
   await using service = await Harness.open();
 
   const { info } = await (await service.fetch("GET /v1/openapi.json")).json();

@@ -8,7 +8,7 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 const DAY = 86_400_000;
 const JSON_TYPE = { "content-type": "application/json" };
 
-Deno.test("getAccount() and getUsage() tell an account of itself, and nobody keeps what they say", async () => {
+Deno.test("getAccount() and getUsage() describe the account of the key, and forbid caching", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 3, day: 9 });
   await callAtOnce(4, [service], key);
@@ -38,7 +38,7 @@ Deno.test("getAccount() and getUsage() tell an account of itself, and nobody kee
 });
 
 for (const roundTrip of [0, 3, 20]) {
-  Deno.test(`getAccount() and getUsage() count what was used, not what is leased, ${roundTrip} ms from the KV`, async () => {
+  Deno.test(`getAccount() and getUsage() count used permits, not leased ones, ${roundTrip} ms from the KV`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
@@ -71,20 +71,20 @@ for (const roundTrip of [0, 3, 20]) {
   });
 }
 
-/** What a response says that is left of the day. */
+/** The remaining requests of the day, from the headers of a response. */
 function dayLeft({ headers }: Response): string | undefined {
   return /"day";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
 }
 
 for (
   const [what, seconds, request] of [
-    ["a minute, where there is no body", 60, {}],
-    ["a minute, where the body is empty", 60, { headers: { ...JSON_TYPE, "content-length": "0" } }],
-    ["a minute, where graceSeconds is left out", 60, { json: {} }],
+    ["a minute without a body", 60, {}],
+    ["a minute with an empty body", 60, { headers: { ...JSON_TYPE, "content-length": "0" } }],
+    ["a minute without graceSeconds", 60, { json: {} }],
     ["graceSeconds", 3, { json: { graceSeconds: 3 } }],
   ] as const
 ) {
-  Deno.test(`rotateKey() gives a new key, and ends the one before after ${what}`, async () => {
+  Deno.test(`rotateKey() returns a new key, and ends the previous one after ${what}`, async () => {
     await using service = await Harness.open();
     const { apiKey: key } = await service.createAccount();
 
@@ -101,7 +101,7 @@ for (
   });
 }
 
-Deno.test("rotateKey() ends every key before at once where graceSeconds is 0, as one that leaked wants it", async () => {
+Deno.test("rotateKey() ends all previous keys at once if graceSeconds is 0", async () => {
   await using service = await Harness.open();
   const { apiKey: first } = await service.createAccount();
   const rotate = async (key: string, json: object) =>
@@ -114,12 +114,12 @@ Deno.test("rotateKey() ends every key before at once where graceSeconds is 0, as
   assertEquals(await statusesOf(service, [first, second.apiKey, third.apiKey]), [401, 401, 200]);
 });
 
-/** What requests with these keys are answered with. */
+/** The statuses of requests with these keys. */
 function statusesOf(service: Harness, keys: readonly string[]): Promise<number[]> {
   return Promise.all(keys.map(async (key) => (await call(service, key)).status));
 }
 
-Deno.test("rotateKey() takes no Idempotency-Key, and keeps the key then", async () => {
+Deno.test("rotateKey() rejects an Idempotency-Key, and does not change the key", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
 
@@ -132,7 +132,7 @@ Deno.test("rotateKey() takes no Idempotency-Key, and keeps the key then", async 
   assertEquals((await call(service, key)).status, 200);
 });
 
-Deno.test("rotateKey() replaces the key that asks, so that who lost an answer may ask again", async () => {
+Deno.test("rotateKey() replaces the key of the request, so a client can retry after a lost response", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
   const rotate = (graceSeconds: number) =>
@@ -151,22 +151,22 @@ Deno.test("rotateKey() replaces the key that asks, so that who lost an answer ma
   assertEquals(await statusesOf(service, keys), [401, 401, 401]);
 });
 
-Deno.test("rotateKey() gives one new key to simultaneous requests with one key, for which there is no grace", async () => {
+Deno.test("rotateKey() returns one new key to simultaneous requests without a grace period", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { apiKey: key } = await service.createAccount();
 
-  const asked = [service, other, service, other].map((process) =>
+  const sent = [service, other, service, other].map((process) =>
     process.fetch("POST /v1/account/key", { key, json: { graceSeconds: 0 } })
   );
-  const responses = await Promise.all(asked);
+  const responses = await Promise.all(sent);
 
   assertEquals(responses.map(({ status }) => status).sort(), [201, 401, 401, 401]);
   const { apiKey } = await responses.find(({ status }) => status === 201)?.json();
   assertEquals((await call(other, apiKey)).status, 200);
 });
 
-Deno.test("closeAccount() ends the account and its key, once", async () => {
+Deno.test("closeAccount() closes the account and ends its key, once", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount();
 
@@ -179,7 +179,7 @@ Deno.test("closeAccount() ends the account and its key, once", async () => {
   assertEquals((await service.accounts.find(id))?.account.closedAt, NOON);
 });
 
-Deno.test("service answers what machines ask of any, and a 404 leads to its description", async () => {
+Deno.test("service serves openapi.json, security.txt and robots.txt, and links the document in a 404", async () => {
   const contact = "mailto:security@pets.example";
   await using service = await Harness.open({
     securityContact: contact,

@@ -9,7 +9,7 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-Deno.test("AccountStore loses neither changes nor requests when they come at once", async () => {
+Deno.test("AccountStore loses no simultaneous changes or requests", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -31,7 +31,7 @@ type Change = (accounts: AccountsElsewhere, id: string) => Promise<unknown>;
 Deno.test.each<readonly [what: string, change: Change]>([
   ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
   ["remove()", (accounts, id) => accounts.remove(id, ({ usage }) => !hasCalled(usage))],
-])("%s loses no request that is charged between what it reads and what it writes", async (_, change) => {
+])("%s loses no request that is charged between its read and its write", async (_, change) => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -39,7 +39,7 @@ Deno.test.each<readonly [what: string, change: Change]>([
   const { account: { id }, apiKey } = await service.createAccount("free");
   operator.disturbance = {
     async commit(commit) {
-      // The one that opens a slot sets nothing else.
+      // The commit that opens a lane sets nothing else.
       if (commit.keys.length > 1) {
         operator.disturbance = {};
         await call(service, apiKey);
@@ -53,7 +53,7 @@ Deno.test.each<readonly [what: string, change: Change]>([
   assertEquals((await service.accounts.find(id))?.usage.used, 1);
 });
 
-Deno.test("remove() removes an account with its rows, if the condition allows it and nothing changes meanwhile", async () => {
+Deno.test("remove() removes an account and its rows only if the condition holds", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount("free");
   for (const now of [NOON - 90 * DAY, NOON]) {
@@ -78,14 +78,14 @@ Deno.test("remove() removes an account with its rows, if the condition allows it
   assertEquals((await call(service, apiKey)).code, "invalid_api_key");
 });
 
-Deno.test("previousKeyExpiry() tells when the key before ends, but not once it or the account has ended", async () => {
+Deno.test("previousKeyExpiry() returns the end of the previous key, or null once it or the account ended", async () => {
   await using service = await Harness.open();
   const { account: { id } } = await service.createAccount();
   const issued = await service.accounts.rotate(id, HOUR, NOON);
   assert(issued);
 
-  const told = [NOON, NOON + HOUR].map((now) => previousKeyExpiry(issued.account, now));
+  const expiries = [NOON, NOON + HOUR].map((now) => previousKeyExpiry(issued.account, now));
   const closed = previousKeyExpiry({ ...issued.account, closedAt: NOON }, NOON);
 
-  assertEquals([...told, closed], ["2027-01-15T13:00:00.000Z", null, null]);
+  assertEquals([...expiries, closed], ["2027-01-15T13:00:00.000Z", null, null]);
 });

@@ -9,7 +9,7 @@ import { NOON } from "../../support/time.ts";
 const DAY = 86_400_000;
 const MIDNIGHT = NOON + DAY / 2;
 
-Deno.test("createApp() tells what a day came to once it is over, without what it had leased ahead of need", async () => {
+Deno.test("service reports the total of a past day without unused leased permits", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
   service.now = MIDNIGHT - 1;
@@ -21,8 +21,8 @@ Deno.test("createApp() tells what a day came to once it is over, without what it
   assertEquals(days.map(({ admitted }: { admitted: number }) => admitted), [1, 30]);
 });
 
-for (const [who, behind] of [["", 0], [" with a clock that is behind", 1_000]] as const) {
-  Deno.test(`createApp() keeps what the day before came to when an operator${who} resets an account`, async () => {
+for (const [clock, behind] of [["", 0], [" whose clock is behind", 1_000]] as const) {
+  Deno.test(`service keeps the previous day's total when an operator${clock} resets an account`, async () => {
     await using service = await Harness.open();
     const { account: { id }, apiKey: key } = await service.createAccount("free");
     const days = async () => await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
@@ -38,7 +38,7 @@ for (const [who, behind] of [["", 0], [" with a clock that is behind", 1_000]] a
   });
 }
 
-Deno.test("sweepDayTotals() removes the totals of days that are more than 90 days past", async () => {
+Deno.test("sweepDayTotals() removes totals that are more than 90 days old", async () => {
   await using service = await Harness.open();
   const days = [-91, -90, -1].map((ago) => dayOf(NOON) + ago);
   for (const day of days) {

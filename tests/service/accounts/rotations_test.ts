@@ -11,7 +11,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const LIMITED = "429 rotation_limit";
 
-Deno.test("rotateKey() gives an account ten keys in an hour of the UTC clock, and says when the hour ends", async () => {
+Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns Retry-After", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount();
   service.now = NOON + HOUR / 2;
@@ -34,11 +34,11 @@ Deno.test("rotateKey() gives an account ten keys in an hour of the UTC clock, an
   assertEquals((await call(service, key, ROTATE)).status, 201);
 });
 
-Deno.test("rotateKey() gives ten keys, too, when more are asked of several processes at once, and of one that has just started", async () => {
+Deno.test("rotateKey() allows ten rotations across processes, including one that has just started", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { account: { id }, apiKey } = await service.createAccount();
-  // They share a key, which gets its grace anew each time.
+  // All requests use one key, whose grace period starts again each time.
   const replies = await callAtOnce(24, [service, other], apiKey, ROTATE);
   await using started = new OtherProcess(service.kv);
 
@@ -51,7 +51,7 @@ Deno.test("rotateKey() gives ten keys, too, when more are asked of several proce
   assertEquals((await service.accounts.find(id))?.usage.usedToday, 28);
 });
 
-Deno.test("rotateKey() counts no request that is refused, and none of another account", async () => {
+Deno.test("rotateKey() counts neither refused requests nor those of another account", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
   const { apiKey: other } = await service.createAccount();
@@ -67,7 +67,7 @@ Deno.test("rotateKey() counts no request that is refused, and none of another ac
   assertEquals(tally(await callAtOnce(11, [service], key, ROTATE)), { 201: 10, [LIMITED]: 1 });
 });
 
-Deno.test("rotate() neither counts nor limits what operators do, and they end a key at once", async () => {
+Deno.test("rotate() neither counts nor limits rotations by operators, which can end a key at once", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount();
   await callAtOnce(10, [service], apiKey, ROTATE);
@@ -85,7 +85,7 @@ Deno.test("rotate() neither counts nor limits what operators do, and they end a 
   assertEquals((await call(service, key, ROTATE)).status, 201);
 });
 
-Deno.test("countRotation() goes on with an hour that began by a clock ahead, and not with one further ahead", () => {
+Deno.test("countRotation() continues an hour slightly ahead of the clock, but not one further ahead", () => {
   const hour = NOON / HOUR;
 
   assertEquals(countRotation(undefined, NOON), { hour, count: 1 });

@@ -10,12 +10,12 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const ONE = "POST /v1/accounts";
 
-/** Removes accounts of a service. */
+/** A function that removes accounts of a service. */
 function removerOf({ accounts }: Harness): Parameters<typeof sweepSignUps>[1] {
   return (id, condition) => accounts.remove(id, condition);
 }
 
-/** Signs up; gives the response with its body. */
+/** Signs up. Returns the response with its body. */
 async function signUp(
   service: Harness,
   request: HarnessRequest = { json: { name: "Zoë" } },
@@ -24,12 +24,12 @@ async function signUp(
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
 
-/** Rows below a table. */
+/** Number of rows in a table. */
 async function countRows(service: Harness, table: string): Promise<number> {
   return (await Array.fromAsync(service.kv.list({ prefix: [table] }))).length;
 }
 
-Deno.test("createAccount() makes an account of the Free plan and shows its key, this once", async () => {
+Deno.test("createAccount() creates an account on the Free plan and returns its key", async () => {
   await using service = await Harness.open();
 
   const { status, headers, body } = await signUp(service);
@@ -45,7 +45,7 @@ Deno.test("createAccount() makes an account of the Free plan and shows its key, 
   assertEquals([account?.environment, account?.signedUp, account?.createdAt], ["staging", true, NOON]);
 });
 
-Deno.test("createAccount() lets an address make five accounts an hour, and says what is left of them", async () => {
+Deno.test("createAccount() allows an address five accounts per hour, and returns how many are left", async () => {
   await using service = await Harness.open();
   service.now = NOON + 1_000;
 
@@ -73,7 +73,7 @@ Deno.test("createAccount() lets an address make five accounts an hour, and says 
   assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
 });
 
-Deno.test("createAccount() reads no body once the hour of the address, or the day, is used up", async () => {
+Deno.test("createAccount() reads no body once the limit of the hour or the day is reached", async () => {
   await using service = await Harness.open();
   let pulls = 0;
   const pull = () => void pulls++;
@@ -94,7 +94,7 @@ Deno.test("createAccount() reads no body once the hour of the address, or the da
   assertEquals(pulls, 0);
 });
 
-Deno.test("createAccount() makes exactly five accounts when 30 are asked for at once, of two processes", async () => {
+Deno.test("createAccount() creates exactly five accounts for 30 simultaneous requests to two processes", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv);
 
@@ -114,7 +114,7 @@ Deno.test("createAccount() makes exactly five accounts when 30 are asked for at 
   assertEquals(await countRows(one, "accounts"), 5);
 });
 
-Deno.test("createAccount() makes no more than a thousand accounts a day in all", async () => {
+Deno.test("createAccount() creates at most 1,000 accounts per day in total", async () => {
   await using service = await Harness.open();
   const midnight = NOON + DAY / 2;
   const day = ["sign_ups_by_day", NOON / DAY - 0.5];
@@ -128,15 +128,15 @@ Deno.test("createAccount() makes no more than a thousand accounts a day in all",
   const message = "At most 1000 accounts can be created in a day. Try again in 43200 s.";
   assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
   const names = ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
-  const told = names.map((name) => Number(headers.get(name)));
-  assertEquals(told, [43_200, 1_000, 0, midnight / 1_000]);
+  const values = names.map((name) => Number(headers.get(name)));
+  assertEquals(values, [43_200, 1_000, 0, midnight / 1_000]);
   assertEquals(headers.get("ratelimit"), '"day";r=0;t=43200');
   assertEquals(headers.get("ratelimit-policy"), '"day";q=1000;w=86400');
   service.now = midnight;
   assertEquals((await signUp(service)).status, 201);
 });
 
-Deno.test("createAccount() counts attempts as requests of the address, and only accounts it makes", async () => {
+Deno.test("createAccount() counts failed attempts as requests of the address, not as sign-ups", async () => {
   await using service = await Harness.open();
 
   for (let count = 0; count < 59; count++) {
@@ -149,7 +149,7 @@ Deno.test("createAccount() counts attempts as requests of the address, and only 
   assertEquals([status, body.code], [429, "rate_limit_minute"]);
 });
 
-Deno.test("createAccount() takes no Idempotency-Key", async () => {
+Deno.test("createAccount() rejects an Idempotency-Key", async () => {
   await using service = await Harness.open();
 
   const { status, body } = await signUp(service, {
@@ -161,7 +161,7 @@ Deno.test("createAccount() takes no Idempotency-Key", async () => {
   assertEquals(await countRows(service, "accounts"), 0);
 });
 
-Deno.test("createAccount() makes no account where only the operator does", async () => {
+Deno.test("createAccount() creates nothing if sign-up is closed", async () => {
   await using service = await Harness.open({ signUpIsOpen: false });
 
   const { status, headers, body } = await signUp(service);
@@ -171,7 +171,7 @@ Deno.test("createAccount() makes no account where only the operator does", async
   assertEquals(await countRows(service, "accounts"), 0);
 });
 
-Deno.test("sweepSignUps() removes accounts that signed up more than 30 days ago and never called", async () => {
+Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago and never sent a request", async () => {
   await using service = await Harness.open();
   const [idle, used] = [(await signUp(service)).body, (await signUp(service)).body];
   await call(service, used.apiKey);
@@ -190,7 +190,7 @@ Deno.test("sweepSignUps() removes accounts that signed up more than 30 days ago 
   assertEquals(await countRows(service, "sign_ups"), 1);
 });
 
-Deno.test("sweepSignUps() leaves an account alone that an operator has moved to another plan", async () => {
+Deno.test("sweepSignUps() keeps an account that an operator has moved to another plan", async () => {
   await using service = await Harness.open();
   const { id = "", apiKey } = (await signUp(service)).body;
   await service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro });
@@ -201,14 +201,14 @@ Deno.test("sweepSignUps() leaves an account alone that an operator has moved to 
   assertEquals(await countRows(service, "sign_ups"), 0);
 });
 
-Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls meanwhile", async () => {
+Deno.test("sweepSignUps() works in steps, and keeps an account that sends a request during the sweep", async () => {
   await using service = await Harness.open();
   const made = [];
   for (let number = 0; number < 45; number++) {
     service.address = `${number}`;
     made.push((await signUp(service)).body);
   }
-  // Those of one time come in the order of ids.
+  // Sign-ups of the same time are in order of their IDs.
   const last = made.toSorted((a, b) => (a.id ?? "") < (b.id ?? "") ? -1 : 1).at(-1);
   const remove = async (id: string, condition: (state: AccountState) => boolean) => {
     if (id === last?.id) await call(service, last.apiKey);
@@ -223,7 +223,7 @@ Deno.test("sweepSignUps() goes in steps, and leaves an account alone that calls 
   assertEquals((await call(service, last?.apiKey)).status, 200);
 });
 
-Deno.test("sweepCounts() removes the counts of hours and days that were over before the last began", async () => {
+Deno.test("sweepCounts() removes the counts of hours and days before the previous one", async () => {
   await using service = await Harness.open();
   for (const now of [NOON, NOON + HOUR, NOON + DAY]) {
     service.now = now;
@@ -240,7 +240,7 @@ Deno.test("sweepCounts() removes the counts of hours and days that were over bef
   assertEquals(await counts(), [0, 1]);
 });
 
-Deno.test("createAccount() makes no more accounts in an hour that is over for another process, which sweeps", async () => {
+Deno.test("createAccount() enforces the hourly limit even if a process whose clock is ahead sweeps", async () => {
   await using behind = await Harness.open();
   const midnight = NOON + DAY / 2;
   behind.now = midnight - 1;

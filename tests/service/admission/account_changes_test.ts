@@ -10,7 +10,7 @@ import { VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 
-/** Ways to bring an account of the Free plan into a condition. */
+/** Conditions of an account of the Free plan, and how to bring each about. */
 const CONDITIONS:
   readonly (readonly [condition: string, prepare: (service: Harness, key: string) => Promise<unknown>])[] = [
     ["in use", (service, key) => callAtOnce(12, [service], key)],
@@ -23,55 +23,56 @@ const CONDITIONS:
   ];
 
 /** The next response in each condition: remaining requests, or the error code. */
-type Told = readonly [inUse: string, leased: string, exhausted: string, banned: string];
+type Outcomes = readonly [inUse: string, leased: string, exhausted: string, banned: string];
 
-const ENDED: Told = ["invalid_api_key", "invalid_api_key", "invalid_api_key", "invalid_api_key"];
-const SUSPENDED: Told = [
+const ENDED: Outcomes = ["invalid_api_key", "invalid_api_key", "invalid_api_key", "invalid_api_key"];
+const SUSPENDED: Outcomes = [
   "account_suspended",
   "account_suspended",
   "account_suspended",
   "account_suspended",
 ];
-const SAME: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "key_banned"];
-const ONE_LESS: Told = ["46 of 60", "46 of 60", "rate_limit_minute", "key_banned"];
-const HIGHER: Told = ["287 of 300", "287 of 300", "239 of 300", "key_banned"];
-const LOWER: Told = ["7 of 20", "7 of 20", "rate_limit_minute", "key_banned"];
-const PARDONED: Told = ["47 of 60", "47 of 60", "rate_limit_minute", "rate_limit_minute"];
-const RESET: Told = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
+const SAME: Outcomes = ["47 of 60", "47 of 60", "rate_limit_minute", "key_banned"];
+const ONE_LESS: Outcomes = ["46 of 60", "46 of 60", "rate_limit_minute", "key_banned"];
+const HIGHER: Outcomes = ["287 of 300", "287 of 300", "239 of 300", "key_banned"];
+const LOWER: Outcomes = ["7 of 20", "7 of 20", "rate_limit_minute", "key_banned"];
+const PARDONED: Outcomes = ["47 of 60", "47 of 60", "rate_limit_minute", "rate_limit_minute"];
+const RESET: Outcomes = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
 
 type Apply = (desk: Desk, id: string) => Promise<string | void>;
 
 /** A change, the next response to the old key, and then to a new one. */
-const changes: readonly (readonly [what: string, apply: Apply, told: Told, toNewKey?: Told])[] = [
-  ["closed", (desk, id) => desk.do("close", id), ENDED],
-  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
-  ["suspended and resumed", async (desk, id) => {
-    await desk.do("suspend", id);
-    await desk.do("resume", id);
-  }, SAME],
-  ["suspended and closed", async (desk, id) => {
-    await desk.do("suspend", id);
-    await desk.do("close", id);
-  }, ENDED],
-  ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
-  ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
-  ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
+const changes: readonly (readonly [what: string, apply: Apply, expected: Outcomes, withNewKey?: Outcomes])[] =
   [
-    "moved to a lower plan",
-    (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
-    LOWER,
-  ],
-  ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
-  ["reset", (desk, id) => desk.do("reset", id), RESET],
-];
+    ["closed", (desk, id) => desk.do("close", id), ENDED],
+    ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
+    ["suspended and resumed", async (desk, id) => {
+      await desk.do("suspend", id);
+      await desk.do("resume", id);
+    }, SAME],
+    ["suspended and closed", async (desk, id) => {
+      await desk.do("suspend", id);
+      await desk.do("close", id);
+    }, ENDED],
+    ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
+    ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
+    ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
+    [
+      "moved to a lower plan",
+      (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
+      LOWER,
+    ],
+    ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
+    ["reset", (desk, id) => desk.do("reset", id), RESET],
+  ];
 
-function told({ code, remaining, limit }: Reply): string {
+function outcomeOf({ code, remaining, limit }: Reply): string {
   return code || `${remaining} of ${limit}`;
 }
 
-for (const [what, apply, expected, toNewKey] of changes) {
+for (const [what, apply, expected, withNewKey] of changes) {
   CONDITIONS.forEach(([condition, prepare], index) => {
-    Deno.test(`createApp() notices at the next request that an account, ${condition}, was ${what} in another process`, async () => {
+    Deno.test(`service notices at the next request that an account (${condition}) was ${what} in another process`, async () => {
       using time = new VirtualTime();
       const kv = new FakeKv();
       await using service = new NotedService(time, kv);
@@ -83,16 +84,16 @@ for (const [what, apply, expected, toNewKey] of changes) {
 
       const newKey = await apply(other.desk, id);
 
-      assertEquals(told(await time.until(call(service, apiKey), 1_000)), expected[index]);
-      assertEquals(newKey !== undefined, toNewKey !== undefined);
-      if (newKey !== undefined) assertEquals(told(await call(service, newKey)), toNewKey?.[index]);
+      assertEquals(outcomeOf(await time.until(call(service, apiKey), 1_000)), expected[index]);
+      assertEquals(newKey !== undefined, withNewKey !== undefined);
+      if (newKey !== undefined) assertEquals(outcomeOf(await call(service, newKey)), withNewKey?.[index]);
     });
   });
 }
 
 for (const { operation, target, request } of SAMPLES) {
   if (operation.access !== "key") continue;
-  Deno.test(`createApp() does nothing for ${target} if a leased account was closed in another process`, async () => {
+  Deno.test(`service does not carry out ${target} if another process has closed the leased account`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
     await using service = new NotedService(time, kv);
@@ -112,7 +113,7 @@ for (const { operation, target, request } of SAMPLES) {
   });
 }
 
-Deno.test("createApp() loses no request if the account changes while many are under way", async () => {
+Deno.test("service loses no request if the account changes during many simultaneous ones", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
@@ -126,7 +127,7 @@ Deno.test("createApp() loses no request if the account changes while many are un
   assertEquals((await call(service, apiKey)).remaining, 99);
 });
 
-Deno.test("createApp() repeats a charge for up to five seconds while the account keeps changing", async () => {
+Deno.test("service retries a charge for up to five seconds while the account keeps changing", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -142,14 +143,14 @@ Deno.test("createApp() repeats a charge for up to five seconds while the account
   const { status, remaining } = await time.until(call(service, apiKey), 4_000);
   assertEquals([status, remaining, changes], [200, 999, 20]);
   service.expectsErrors = true;
-  const given = await time.until(call(service, apiKey), 6_000);
+  const timedOut = await time.until(call(service, apiKey), 6_000);
   service.disturbance = {};
 
-  assertEquals([given.status, given.code], [503, "store_unavailable"]);
+  assertEquals([timedOut.status, timedOut.code], [503, "store_unavailable"]);
   assertEquals((await time.until(call(service, apiKey), 1_000)).remaining, 998);
 });
 
-Deno.test("createApp() charges an account in one commit while another account changes", async () => {
+Deno.test("service charges an account in one commit while another account changes", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -172,7 +173,7 @@ Deno.test("createApp() charges an account in one commit while another account ch
 });
 
 /** Delays replies of commits that have applied until they are released. */
-function holdReplies(service: NotedService): { readonly letGo: () => void; readonly count: () => number } {
+function holdReplies(service: NotedService): { readonly release: () => void; readonly count: () => number } {
   const { promise, resolve } = Promise.withResolvers<void>();
   let count = 0;
   const commit = async (commit: Commit) => {
@@ -182,14 +183,14 @@ function holdReplies(service: NotedService): { readonly letGo: () => void; reado
     return result;
   };
   service.disturbance = { commit };
-  const letGo = () => {
+  const release = () => {
     service.disturbance = {};
     resolve();
   };
-  return { letGo, count: () => count };
+  return { release, count: () => count };
 }
 
-Deno.test("createApp() never exceeds a plan that is lowered while a lease is being taken", async () => {
+Deno.test("service never exceeds a plan that is lowered while a lease is being taken", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv, { maxChecks: 10 });
@@ -210,7 +211,7 @@ Deno.test("createApp() never exceeds a plan that is lowered while a lease is bei
 
   const replies = callAtOnce(3, [service], apiKey);
   await time.advance(10);
-  held.letGo();
+  held.release();
 
   assert(leased > 0);
   assertEquals(tally(await time.until(replies, 1_000)), { "429 rate_limit_minute": 3 });
@@ -219,7 +220,7 @@ Deno.test("createApp() never exceeds a plan that is lowered while a lease is bei
   });
 });
 
-Deno.test("createApp() refuses a key that has ended, if its account is read while a request waits", async () => {
+Deno.test("service refuses a key that has ended even if its account is read while a request waits", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -237,7 +238,7 @@ Deno.test("createApp() refuses a key that has ended, if its account is read whil
   const again = call(service, undefined, "GET /v1/pets", { headers: { authorization: `bearer ${apiKey}` } });
 
   assertEquals((await time.until(again, 1_000)).code, "invalid_api_key");
-  held.letGo();
+  held.release();
   assertEquals((await time.until(before, 1_000)).status, 200);
   assertEquals((await time.until(after, 1_000)).code, "invalid_api_key");
 });

@@ -15,7 +15,7 @@ for (
     ["a key of the other environment", "invalid_api_key", createApiKey("production")],
   ] as const
 ) {
-  Deno.test(`createApp() answers an address with ${what} 401 sixty times a minute, and then 429`, async () => {
+  Deno.test(`service returns 401 to an address with ${what} 60 times a minute, and then 429`, async () => {
     await using service = await Harness.open();
 
     const replies = await callAtOnce(100, [service], key);
@@ -29,7 +29,7 @@ for (
   });
 }
 
-Deno.test("createApp() tells an exhausted address that its requests have no valid key", async () => {
+Deno.test("service explains to an exhausted address that its requests have no valid key", async () => {
   await using service = await Harness.open();
   await callAtOnce(60, [service]);
 
@@ -38,7 +38,7 @@ Deno.test("createApp() tells an exhausted address that its requests have no vali
   assertEquals(message, "More than 60 requests in a minute without a valid API key. Try again in 60 s.");
 });
 
-Deno.test("createApp() never bans an address, never limits it by the day, and describes only the minute", async () => {
+Deno.test("service never bans an address or limits it per day, and describes only the minute", async () => {
   await using service = await Harness.open();
 
   for (let minute = 0; minute < 20; minute++) {
@@ -51,7 +51,7 @@ Deno.test("createApp() never bans an address, never limits it by the day, and de
   }
 });
 
-Deno.test("createApp() serves valid keys and other addresses while an address is exhausted", async () => {
+Deno.test("service serves valid keys and other addresses while an address is exhausted", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
   await callAtOnce(61, [service]);
@@ -74,10 +74,10 @@ function exhausted(): AnonymousLimiter {
 
 for (
   const [when, time, refusal] of [
-    ["in a minute's last millisecond", NOON + MINUTE - 1, "minute"],
-    ["when the clock goes back a little", NOON - 4 * MINUTE, "minute"],
+    ["in the last millisecond of a minute", NOON + MINUTE - 1, "minute"],
+    ["if the clock goes back by four minutes", NOON - 4 * MINUTE, "minute"],
     ["from the next minute on", NOON + MINUTE, undefined],
-    ["when the clock proves to have been far ahead", NOON - 4 * MINUTE - 1, undefined],
+    ["if the clock goes back further", NOON - 4 * MINUTE - 1, undefined],
   ] as const
 ) {
   Deno.test(`AnonymousLimiter.take() ${refusal ? "refuses" : "admits"} ${when}`, () => {
@@ -85,7 +85,7 @@ for (
   });
 }
 
-Deno.test("AnonymousLimiter.peek() counts nothing, and sees a new minute", () => {
+Deno.test("AnonymousLimiter.peek() counts nothing, and recognizes a new minute", () => {
   const limiter = new AnonymousLimiter();
   limiter.take("a", NOON);
 

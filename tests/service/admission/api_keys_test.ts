@@ -29,7 +29,7 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
   assertEquals(await again, found);
 });
 
-Deno.test("ApiKeys.find() keeps the active allowance of an account that was evicted", async () => {
+Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account, apiKey } = await service.createAccount();
@@ -44,7 +44,7 @@ Deno.test("ApiKeys.find() keeps the active allowance of an account that was evic
   assertStrictEquals(await keys.find(`Bearer ${apiKey}`, NOON), active);
 });
 
-Deno.test("createApp() accepts a new key at once, whatever MAX_STALENESS_MS is", async () => {
+Deno.test("service accepts a new key at once, regardless of MAX_STALENESS_MS", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv, { maxStalenessMs: 60_000 });

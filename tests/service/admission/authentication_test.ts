@@ -23,7 +23,7 @@ async function answer(service: Harness, authorization?: string): Promise<unknown
   return [response.status, response.headers.get("www-authenticate"), await response.json()];
 }
 
-Deno.test("createApp() asks for a key if there is no bearer token", async (t) => {
+Deno.test("service returns 401 missing_api_key if there is no bearer token", async (t) => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount();
 
@@ -40,7 +40,7 @@ Deno.test("createApp() asks for a key if there is no bearer token", async (t) =>
   }
 });
 
-Deno.test("createApp() explains a malformed key, and answers all well-formed invalid keys alike", async (t) => {
+Deno.test("service explains malformed keys, and returns the same message for all other invalid keys", async (t) => {
   await using service = await Harness.open();
   const { account, apiKey } = await service.createAccount();
   const closed = await service.createAccount();
@@ -58,9 +58,9 @@ Deno.test("createApp() explains a malformed key, and answers all well-formed inv
       ["of a closed account", closed.apiKey, INVALID],
       ["too short", apiKey.slice(0, -1), OTHER_FORM],
       ["too long", `${apiKey}0`, OTHER_FORM],
-      ["with another character", `${apiKey.slice(0, -1)}-`, OTHER_FORM],
+      ["with an invalid character", `${apiKey.slice(0, -1)}-`, OTHER_FORM],
       ["in capitals", apiKey.toUpperCase(), OTHER_FORM],
-      ["an account's id", account.id, OTHER_FORM],
+      ["an account ID", account.id, OTHER_FORM],
       ["a placeholder", "<API_KEY>", OTHER_FORM],
       ["very long", "x".repeat(100_000), OTHER_FORM],
       ["in quotes", `"${apiKey}"`, QUOTED],
@@ -73,7 +73,7 @@ Deno.test("createApp() explains a malformed key, and answers all well-formed inv
   }
 });
 
-Deno.test("createApp() accepts the scheme in any case, and any number of spaces around the key", async () => {
+Deno.test("service accepts the scheme in any case, and any number of spaces around the key", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount();
 
@@ -88,7 +88,7 @@ Deno.test("createApp() accepts the scheme in any case, and any number of spaces 
   }
 });
 
-Deno.test("createApp() accepts a key only in its own environment, even if both share a KV", async () => {
+Deno.test("service accepts a key only in its own environment, even if both share a KV", async () => {
   await using staging = await Harness.open();
   await using production = new OtherProcess(staging.kv, { environment: "production" });
   const { apiKey } = await staging.createAccount();
@@ -101,15 +101,15 @@ Deno.test("createApp() accepts a key only in its own environment, even if both s
   assertEquals((await call(production, live.apiKey)).status, 200);
 });
 
-Deno.test("createApp() accepts a key of another process at once, even if it was tried before", async () => {
+Deno.test("service accepts a key from another process at once, even if it was invalid before", async () => {
   await using service = await Harness.open();
-  await using elsewhere = await Harness.open();
-  const { apiKey } = await elsewhere.createAccount();
+  await using origin = await Harness.open();
+  const { apiKey } = await origin.createAccount();
   for (let count = 0; count < 2; count++) {
     assertEquals(await answer(service, `Bearer ${apiKey}`), badKey());
   }
 
-  for await (const { key, value } of elsewhere.kv.list({ prefix: [] })) await service.kv.set(key, value);
+  for await (const { key, value } of origin.kv.list({ prefix: [] })) await service.kv.set(key, value);
 
   assertEquals((await call(service, apiKey)).status, 200);
 });

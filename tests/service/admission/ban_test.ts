@@ -20,7 +20,7 @@ async function usageOf(service: Harness, id: string): Promise<Usage | undefined>
   return (await service.accounts.find(id))?.usage;
 }
 
-Deno.test("createApp() admits requests after a ban was lifted while the commit that started it is under way", async () => {
+Deno.test("service admits requests after a ban is lifted during the commit that started it", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);
@@ -48,7 +48,7 @@ Deno.test("createApp() admits requests after a ban was lifted while the commit t
   await time.until(banned, 5_000);
 });
 
-Deno.test("createApp() bans at the first refusal beyond the maximum, if requests come one after the other", async () => {
+Deno.test("service bans a key at its 61st refusal if requests are sequential", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
@@ -61,7 +61,7 @@ Deno.test("createApp() bans at the first refusal beyond the maximum, if requests
   assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
 });
 
-Deno.test("createApp() bans at the first refusal beyond the maximum, if all come at once", async () => {
+Deno.test("service bans a key at its 61st refusal if requests are simultaneous", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
@@ -70,7 +70,7 @@ Deno.test("createApp() bans at the first refusal beyond the maximum, if all come
   assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
 });
 
-Deno.test("createApp() counts refusals of two processes together, and bans once in both", async () => {
+Deno.test("service counts refusals of two processes together, and bans once in both", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv);
   const { account: { id }, apiKey } = await one.createAccount("free");
@@ -90,7 +90,7 @@ Deno.test("createApp() counts refusals of two processes together, and bans once 
   assertEquals([usage?.bans, usage?.bannedUntil], [1, NOON + 5 * MINUTE]);
 });
 
-Deno.test("createApp() soon writes its number of refusals, even without further requests", async () => {
+Deno.test("service soon stores its number of refusals, even without further requests", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -104,7 +104,7 @@ Deno.test("createApp() soon writes its number of refusals, even without further 
 });
 
 Deno.test.each([["none", 0], ["one", 1]])(
-  "createApp() writes only refusals since a ban was lifted in another process: %s",
+  "service stores only refusals since another process lifted a ban: %s",
   async (_, refused) => {
     using time = new VirtualTime();
     const kv = new FakeKv();
@@ -122,7 +122,7 @@ Deno.test.each([["none", 0], ["one", 1]])(
   },
 );
 
-Deno.test("createApp() keeps a ban after a restart, and serves other accounts", async () => {
+Deno.test("service keeps a ban after a restart, and serves other accounts", async () => {
   const { service, apiKey } = await withBanned();
   await using _ = service;
   const { apiKey: free } = await service.createAccount("free");
@@ -135,7 +135,7 @@ Deno.test("createApp() keeps a ban after a restart, and serves other accounts", 
   assertEquals((await call(restarted, free)).remaining, 59);
 });
 
-Deno.test("createApp() does not extend a ban if requests continue, and admits after its end", async () => {
+Deno.test("service does not extend a ban if requests continue, and admits them after its end", async () => {
   const { service, id, apiKey } = await withBanned();
   await using _ = service;
   const usage = await usageOf(service, id);
@@ -152,7 +152,7 @@ Deno.test("createApp() does not extend a ban if requests continue, and admits af
   assertEquals((await call(service, apiKey)).remaining, 59);
 });
 
-Deno.test("createApp() counts each ban, including the first one after days without any", async () => {
+Deno.test("service counts each ban, including the first one after days without any", async () => {
   const { service, apiKey } = await withBanned();
   await using _ = service;
   service.now += 2 * 86_400_000;

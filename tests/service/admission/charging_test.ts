@@ -52,8 +52,8 @@ function assertLimits(target: string, { headers, status }: Response, limit: numb
   // After a sign-up, the headers describe another limit.
   if (target === "POST /v1/accounts" && status === 201) return;
   const isLimited = / \/v1(\/|$)/.test(target);
-  const told = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
-  assertEquals(told, isLimited ? [`${limit}`, `${remaining}`, RESET] : [null, null, null]);
+  const values = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
+  assertEquals(values, isLimited ? [`${limit}`, `${remaining}`, RESET] : [null, null, null]);
   assertEquals(headers.has("ratelimit"), isLimited);
 }
 
@@ -64,7 +64,7 @@ async function leftOfAddress(service: Harness): Promise<number> {
 
 for (const [target, request, withKey, without, access] of CASES) {
   const payer = access === "key" || access === "address" ? access : "nobody";
-  Deno.test(`createApp() charges ${target} ${withKey} to ${payer}, and describes its limits`, async () => {
+  Deno.test(`service charges ${target} (${withKey}) to ${payer}, and describes its limits`, async () => {
     await using service = await Harness.open(ALL);
     const { account: { id }, apiKey: key } = await service.createAccount("business");
     await service.fetch("POST /v1/pets", { key, json: REX });
@@ -82,7 +82,7 @@ for (const [target, request, withKey, without, access] of CASES) {
     assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
   });
 
-  Deno.test(`createApp() charges ${target} ${without} without credentials, and describes its limits`, async () => {
+  Deno.test(`service charges ${target} (${without}) without credentials, and describes its limits`, async () => {
     await using service = await Harness.open(ALL);
 
     const response = await service.fetch(target, request);
@@ -95,7 +95,7 @@ for (const [target, request, withKey, without, access] of CASES) {
   });
 
   if (access !== "public" || withKey === 204) continue;
-  Deno.test(`createApp() answers ${target} from a spent address`, async () => {
+  Deno.test(`service serves ${target} to a spent address`, async () => {
     await using service = await Harness.open(ALL);
     await callAtOnce(60, [service]);
 
@@ -106,7 +106,7 @@ for (const [target, request, withKey, without, access] of CASES) {
   });
 }
 
-Deno.test("createApp() refuses unknown paths and methods of an exhausted key like any request", async () => {
+Deno.test("service refuses unknown paths and methods with an exhausted key like any request", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
 
@@ -117,7 +117,7 @@ Deno.test("createApp() refuses unknown paths and methods of an exhausted key lik
   assertEquals(codes, ["", "rate_limit_minute", "key_banned"]);
 });
 
-Deno.test("createApp() stores nothing for a refused request", async () => {
+Deno.test("service stores nothing for a refused request", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount({ minute: 1, day: 10 });
   await call(service, key);

@@ -13,7 +13,7 @@ const NOWHERE = "GET /v1/nowhere";
 /** Tables with the rows of an account. */
 const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"];
 
-Deno.test("Gate costs one check of versions and one commit per request at a low rate", async () => {
+Deno.test("Gate needs one check of versions and one commit per request at a low rate", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -42,7 +42,7 @@ Deno.test("Gate commits a charge while the versions are checked", async () => {
   assertLessOrEqual(time.now - before, 20);
 });
 
-Deno.test("Gate reads nothing of an account for requests with a key that has ended", async () => {
+Deno.test("Gate reads no rows of an account for requests with a key that has ended", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -59,7 +59,7 @@ Deno.test("Gate reads nothing of an account for requests with a key that has end
 });
 
 for (const requests of [1, 500]) {
-  Deno.test(`Gate reads an account once if its first ${requests} requests come at once`, async () => {
+  Deno.test(`Gate reads an account once if its first ${requests} requests arrive at once`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { apiKey } = await service.createAccount();
@@ -71,7 +71,7 @@ for (const requests of [1, 500]) {
     service.assertCost({ reads: 3, commits: 1 });
   });
 
-  Deno.test(`Gate costs one check of versions and one commit if ${requests} requests of a known account come at once`, async () => {
+  Deno.test(`Gate needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { apiKey } = await service.createAccount();
@@ -86,7 +86,7 @@ for (const requests of [1, 500]) {
   });
 }
 
-Deno.test("Gate costs few commits at a high rate", async () => {
+Deno.test("Gate needs few commits at a high rate", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -140,7 +140,7 @@ Deno.test("Gate keeps no lease of a commit that ends while it settles", async ()
   assertEquals((await service.accounts.find(id))?.usage.leased, 0);
 });
 
-Deno.test("Gate costs a check of versions and no commit if a window is full", async () => {
+Deno.test("Gate needs one check of versions and no commit if a window is full", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -154,7 +154,7 @@ Deno.test("Gate costs a check of versions and no commit if a window is full", as
   service.assertCost({ reads: 10, commits: 0 });
 });
 
-Deno.test("Gate neither reads nor writes for banned and closed accounts while others send requests", async () => {
+Deno.test("Gate reads and writes no rows of banned and closed accounts while others send requests", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
@@ -192,7 +192,7 @@ Deno.test("Gate reads nothing for a mistyped key, a key of the other environment
   service.assertCost({ reads: 0, commits: 0 });
 });
 
-Deno.test("Gate caches no header that is longer than necessary", async () => {
+Deno.test("Gate does not cache a header that is longer than necessary", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -228,7 +228,7 @@ for (
   });
 }
 
-Deno.test("Gate charges requests of the same few turns of the event loop in one commit", async () => {
+Deno.test("Gate charges requests in one commit if they arrive within a few turns of the event loop", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount("free");
@@ -247,7 +247,7 @@ Deno.test("Gate charges requests of the same few turns of the event loop in one 
   service.assertCost({ reads: 1, commits: 1 });
 });
 
-Deno.test("Gate sends twelve commits at a time to a far KV, for two accounts each", async () => {
+Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accounts each", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
   const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));

@@ -28,7 +28,7 @@ function assertAll(replies: readonly Reply[], limit: number, reset: number, wait
 for (const plan of ["free", "pro", "business"] as const) {
   for (const processes of [1, 2]) {
     const { minute } = PLAN_LIMITS[plan];
-    Deno.test(`createApp() admits exactly ${minute} requests of ${plan} if 40 more come to ${processes} at once`, async () => {
+    Deno.test(`service admits exactly ${minute} of ${minute + 40} simultaneous requests (${plan}, processes: ${processes})`, async () => {
       await using one = await Harness.open();
       await using other = new OtherProcess(one.kv, { maxChecks: 10 });
       const { account: { id }, apiKey } = await one.createAccount(plan);
@@ -49,7 +49,7 @@ for (
     ["day", { minute: 60, day: 50 }, "429 rate_limit_day", MIDNIGHT, MIDNIGHT + DAY],
   ] as const
 ) {
-  Deno.test(`createApp() admits requests again from the next UTC ${window}`, async () => {
+  Deno.test(`service admits requests again from the next UTC ${window}`, async () => {
     await using service = await Harness.open();
     const { apiKey } = await service.createAccount(limits);
     await callAtOnce(50, [service], apiKey);
@@ -67,7 +67,7 @@ for (
   });
 }
 
-Deno.test("createApp() counts each account separately if many use two processes at once", async () => {
+Deno.test("service counts each account separately if many accounts use two processes at once", async () => {
   await using one = await Harness.open();
   await using other = new OtherProcess(one.kv, { maxChecks: 10 });
   const accounts = await Array.fromAsync(
@@ -80,7 +80,7 @@ Deno.test("createApp() counts each account separately if many use two processes 
   assertEquals(replies.map((each) => tally(each)[200]), upTo(41).slice(1));
 });
 
-Deno.test("createApp() lets requests wait for permits that another process gives back", async () => {
+Deno.test("service lets requests wait for permits that another process gives back", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using holder = new NotedService(time, kv);
@@ -95,7 +95,7 @@ Deno.test("createApp() lets requests wait for permits that another process gives
   assertEquals(tally(replies), { 200: 2, "429 rate_limit_minute": 1 });
 });
 
-Deno.test("createApp() refuses requests that have waited 3 s for permits of a dead process, and later ones at once", async () => {
+Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
@@ -111,8 +111,8 @@ Deno.test("createApp() refuses requests that have waited 3 s for permits of a de
   assertEquals((await call(service, apiKey)).remaining, 9);
 });
 
-/** Gives a service a round trip to its KV of `roundTrip` ms. */
-function moveAway(service: NotedService, roundTrip: number): void {
+/** Sets the round-trip time from a service to its KV, in ms. */
+function setRoundTrip(service: NotedService, roundTrip: number): void {
   const travel = () => pause(roundTrip / 2);
   const read = async () => (await travel(), await travel());
   service.disturbance = {
@@ -127,14 +127,14 @@ function moveAway(service: NotedService, roundTrip: number): void {
 }
 
 for (const [near, far] of [[0, 300], [20, 400]] as const) {
-  Deno.test(`createApp(), ${near} ms from its KV, lets requests wait for permits of a process ${far} ms away`, async () => {
+  Deno.test(`service ${near} ms from its KV lets requests wait for permits of a process ${far} ms away`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
     await using distant = new NotedService(time, kv);
     await using service = new NotedService(time, kv);
     const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
-    moveAway(distant, far);
-    moveAway(service, near);
+    setRoundTrip(distant, far);
+    setRoundTrip(service, near);
     let served = 0;
     for (let round = 0; round < 6; round++) {
       const replies = [
@@ -152,7 +152,7 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
   });
 }
 
-Deno.test("createApp() lets requests wait for permits of another process even if it gives more back itself", async () => {
+Deno.test("service lets requests wait for permits of another process even if it gives back more itself", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using holder = new NotedService(time, kv);

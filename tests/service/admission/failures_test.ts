@@ -10,17 +10,17 @@ const numbers = Object.values(UNUSED);
 
 for (
   const [what, table, value] of [
-    ["garbage for usage", "usage", new Uint8Array([0xff, 0])],
-    ["no list of usage", "usage", encodeJson(UNUSED)],
+    ["corrupt usage", "usage", new Uint8Array([0xff, 0])],
+    ["usage that is not a list", "usage", encodeJson(UNUSED)],
     ["negative usage", "usage", encodeJson([-1, ...numbers.slice(1)])],
-    ["garbage for an account", "accounts", encodeText("{")],
-    ["garbage for whose a key is", "api_keys", encodeText("acct_1")],
+    ["a corrupt account row", "accounts", encodeText("{")],
+    ["a corrupt API key row", "api_keys", encodeText("acct_1")],
   ] as const
 ) {
   for (const isKnown of [false, true]) {
     // The account ID of a key is read once.
     if (isKnown && table === "api_keys") continue;
-    Deno.test(`createApp() fails only requests of the account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
+    Deno.test(`service fails only requests of an account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
       await using service = await Harness.open();
       service.expectsErrors = true;
       const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
@@ -44,7 +44,7 @@ for (
   }
 }
 
-Deno.test("createApp() serves every other account, and does not charge the one whose commits fail", async () => {
+Deno.test("service does not charge an account whose commits fail, and serves all others", async () => {
   await using quiet = await Harness.open();
   let failing = "";
   const rough = disturbed(quiet.kv, {
@@ -78,9 +78,13 @@ Deno.test("createApp() serves every other account, and does not charge the one w
 const refuse = () => Promise.resolve<Deno.KvCommitError>({ ok: false });
 
 for (
-  const [what, commit, isGivenBack] of [["was refused", refuse, true], ["may be done", hang, false]] as const
+  const [what, commit, isGivenBack] of [["was refused", refuse, true], [
+    "may have applied",
+    hang,
+    false,
+  ]] as const
 ) {
-  Deno.test(`createApp() repeats a failed return of permits: ${isGivenBack}, if it ${what}`, async () => {
+  Deno.test(`service ${isGivenBack ? "retries" : "does not retry"} giving permits back if the commit ${what}`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
     const { account: { id }, apiKey } = await service.createAccount("business");
@@ -98,7 +102,7 @@ for (
   });
 }
 
-Deno.test("createApp() retries every two seconds to give leased permits back to a KV that fails", async () => {
+Deno.test("service retries every two seconds to give leased permits back while KV fails", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
   const { account: { id }, apiKey } = await service.createAccount();
@@ -119,10 +123,10 @@ Deno.test("createApp() retries every two seconds to give leased permits back to 
   service.forget();
 
   await time.advance(10_000);
-  const asked = service.reads.length + service.commits.length;
+  const attempts = service.reads.length + service.commits.length;
   service.disturbance = {};
   await time.advance(3_000);
 
-  assert(asked >= 4 && asked <= 12, `${asked} times`);
+  assert(attempts >= 4 && attempts <= 12, `${attempts} times`);
   assertEquals((await service.desk.usage(id)).used, calls);
 });

@@ -8,7 +8,7 @@ import { VirtualTime } from "../../support/time.ts";
 
 const PET = { name: "Rex", categoryId: 1 };
 
-/** Every request that writes, with and without an Idempotency-Key if it takes one. */
+/** Every request that writes, with and without an Idempotency-Key if it accepts one. */
 const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
   // An operator's command continues after its response has begun.
   if (changes.length === 0 || operation.access === "operator") return [];
@@ -21,13 +21,13 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
 });
 
 for (const { operation, target, what, request } of CHANGES) {
-  Deno.test(`createApp() begins no write for ${what} after it has answered 503`, async () => {
+  Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
     using time = new VirtualTime();
     await using service = new NotedService(time, new FakeKv());
     const { apiKey } = await service.createAccount();
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
     await time.advance(3_000);
-    // Each is in time by itself, but not all of them together.
+    // Each operation is in time, but not all of them together.
     service.disturbance = { read: () => pause(3_000), commit: late };
     service.forget();
 
@@ -41,7 +41,7 @@ for (const { operation, target, what, request } of CHANGES) {
   });
 }
 
-Deno.test("createApp() logs nothing if a key proves invalid after it has answered 503", async () => {
+Deno.test("service logs nothing if a key turns out to be invalid after it has returned 503", async () => {
   using time = new VirtualTime();
   let isAnswered = false;
   const clientAddress = () => {
@@ -51,15 +51,15 @@ Deno.test("createApp() logs nothing if a key proves invalid after it has answere
   await using service = new NotedService(time, new FakeKv(), { clientAddress, deadline: 8_000 });
   service.disturbance = { read: () => pause(6_000) };
 
-  const asked = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
-  const { status } = await time.until(asked, 6_000);
+  const sent = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
+  const { status } = await time.until(sent, 6_000);
   isAnswered = true;
   await time.advance(20_000);
 
   assertEquals([status, service.errors], [503, []]);
 });
 
-Deno.test("createApp() does not retry a creation after it has answered 503", async () => {
+Deno.test("service does not retry a creation after it has returned 503", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, new FakeKv(), { deadline: 8_000 });
   const { apiKey: key } = await service.createAccount();
@@ -97,7 +97,7 @@ function stored({ rows }: FakeKv): string[] {
     .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
 }
 
-/** A service with an account and other accounts, each with its own animal. The account's animal has the ID 1. */
+/** Creates an account and others, each with its own animal, and returns their keys. The first animal has the ID 1. */
 async function withOthers(time: VirtualTime, service: NotedService): Promise<string[]> {
   const keys: string[] = [];
   for (let count = 0; count <= LANES; count++) {
@@ -110,7 +110,7 @@ async function withOthers(time: VirtualTime, service: NotedService): Promise<str
 }
 
 for (
-  const [what, options, beside] of [
+  const [what, options, otherTarget] of [
     ["POST /v1/pets", { json: PET }, "PATCH /v1/pets/"],
     ["POST /v1/pets", { json: PET, headers: { "idempotency-key": "1" } }, "PATCH /v1/pets/"],
     ["PATCH /v1/pets/1", { json: { name: "Max" } }, "PATCH /v1/pets/"],
@@ -120,7 +120,7 @@ for (
   ] as const
 ) {
   const how = "headers" in options ? " with an Idempotency-Key" : "";
-  Deno.test(`createApp() stores nothing for ${what}${how} that waited behind other commits until it was answered 503`, async () => {
+  Deno.test(`service stores nothing for ${what}${how} that got 503 while waiting behind other commits`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
     // Longer than the request, so that operations hang.
@@ -131,7 +131,7 @@ for (
     service.disturbance = { commit: (commit) => isChange(commit) ? hang() : carryOut(commit) };
     for (const [index, other] of others.entries()) {
       service.address = `198.51.100.${index}`;
-      const target = beside.endsWith("/") ? `${beside}${index + 2}` : beside;
+      const target = otherTarget.endsWith("/") ? `${otherTarget}${index + 2}` : otherTarget;
       service.fetch(target, { key: other, json: { name: "Max", message: "Hello" } });
       await time.advance(10);
     }

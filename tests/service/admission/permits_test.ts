@@ -5,7 +5,7 @@ import { AGAIN } from "../../../src/kv/deadline.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Harness } from "../../support/harness.ts";
 
-Deno.test("Permits.request() works for each allowance of an account that was evicted while it was active", async () => {
+Deno.test("Permits.request() admits exactly the limit across two allowances of an evicted account", async () => {
   await using service = await Harness.open();
   const { store } = service;
   const { account } = await service.createAccount({ minute: 10, day: 100 });

@@ -44,7 +44,7 @@ class Fixture implements AsyncDisposable {
     return this.time.until(call(this.service, this.key, target, request), 1_000);
   }
 
-  /** Starts to add an animal. Its body arrives only when it is released. */
+  /** Starts to add an animal. `sendBody()` sends its body. */
   startAdding(animal: object = REX): { reply: Promise<Reply>; sendBody: () => void } {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-type": "application/json" };
@@ -68,7 +68,7 @@ class Fixture implements AsyncDisposable {
 }
 
 for (const [animal, status] of [[REX, 201], [{}, 400]] as const) {
-  Deno.test(`createApp() counts a request's permit as leased until it is answered with ${status}`, async () => {
+  Deno.test(`service counts a request's permit as leased until it returns ${status}`, async () => {
     await using fixture = await Fixture.open();
     const { service, time, id } = fixture;
     const settledUsage = async () => {
@@ -93,7 +93,7 @@ const SUSPENDED = "403 account_suspended";
 const REFUSED = "429 rate_limit_minute";
 
 /** A change of the account, and the responses to its next request, if that is valid, and to the one after it. */
-const CHANGES: readonly (readonly [what: string, change: Change, told: string, next: string])[] = [
+const CHANGES: readonly (readonly [what: string, change: Change, outcome: string, next: string])[] = [
   ["renamed", (desk, id) => desk.rename(id, "new"), "49 of 60", "48 of 60"],
   ["closed", (desk, id) => desk.do("close", id), ENDED, ENDED],
   ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED, SUSPENDED],
@@ -111,7 +111,7 @@ const CHANGES: readonly (readonly [what: string, change: Change, told: string, n
     REFUSED,
   ],
   [
-    "moved to a plan with one place left",
+    "moved to a plan with one request left",
     (desk, id) => desk.plan(id, { minute: 11, day: 99 }),
     "0 of 11",
     REFUSED,
@@ -124,22 +124,22 @@ const CHANGES: readonly (readonly [what: string, change: Change, told: string, n
   ],
 ];
 
-/** Requests that write, or would, and their status for an open account. */
+/** Requests that write, or try to, and their status for an open account. */
 const REQUESTS:
   readonly (readonly [what: string, target: string, request: HarnessRequest, status: number])[] = [
     ["adds an animal", POST, { json: REX }, 201],
     ["adds one with an Idempotency-Key", POST, { json: REX, headers: { "idempotency-key": "1" } }, 201],
-    ["would add one without a name", POST, { json: {} }, 400],
+    ["tries to add one without a name", POST, { json: {} }, 400],
     ["changes an animal", "PATCH /v1/pets/1", { json: { name: "Tom" } }, 200],
     ["changes nothing", "PATCH /v1/pets/1", { json: { name: "Rex" } }, 200],
-    ["would change one that is not there", "PATCH /v1/pets/9", { json: { name: "Tom" } }, 404],
+    ["tries to change a missing one", "PATCH /v1/pets/9", { json: { name: "Tom" } }, 404],
     ["removes an animal", "DELETE /v1/pets/2", {}, 204],
     ["queues a message", "POST /v1/messages", { json: { message: "hello" } }, 202],
   ];
 
-for (const [change, apply, told, next] of CHANGES) {
+for (const [change, apply, outcome, next] of CHANGES) {
   for (const [what, target, request, status] of REQUESTS) {
-    Deno.test(`createApp() answers a client that ${what} after the account was ${change} in another process`, async () => {
+    Deno.test(`service notices that an account was ${change} in another process when a client ${what}`, async () => {
       await using fixture = await Fixture.open();
       const before = fixture.stored();
       await apply(fixture.other.desk, fixture.id);
@@ -147,8 +147,8 @@ for (const [change, apply, told, next] of CHANGES) {
       const reply = await fixture.send(target, request);
 
       const { code, remaining, limit } = reply;
-      const isRefused = [ENDED, SUSPENDED, REFUSED].includes(told);
-      assertEquals(isRefused ? `${reply.status} ${code}` : `${remaining} of ${limit}`, told);
+      const isRefused = [ENDED, SUSPENDED, REFUSED].includes(outcome);
+      assertEquals(isRefused ? `${reply.status} ${code}` : `${remaining} of ${limit}`, outcome);
       if (isRefused) assertEquals(fixture.stored(), before);
       else assertEquals(reply.status, status);
       const after = await fixture.send("GET /v1/pets");
@@ -161,16 +161,16 @@ for (const [change, apply, told, next] of CHANGES) {
 }
 
 /** Maximum KV operations of these requests, and how many of the reads may include version rows. */
-const COSTS: Readonly<Record<string, { reads: number; looks: number; commits: number }>> = {
-  "adds an animal": { reads: 0, looks: 0, commits: 1 },
-  "would add one without a name": { reads: 1, looks: 1, commits: 0 },
-  "changes an animal": { reads: 1, looks: 1, commits: 1 },
-  "changes nothing": { reads: 1, looks: 1, commits: 0 },
-  "removes an animal": { reads: 1, looks: 1, commits: 1 },
-  "queues a message": { reads: 1, looks: 1, commits: 1 },
+const COSTS: Readonly<Record<string, { reads: number; versionReads: number; commits: number }>> = {
+  "adds an animal": { reads: 0, versionReads: 0, commits: 1 },
+  "tries to add one without a name": { reads: 1, versionReads: 1, commits: 0 },
+  "changes an animal": { reads: 1, versionReads: 1, commits: 1 },
+  "changes nothing": { reads: 1, versionReads: 1, commits: 0 },
+  "removes an animal": { reads: 1, versionReads: 1, commits: 1 },
+  "queues a message": { reads: 1, versionReads: 1, commits: 1 },
 };
 
-Deno.test("Gate costs a write no check of versions beside its commit while its account has a lease", async (t) => {
+Deno.test("Gate adds no separate check of versions to a write while its account has a lease", async (t) => {
   for (const [what, target, request] of REQUESTS.filter(([what]) => what in COSTS)) {
     await t.step(what, async () => {
       await using fixture = await Fixture.open();
@@ -178,14 +178,14 @@ Deno.test("Gate costs a write no check of versions beside its commit while its a
       await fixture.send(target, request);
 
       const { reads } = fixture.service;
-      const { looks, ...cost } = COSTS[what] ?? { reads: 0, looks: 0, commits: 0 };
+      const { versionReads, ...cost } = COSTS[what] ?? { reads: 0, versionReads: 0, commits: 0 };
       fixture.service.assertCost(cost);
-      assertLessOrEqual(reads.flat().filter(([table]) => table === "versions").length, looks);
+      assertLessOrEqual(reads.flat().filter(([table]) => table === "versions").length, versionReads);
     });
   }
 });
 
-Deno.test("createApp() adds nothing for a closed account, whatever MAX_STALENESS_MS is", async () => {
+Deno.test("service adds nothing for a closed account, regardless of MAX_STALENESS_MS", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
   const before = fixture.stored();
   await fixture.other.desk.do("close", fixture.id);
@@ -196,7 +196,7 @@ Deno.test("createApp() adds nothing for a closed account, whatever MAX_STALENESS
   assertEquals(fixture.stored(), before);
 });
 
-Deno.test("createApp() notices that another process has removed an account when it reads its row", async () => {
+Deno.test("service notices that another process has removed an account when it reads its row", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
   const { desk } = fixture.other;
   await call(fixture.other, fixture.key);
@@ -211,7 +211,7 @@ Deno.test("createApp() notices that another process has removed an account when 
   assertEquals([reply.status, reply.code], [401, "invalid_api_key"]);
 });
 
-Deno.test("createApp() adds nothing for a closed account after another account's request has noticed a change", async () => {
+Deno.test("service adds nothing for a closed account after another account's request noticed a change", async () => {
   await using fixture = await Fixture.open();
   const { apiKey } = await fixture.service.createAccount("free");
   const before = fixture.stored();
@@ -224,7 +224,7 @@ Deno.test("createApp() adds nothing for a closed account after another account's
   assertEquals(fixture.stored(), before);
 });
 
-Deno.test("createApp() adds simultaneous animals in one commit if KV allows ten checks", async () => {
+Deno.test("service adds simultaneous animals in one commit if KV allows ten checks", async () => {
   await using fixture = await Fixture.open({ maxChecks: 10 });
 
   const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
@@ -234,7 +234,7 @@ Deno.test("createApp() adds simultaneous animals in one commit if KV allows ten 
   assertEquals(added.filter((count) => count > 0), [5]);
 });
 
-Deno.test("createApp() charges a request once that is answered as the minute ends", async () => {
+Deno.test("service charges a request once if it is answered as the minute ends", async () => {
   await using fixture = await Fixture.open();
   const { service } = fixture;
   const times = [NOON + 59_999];
@@ -246,7 +246,7 @@ Deno.test("createApp() charges a request once that is answered as the minute end
   assertEquals((await fixture.send("GET /v1/pets")).remaining, 58);
 });
 
-Deno.test("createApp() charges a request once that is admitted again after its lease was settled", async () => {
+Deno.test("service charges a request once if it is admitted again after its lease was settled", async () => {
   for (const limits of [{ minute: 60, day: 99 }, { minute: 11, day: 99 }]) {
     await using fixture = await Fixture.open({}, limits);
     const { time, other } = fixture;
@@ -265,7 +265,7 @@ Deno.test("createApp() charges a request once that is admitted again after its l
   }
 });
 
-Deno.test("createApp() refuses a key that ended while another request's commit was under way", async () => {
+Deno.test("service refuses a key that ended while another request's commit was under way", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id } = fixture;
   service.disturbance = {
@@ -287,7 +287,7 @@ Deno.test("createApp() refuses a key that ended while another request's commit w
   assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
 });
 
-Deno.test("createApp() refuses a key that ended while its request waited for a lease", async () => {
+Deno.test("service refuses a key that ended while its request waited for a lease", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id, key } = fixture;
   await time.advance(3_000); // The lease is given back.
@@ -310,7 +310,7 @@ Deno.test("createApp() refuses a key that ended while its request waited for a l
   assertEquals(replies.map(({ status }) => status), [201, 401]);
 });
 
-Deno.test("createApp() admits requests that wait for a lease, even after a change of another account", async () => {
+Deno.test("service admits requests that wait for a lease, even if another account changes", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, key } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");
@@ -329,7 +329,7 @@ Deno.test("createApp() admits requests that wait for a lease, even after a chang
   assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { 200: 3 });
 });
 
-Deno.test("createApp() changes nothing for an account that it knows to be suspended, even with a lease", async () => {
+Deno.test("service changes nothing for an account that it knows to be suspended, even with a lease", async () => {
   await using fixture = await Fixture.open();
   const before = fixture.stored();
   await fixture.other.desk.do("suspend", fixture.id);
@@ -340,7 +340,7 @@ Deno.test("createApp() changes nothing for an account that it knows to be suspen
   assertEquals(fixture.stored(), before);
 });
 
-Deno.test("createApp() gives a permit back that is withdrawn after everything was settled", async () => {
+Deno.test("service gives back a permit that is withdrawn after everything was settled", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
@@ -355,7 +355,7 @@ Deno.test("createApp() gives a permit back that is withdrawn after everything wa
   assertEquals((await other.desk.usage(id)).used, 10);
 });
 
-Deno.test("createApp() soon gives a permit back that was taken with a key that has ended", async () => {
+Deno.test("service soon gives back a permit that was taken with a key that has ended", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
@@ -369,7 +369,7 @@ Deno.test("createApp() soon gives a permit back that was taken with a key that h
   assertEquals((await other.desk.usage(id)).used, 10);
 });
 
-Deno.test("createApp() gives no permit back that a ban kept as the minute ended", async () => {
+Deno.test("service counts the day exactly if a ban refuses a request as the minute ends", async () => {
   await using fixture = await Fixture.open({}, { minute: 400, day: 1_000 });
   const { time, service, other, id } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");
@@ -385,7 +385,7 @@ Deno.test("createApp() gives no permit back that a ban kept as the minute ended"
   assertEquals((await other.desk.usage(id)).usedToday, 11);
 });
 
-Deno.test("createApp() checks the versions for a refusal if the last commit was before the request", async () => {
+Deno.test("service checks the versions before returning 400 if its last commit preceded the request", async () => {
   await using fixture = await Fixture.open();
   await fixture.send(POST, { json: REX });
   await fixture.time.advance(1);
@@ -394,7 +394,7 @@ Deno.test("createApp() checks the versions for a refusal if the last commit was 
   assertEquals((await fixture.send(POST, { json: {} })).code, "invalid_api_key");
 });
 
-Deno.test("createApp() relies on a check of versions if the row that its commit checks is gone", async () => {
+Deno.test("service relies on a check of versions if the row that its commit checks is missing", async () => {
   await using fixture = await Fixture.open();
   const { service, kv } = fixture;
   await fixture.other.desk.rename(fixture.id, "new");
@@ -406,7 +406,7 @@ Deno.test("createApp() relies on a check of versions if the row that its commit 
   assertEquals(service.commits.length, 2);
 });
 
-Deno.test("createApp() needs no further check of versions once it has noticed a change", async () => {
+Deno.test("service needs no further check of versions once it has noticed a change", async () => {
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
   await other.desk.rename(id, "new");
@@ -425,8 +425,8 @@ const SLOW_ADDING = {
   },
 };
 
-for (const [what, stops] of [["stopped", true], ["out of time", false]] as const) {
-  Deno.test(`createApp() does nothing more for a request that timed out because it was ${what}`, async () => {
+for (const [what, stops] of [["was stopped", true], ["ran out of time", false]] as const) {
+  Deno.test(`service does nothing more for a request that ${what}`, async () => {
     await using fixture = await Fixture.open();
     const { time, service, other, id } = fixture;
     const slowRead = (keys: readonly Deno.KvKey[]) =>
@@ -448,7 +448,7 @@ for (const [what, stops] of [["stopped", true], ["out of time", false]] as const
   });
 }
 
-Deno.test("createApp() counts a request once in the metrics, even if it is admitted again", async () => {
+Deno.test("service counts a request once in the metrics, even if it is admitted again", async () => {
   await using fixture = await Fixture.open();
   const { admitted } = fixture.service.store.metrics;
   const count = () => Number(/\{plan="free"\} (\d+)$/m.exec(admitted.text())?.[1]);
@@ -462,7 +462,7 @@ Deno.test("createApp() counts a request once in the metrics, even if it is admit
   assertEquals(count() - before, 4);
 });
 
-Deno.test("createApp() does not repeat a write that may have applied, even if the account has changed", async () => {
+Deno.test("service does not repeat a write that may have applied, even if the account has changed", async () => {
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
   const before = fixture.stored().length;

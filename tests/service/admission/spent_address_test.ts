@@ -19,7 +19,7 @@ function keysRead({ reads }: NotedService): number {
   return reads.flat().filter(([table]) => table === "api_keys").length;
 }
 
-Deno.test("createApp() looks up five unknown keys per second of a spent address, and refuses all of them", async () => {
+Deno.test("service looks up five unknown keys per second for a spent address, and refuses all of them", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
@@ -34,7 +34,7 @@ Deno.test("createApp() looks up five unknown keys per second of a spent address,
   }
 });
 
-Deno.test("createApp() does not check the versions for unknown keys that it does not look up", async () => {
+Deno.test("service does not check the versions for unknown keys that it does not look up", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callAtOnce(60, [service]);
@@ -46,7 +46,7 @@ Deno.test("createApp() does not check the versions for unknown keys that it does
   assertEquals([service.reads, service.commits], [[], []]);
 });
 
-Deno.test("createApp() looks up every unknown key of an address that is not spent, or no longer", async () => {
+Deno.test("service looks up every unknown key of an address that is not, or no longer, spent", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callWithUnknownKeys(80, service);
@@ -61,7 +61,7 @@ Deno.test("createApp() looks up every unknown key of an address that is not spen
   assertEquals(keysRead(service), 100);
 });
 
-Deno.test("createApp() serves a known key from a spent address after accounts have changed", async () => {
+Deno.test("service serves a known key from a spent address after accounts have changed", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [known, other] = [await service.createAccount(), await service.createAccount()];
@@ -76,7 +76,7 @@ Deno.test("createApp() serves a known key from a spent address after accounts ha
   assertEquals(tally([...before, ...after]), { 200: 100 });
 });
 
-Deno.test("createApp() serves a new key from a spent address as soon as a read is left", async () => {
+Deno.test("service serves a new key from a spent address as soon as a read is left", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -94,7 +94,7 @@ Deno.test("createApp() serves a new key from a spent address as soon as a read i
   assertEquals(remainders([...served, again]), upTo(1_000).slice(-51));
 });
 
-Deno.test("createApp() takes no read of a spent address for a key that it knows to have ended", async () => {
+Deno.test("service uses no read of a spent address for a key that it knows has ended", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [ended, other] = [await service.createAccount(), await service.createAccount()];
@@ -109,7 +109,7 @@ Deno.test("createApp() takes no read of a spent address for a key that it knows 
   assertEquals((await call(service, other.apiKey)).status, 200);
 });
 
-Deno.test("createApp() shares the read of an unknown key of a spent address among simultaneous requests", async () => {
+Deno.test("service shares the read of an unknown key of a spent address among simultaneous requests", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   await callAtOnce(60, [service]);
@@ -127,7 +127,7 @@ Deno.test("createApp() shares the read of an unknown key of a spent address amon
   assertEquals(keysRead(service), 5);
 });
 
-Deno.test("createApp() answers 503 if the lookup of a key from a spent address fails, and repeats it for the next request", async () => {
+Deno.test("service returns 503 if looking up a spent address's key fails, and retries at the next request", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -146,7 +146,7 @@ Deno.test("createApp() answers 503 if the lookup of a key from a spent address f
 for (
   const [when, time] of [
     ["in the next second", NOON + SECOND],
-    ["when the clock goes back a little", NOON - SECOND],
+    ["if the clock goes back by a second", NOON - SECOND],
     ["in the next minute", NOON + MINUTE],
   ] as const
 ) {

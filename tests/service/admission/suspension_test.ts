@@ -17,7 +17,7 @@ const SUSPENDED = {
   status: 403,
 };
 
-Deno.test("createApp() refuses every operation of a suspended account with 403, and charges the address", async () => {
+Deno.test("service returns 403 for every operation of a suspended account, and charges the address", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount();
   await service.accounts.suspend(id, NOON);
@@ -43,7 +43,7 @@ Deno.test("createApp() refuses every operation of a suspended account with 403, 
   assertEquals((await service.accounts.find(id))?.usage.used, 0);
 });
 
-Deno.test("createApp() answers 404 and 405 to a suspended account, and lets its client sign up", async () => {
+Deno.test("service returns 404 and 405 to a suspended account, and lets its client sign up", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount();
   await service.accounts.suspend(id, NOON);
@@ -59,7 +59,7 @@ Deno.test("createApp() answers 404 and 405 to a suspended account, and lets its 
   assertEquals([...statuses, signUp.status], [404, 405, 204, 200, 201]);
 });
 
-Deno.test("createApp() answers the previous key of a suspended account 403 during its grace period", async () => {
+Deno.test("service returns 403 to the previous key of a suspended account during its grace period", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: before } = await service.createAccount();
   const issued = await service.accounts.rotate(id, HOUR, NOON);
@@ -71,7 +71,7 @@ Deno.test("createApp() answers the previous key of a suspended account 403 durin
   assertEquals(await codes(), ["invalid_api_key", "account_suspended"]);
 });
 
-Deno.test("createApp() serves a resumed account with its key and its animals", async () => {
+Deno.test("service serves a resumed account with its key and its animals", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount("free");
   await call(service, key, "POST /v1/pets", { json: REX });
@@ -106,7 +106,7 @@ class Pair implements AsyncDisposable {
   }
 }
 
-Deno.test("createApp() gives leased permits back if the account was suspended in another process", async () => {
+Deno.test("service gives leased permits back if the account was suspended in another process", async () => {
   await using pair = new Pair();
   const { time, service, other } = pair;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -120,7 +120,7 @@ Deno.test("createApp() gives leased permits back if the account was suspended in
   assertEquals([usage?.used, usage?.leased], [10, 0]);
 });
 
-Deno.test("createApp() admits no request that waits for a permit while its account is suspended in another process", async () => {
+Deno.test("service admits no request that waits for a permit while another process suspends its account", async () => {
   await using pair = new Pair();
   const { time, service, other } = pair;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -140,7 +140,7 @@ Deno.test("createApp() admits no request that waits for a permit while its accou
   assertEquals((await other.accounts.find(id))?.usage.used, 1);
 });
 
-Deno.test("createApp() notices a suspension, and its end, within MAX_STALENESS_MS", async () => {
+Deno.test("service notices a suspension, and its end, within MAX_STALENESS_MS", async () => {
   await using pair = new Pair({ maxStalenessMs: 10_000 });
   const { time, service, other } = pair;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -173,10 +173,10 @@ Deno.test("AccountStore suspends an account that an earlier release stored witho
 Deno.test("sweepSignUps() keeps a suspended account that never sent a request", async () => {
   await using service = await Harness.open();
   const sent = ["one", "two"].map((name) => service.fetch("POST /v1/accounts", { json: { name } }));
-  const made: { id: string }[] = await Promise.all(
+  const created: { id: string }[] = await Promise.all(
     (await Promise.all(sent)).map((response) => response.json()),
   );
-  const ids = made.map(({ id }) => id);
+  const ids = created.map(({ id }) => id);
   await service.accounts.suspend(ids[0] ?? "", NOON);
 
   const remove: Parameters<typeof sweepSignUps>[1] = (id, condition) =>

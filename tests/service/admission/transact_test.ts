@@ -26,7 +26,7 @@ function counting(key: Deno.KvKey): Transaction<void> {
   };
 }
 
-Deno.test("transact() includes the check only in a handler's first commit, so that nothing is written twice", async () => {
+Deno.test("transact() includes the check only in a handler's first commit, so nothing is written twice", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);

@@ -11,7 +11,7 @@ const LIST = "GET /v1/pets?limit=1";
 const ADD = "POST /v1/pets";
 const REX = { json: { name: "Rex", categoryId: 1 } };
 
-/** A service in virtual time, 100 ms from its KV, with an account, IDs and open lanes. */
+/** A service in virtual time, with a round trip of 100 ms to its KV. */
 class FarService extends NotedService {
   readonly time: VirtualTime;
 
@@ -27,7 +27,7 @@ class FarService extends NotedService {
     };
   }
 
-  /** The number of round trips to KV of a request, and its status. */
+  /** The status of a request, and the number of its round trips to KV. */
   async trips(key: string, target: string, request = {}): Promise<string> {
     const started = this.time.now;
     const { status } = await this.time.until(call(this, key, target, request), 10_000);
@@ -56,7 +56,7 @@ async function create(service: FarService, plan: "free" | "business" = "business
   return await service.time.until(service.createAccount(plan), 10_000);
 }
 
-Deno.test("createApp() answers a read after one round trip, with or without a lease", async () => {
+Deno.test("service responds to a read after one round trip, with or without a lease", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const { apiKey } = await create(service);
@@ -67,7 +67,7 @@ Deno.test("createApp() answers a read after one round trip, with or without a le
   assertEquals(await service.trips(apiKey, LIST), "200 after 1");
 });
 
-Deno.test("createApp() answers a write after one round trip with a lease, and after two without", async () => {
+Deno.test("service responds to a write after one round trip with a lease, and after two without", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const { apiKey } = await create(service);
@@ -78,7 +78,7 @@ Deno.test("createApp() answers a write after one round trip with a lease, and af
   assertEquals(await service.trips(apiKey, ADD, REX), "201 after 1");
 });
 
-Deno.test("createApp() answers the first request with a key after three round trips, and one with an unknown key after one", async () => {
+Deno.test("service needs three round trips for a key's first request, and one for an unknown key", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const [known, first] = [await create(service), await create(service)];
@@ -88,7 +88,7 @@ Deno.test("createApp() answers the first request with a key after three round tr
   assertEquals(await service.trips(createApiKey("staging"), LIST), "401 after 1");
 });
 
-Deno.test("createApp() answers 429 from memory after one check of versions, also for a ban", async () => {
+Deno.test("service returns 429 from memory after one check of versions, even for a ban", async () => {
   using time = new VirtualTime();
   await using service = new FarService(time);
   const { apiKey } = await create(service, "free");
@@ -104,7 +104,7 @@ Deno.test("createApp() answers 429 from memory after one check of versions, also
   assertEquals(await service.trips(apiKey, LIST), "429 after 1");
 });
 
-Deno.test("createApp() takes one more round trip for a read if another account has changed, and repeats a write", async () => {
+Deno.test("service needs one more round trip for a read after another account changed, and repeats writes", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new FarService(time, kv);

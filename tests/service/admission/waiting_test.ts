@@ -5,7 +5,7 @@ import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv
 import { NotedService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
-/** A KV whose reads of usage return late, with the rows of an earlier moment. */
+/** A KV whose reads of usage are delayed and return older rows. */
 class LateKv extends FakeKv {
   /** Resolves when a read may return. */
   held: () => Promise<void> | undefined = () => undefined;
@@ -24,7 +24,7 @@ class LateKv extends FakeKv {
 }
 
 for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
-  Deno.test(`createApp() admits ${target} after a ban was lifted, even if an earlier request's read has the ban`, async () => {
+  Deno.test(`service admits ${target} after a ban was lifted, even if an earlier request has read the ban`, async () => {
     using time = new VirtualTime();
     const kv = new LateKv();
     await using service = new NotedService(time, kv);
@@ -50,7 +50,7 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
   });
 }
 
-Deno.test("createApp() admits a request whose key ends while it waits for a permit", async () => {
+Deno.test("service admits a request whose key ends while it waits for a permit", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -65,7 +65,7 @@ Deno.test("createApp() admits a request whose key ends while it waits for a perm
   assertEquals([status, service.reads.length < 10], [200, true], `${service.reads.length} reads`);
 });
 
-Deno.test("Permits.settle() gives withdrawn permits back while requests wait for permits", async () => {
+Deno.test("Permits.settle() gives back withdrawn permits while requests wait for permits", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 40, day: 99 });
@@ -92,7 +92,7 @@ Deno.test("Permits.settle() gives withdrawn permits back while requests wait for
   await time.until(rest, 10_000);
 });
 
-Deno.test("createApp() takes no read of a spent address for a key of an account that it knows to be deleted", async () => {
+Deno.test("service uses no read of a spent address for a key whose account it knows is deleted", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -114,7 +114,7 @@ Deno.test("createApp() takes no read of a spent address for a key of an account 
   );
 });
 
-Deno.test("createApp() refuses a write with a key that was revoked, though an older read of its account arrives late", async () => {
+Deno.test("service refuses a write with a revoked key even if an older read of its account arrives late", async () => {
   using time = new VirtualTime();
   const kv = new LateKv();
   await using service = new NotedService(time, kv);

@@ -11,13 +11,13 @@ import { Shop } from "../../support/pets.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 
 const CODES = Object.keys(ERRORS).filter((code): code is ErrorCode => code in ERRORS);
-/** What the service answers when it fails itself, or after ten seconds: not provoked here. */
+/** Codes of internal errors and of a timeout after ten seconds. They are not provoked here. */
 const NOT_PROVOKED: readonly ErrorCode[] = ["internal_error", "request_timeout"];
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 const { document: DOCUMENT } = DESCRIPTION;
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
 
-Deno.test("openApiDocument() describes each operation below /v1 once, and whether it asks for a key", () => {
+Deno.test("openApiDocument() describes each operation below /v1 once, and whether it requires a key", () => {
   const below = SAMPLES.filter(({ operation }) => operation.path.startsWith("/v1/"));
   const described = Object.values(DOCUMENT.paths).flatMap((item) => Object.values(item));
 
@@ -28,7 +28,7 @@ Deno.test("openApiDocument() describes each operation below /v1 once, and whethe
   assertEquals(described.length, below.length);
 });
 
-Deno.test("openApiDocument() has every path below its one server, as generators of clients expect", () => {
+Deno.test("openApiDocument() has one server for all paths, as client generators expect", () => {
   const { servers, paths } = DOCUMENT;
 
   assertEquals(servers, [{ url: "/v1" }]);
@@ -39,7 +39,7 @@ Deno.test("openApiDocument() has every path below its one server, as generators 
 
 for (const sample of SAMPLES) {
   const { id } = sample.operation;
-  Deno.test(`${id}() can be brought to answer with each error that it declares`, async () => {
+  Deno.test(`${id}() can return every error that it declares`, async () => {
     for (const code of errorsOf(sample.operation)) {
       if (NOT_PROVOKED.includes(code)) continue;
       const provocation = PROVOCATIONS[code];
@@ -50,7 +50,7 @@ for (const sample of SAMPLES) {
 }
 
 for (const id of ["listPets", "createPet", "getRobots"]) {
-  Deno.test(`Harness fails a test in which ${id}() throws a code that it does not declare`, async () => {
+  Deno.test(`Harness fails a test if ${id}() throws a code that it does not declare`, async () => {
     const { target, request } = sampleOf(id);
 
     for (const code of CODES) {
@@ -74,14 +74,14 @@ for (const id of ["listPets", "createPet", "getRobots"]) {
   });
 }
 
-/** The sample of the operation with this id. */
+/** The sample of the operation with this ID. */
 function sampleOf(id: string): Sample {
   const sample = SAMPLES.find(({ operation }) => operation.id === id);
   assert(sample);
   return sample;
 }
 
-Deno.test("ERRORS has every code that an operation declares, and no other but method_not_allowed", () => {
+Deno.test("ERRORS has exactly the codes that operations declare, and method_not_allowed", () => {
   const declared = new Set([
     ...SAMPLES.flatMap(({ operation }) => errorsOf(operation)),
     "method_not_allowed",
@@ -90,7 +90,7 @@ Deno.test("ERRORS has every code that an operation declares, and no other but me
   assertEquals([...declared].sort(), CODES.toSorted());
 });
 
-Deno.test("openApiDocument() has examples that are as their schemas want them", () => {
+Deno.test("openApiDocument() has examples that match their schemas", () => {
   const seen = examples(DOCUMENT);
 
   assert(seen.length > 30);
@@ -99,7 +99,7 @@ Deno.test("openApiDocument() has examples that are as their schemas want them", 
   }
 });
 
-Deno.test("openApiDocument() and inputsOf() tell which parameters are required", () => {
+Deno.test("openApiDocument() and inputsOf() mark the required parameters", () => {
   const words = { description: "A word" };
   const declared = operation({
     id: "getWord",
@@ -120,29 +120,31 @@ Deno.test("openApiDocument() and inputsOf() tell which parameters are required",
   assertEquals(inputs.map(({ name }) => name), required);
 });
 
-Deno.test("openApiDocument() and inputsOf() have the same parameters, none of which is always refused", () => {
+Deno.test("openApiDocument() and inputsOf() have the same parameters, and only accepted ones", () => {
   for (const { operation } of DOCUMENTED) {
     const { parameters = [] } = DESCRIPTION.describes(operation) ?? {};
     const names = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
 
     assertEquals(names, parameters.map(({ name }) => name));
-    const takesKeys = ["createPet", "createMessage"].includes(operation.id);
-    assertEquals([operation.id, names.includes("Idempotency-Key")], [operation.id, takesKeys]);
+    const acceptsKeys = ["createPet", "createMessage"].includes(operation.id);
+    assertEquals([operation.id, names.includes("Idempotency-Key")], [operation.id, acceptsKeys]);
   }
 });
 
-/** Values at the ends of what a schema allows, and just beyond them; texts are of no form that a pattern wants. */
-function edgesOf({ type, enum: values, minLength, maxLength, maxItems, items, ...bounds }: JsonSchema): {
+/** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
+function boundaryValues(
+  { type, enum: values, minLength, maxLength, maxItems, items, ...bounds }: JsonSchema,
+): {
   good: readonly unknown[];
   bad: readonly unknown[];
 } {
   if (values) return { good: values, bad: ["x"] };
   if (type === "array") {
-    const [item] = edgesOf(items ?? {}).good;
+    const [item] = boundaryValues(items ?? {}).good;
     const lengths = (...lengths: number[]) => lengths.map((length) => new Array(length).fill(item ?? "x"));
     return { good: lengths(0, maxItems ?? 1), bad: lengths((maxItems ?? 1) + 1) };
   }
-  assert(type === "string" || type === "integer", `No edges are known of ${type}`);
+  assert(type === "string" || type === "integer", `No bounds are known for ${type}`);
   const { minimum, maximum } = bounds;
   const [low, high] = type === "string" ? [minLength, maxLength] : [minimum, maximum];
   if (low === undefined || high === undefined) return { good: [], bad: [] };
@@ -154,11 +156,11 @@ for (const { operation, target } of DOCUMENTED) {
   const { id, query, body } = operation;
   const inputs = inputsOf(operation).filter(({ place }) => place === "query" || place === "body");
   if (inputs.length === 0) continue;
-  Deno.test(`openApiDocument() has the query and the body of ${id}() as they are read`, async () => {
+  Deno.test(`openApiDocument() describes the query and body that ${id}() accepts`, async () => {
     await using shop = await Shop.open();
     const example = body && resolved(body).examples?.[0];
     let count = 0;
-    const ask = async (search: string, member: object) => {
+    const send = async (search: string, member: object) => {
       shop.address = `192.0.2.${count++}`;
       await shop.add("available");
       const { apiKey } = await shop.createAccount();
@@ -173,7 +175,7 @@ for (const { operation, target } of DOCUMENTED) {
     for (const { name, place, isRequired, schema } of inputs) {
       const inQuery = place === "query";
       const outcomeOf = async (value: unknown) => {
-        const { ok, status } = await (inQuery ? ask(`?${name}=${value}`, {}) : ask("", { [name]: value }));
+        const { ok, status } = await (inQuery ? send(`?${name}=${value}`, {}) : send("", { [name]: value }));
         return ok ? "good" : status === 400 ? "bad" : `${status}`;
       };
       const outcomesOf = async (values: readonly unknown[]) => {
@@ -182,7 +184,7 @@ for (const { operation, target } of DOCUMENTED) {
         return new Set(outcomes);
       };
       if (inQuery && query[name]?.json.type !== "array") {
-        const twice = await ask(`?${name}=1&${name}=1`, {});
+        const twice = await send(`?${name}=1&${name}=1`, {});
         await assertError(
           twice,
           400,
@@ -196,14 +198,14 @@ for (const { operation, target } of DOCUMENTED) {
           "bad",
         ]);
       }
-      const { good, bad } = edgesOf(schema);
+      const { good, bad } = boundaryValues(schema);
       assertEquals([name, await outcomesOf(good)], [name, new Set(good.map(() => "good"))]);
       assertEquals([name, await outcomesOf(bad)], [name, new Set(bad.map(() => "bad"))]);
     }
   });
 }
 
-/** Names, with what is said of those that no animal may have, or no account. */
+/** Names, and whether each is valid for an animal and for an account. */
 const NAMES: readonly [name: unknown, animal: string, account: string][] = [
   ...[
     "Rex",
@@ -238,7 +240,7 @@ const NAMES: readonly [name: unknown, animal: string, account: string][] = [
 for (const { operation, target } of DOCUMENTED) {
   const { id, body } = operation;
   if (!body || !resolved(body).properties?.["name"]) continue;
-  Deno.test(`openApiDocument() allows the names that ${id}() takes, and no others`, async () => {
+  Deno.test(`openApiDocument() allows exactly the names that ${id}() accepts`, async () => {
     await using shop = await Shop.open();
     await shop.add("available");
 
@@ -257,14 +259,14 @@ for (const { operation, target } of DOCUMENTED) {
   });
 }
 
-Deno.test("openApiDocument() has no pattern for names in answers: rows may hold others", () => {
+Deno.test("openApiDocument() has no pattern for names in responses, because rows may hold others", () => {
   const { Pet, NewPet } = DOCUMENT.components.schemas;
 
   assert(NewPet?.properties?.["name"]?.pattern);
   assertEquals(Pet?.properties?.["name"]?.pattern, undefined);
 });
 
-Deno.test("openApiDocument() tells which bodies may be left out", async () => {
+Deno.test("openApiDocument() marks the bodies that may be omitted", async () => {
   for (const { operation, target, status } of DOCUMENTED) {
     const { required } = DESCRIPTION.describes(operation)?.requestBody ?? {};
     if (required === undefined) continue;
@@ -275,7 +277,7 @@ Deno.test("openApiDocument() tells which bodies may be left out", async () => {
   }
 });
 
-Deno.test("openApiDocument() gives every operation the answers that it succeeds with", async () => {
+Deno.test("openApiDocument() lists the success responses of every operation", async () => {
   for (const { operation, target, request, status } of DOCUMENTED) {
     await using shop = await Shop.open();
     await shop.add("available");
@@ -283,13 +285,13 @@ Deno.test("openApiDocument() gives every operation the answers that it succeeds 
 
     const again = await shop.call(target, { ...request, headers });
 
-    // What each has of headers and body is compared with the document by the harness.
+    // The harness compares their headers and bodies with the document.
     const statuses = [...new Set([status, again.status])].map(String);
     assertEquals([target, Object.keys(operation.answers)], [target, statuses]);
   }
 });
 
-Deno.test("Description.check() notices a status, a header, a type and a body that the document does not have", async () => {
+Deno.test("Description.check() rejects a status, header, type or body that is not in the document", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
   const good = await service.fetch("GET /v1/pets", { key });
@@ -330,7 +332,7 @@ Deno.test("Description.check() notices a status, a header, a type and a body tha
   );
 });
 
-/** Every example below a part of the document, with the schema that it stands beside. */
+/** Every example in a part of the document, with its schema. */
 function examples(part: unknown): { schema: object; example: unknown }[] {
   if (typeof part !== "object" || part === null) return [];
   const own: { schema?: object; example?: unknown; examples?: unknown } = part;

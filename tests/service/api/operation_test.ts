@@ -5,7 +5,7 @@ import { ApiError } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
 import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
 
-/** An operation that answers with what it was sent. */
+/** An operation that returns its input. */
 const ECHO = operation({
   id: "echo",
   method: "POST",
@@ -18,7 +18,7 @@ const ECHO = operation({
   body: object({ a: text(), b: integer(0, 9), c: integer(0, 9), d: optional(text()) }),
 }, ({ bytes: _, ...input }) => Response.json(input));
 
-/** A request to it. */
+/** A request to `ECHO`. */
 function incoming(query: string, headers: Record<string, string>, object: Record<string, unknown>): Incoming {
   return {
     request: new Request("http://localhost/", { headers }),
@@ -27,18 +27,18 @@ function incoming(query: string, headers: Record<string, string>, object: Record
     base: "",
     now: 0,
     accountId: "",
-    transact: () => Promise.reject(new Error("It writes nothing")),
+    transact: () => Promise.reject(new Error("ECHO writes nothing")),
     address: () => "",
     readBody: () => Promise.resolve({ object, bytes: new Uint8Array() }),
   };
 }
 
-/** What it answers with. */
+/** The parsed response of `ECHO`. */
 async function echoed(...request: Parameters<typeof incoming>): Promise<unknown> {
   return await (await ECHO.answer(incoming(...request))).json();
 }
 
-Deno.test("answer() hands on what was sent, parsed, with defaults and without what is not known", async () => {
+Deno.test("answer() passes parsed input to the handler, with defaults and without unknown fields", async () => {
   const body = { a: "x", b: 1, c: 2 };
 
   assertEquals(await echoed("?status=s%6Fld&x=1&x=2&__proto__=1", { "x-one": "abc" }, { ...body, e: 1 }), {
@@ -81,13 +81,13 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
     { "x-one": "long", "x-two": "long" },
     { a: null, b: -1, c: {}, d: [] },
   ],
-])("answer() tells all at once: %s", async (faults, ...request) => {
+])("answer() reports all faults at once: %s", async (faults, ...request) => {
   const error = await assertRejects(async () => await ECHO.answer(incoming(...request)), ApiError);
 
   assertEquals([error.code, error.message], ["invalid_request", faults]);
 });
 
-Deno.test("answer() tells what is wrong with the path before all else", async () => {
+Deno.test("answer() reports a fault in the path before all others", async () => {
   const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
   const error = await assertRejects(async () => await ECHO.answer(call), ApiError);
 
@@ -98,7 +98,7 @@ const SURROGATE = { name: "\ud800" };
 const KEY = { "idempotency-key": "a b" };
 const TAG = { "if-match": "a" };
 
-Deno.test("createApp() tells of all that is wrong with a request at once", async () => {
+Deno.test("service reports all faults of a request at once", async () => {
   await using shop = await Shop.open();
 
   for (
@@ -135,7 +135,7 @@ Deno.test("createApp() tells of all that is wrong with a request at once", async
   }
 });
 
-Deno.test("createApp() tells of a body that is no JSON alone, and of a path that leads nowhere before all", async () => {
+Deno.test("service reports an invalid ID or a malformed body alone, before other faults", async () => {
   await using shop = await Shop.open();
   const wrong = { json: SURROGATE, headers: TAG };
 
@@ -150,7 +150,7 @@ Deno.test("createApp() tells of a body that is no JSON alone, and of a path that
     const response = await shop.call("PATCH /v1/pets/9", { headers: { ...TAG, ...headers }, body });
     await assertError(response, 400, code, message);
   }
-  // An animal that is not there comes last.
+  // A missing animal is reported last.
   await assertError(
     await shop.call("PATCH /v1/pets/9", wrong),
     400,

@@ -13,13 +13,13 @@ export interface Stage {
   readonly service: Harness;
   readonly apiKey: string;
   readonly isOperators: boolean;
-  /** Calls it as it should be called, but for these changes. */
+  /** Sends a valid request with these changes. */
   readonly send: (changes?: HarnessRequest) => Promise<Response>;
 }
 
-/** How to bring about an error. */
+/** How to provoke an error. */
 export interface Provocation {
-  /** How the service differs from others. */
+  /** Options of the service. */
   readonly options?: () => HarnessOptions;
   /** The account's limits. */
   readonly limits?: Limits;
@@ -118,10 +118,10 @@ const WAYS = {
   },
 } as const satisfies Partial<Record<ErrorCode, Provocation>>;
 
-/** How to bring about each error that a client can; a request timeout would take too long. */
+/** How to provoke each error that a client can cause, except a request timeout, which takes too long. */
 export const PROVOCATIONS: Readonly<Partial<Record<ErrorCode, Provocation>>> = WAYS;
 
-/** Opens a service and has it answer the operation with this error. */
+/** Opens a service and provokes this error of the operation. */
 export async function provoke(
   { options, limits = { minute: 100, day: 1_000 }, act }: Provocation,
   { operation, target, request }: Sample,
@@ -142,7 +142,7 @@ export async function provoke(
   });
 }
 
-/** Sends the request after others that count for the key, and for the address as well. */
+/** Sends the request after others that count toward the limits of the key and of the address. */
 async function sendAfter(count: number, { service, apiKey, isOperators, send }: Stage): Promise<Response> {
   for (let sent = 0; sent < count; sent++) {
     await service.fetch("GET /v1/account");

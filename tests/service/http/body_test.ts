@@ -11,7 +11,7 @@ const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
 const MESSAGE = { message: "Hello" };
 const MERGE_PATCH = "application/merge-patch+json";
 
-/** Reads a request's body, which is JSON unless the headers say something else. */
+/** Reads a request body, JSON by default. */
 function read(body: BodyInit | null, headers: Record<string, string> = {}, rules = BODY_RULES) {
   const init = { method: "POST", body, headers: { "content-type": "application/json", ...headers } };
   return readJsonObject(new Request("http://localhost/", init), rules);
@@ -31,7 +31,7 @@ async function assertRefused(
   assertEquals([error.code, error.headers], [code, headers]);
 }
 
-/** A body of spaces, one byte a pull. */
+/** An endless body of spaces, one byte per pull. */
 function endlessBody() {
   const source = { pulls: 0, cancelled: false };
   const pull = (controller: ReadableStreamDefaultController) => {
@@ -42,7 +42,7 @@ function endlessBody() {
   return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
 }
 
-Deno.test("readJsonObject() leaves nothing behind that fails later where a body cannot be read any more", async () => {
+Deno.test("readJsonObject() leaves no unhandled rejection if the body can no longer be read", async () => {
   using time = new VirtualTime();
   const failures: unknown[] = [];
   const note = (event: PromiseRejectionEvent) => {
@@ -69,7 +69,7 @@ Deno.test.each<Record<string, string>>([
   { "content-type": "application/json ;v=1;\tCharset=UTF8 ; v=2" },
   { "content-type": 'application/json;charset="utf-8"' },
   { "content-encoding": "Identity" },
-])("readJsonObject() takes what comes with %j", async (headers) => {
+])("readJsonObject() accepts JSON with the headers %j", async (headers) => {
   const { bytes, object } = await read('{"a":1}', headers);
 
   assertEquals(object, { a: 1 });
@@ -94,7 +94,7 @@ Deno.test.each([
   ["content-type", "application/json; charset=utf-8; charset=utf-7", CHARSET],
   ["content-encoding", "gzip", ENCODING],
   ["content-encoding", "identity, br", ENCODING],
-])("readJsonObject() refuses the %s '%s' unread: %s", async (name, value, message) => {
+])("readJsonObject() rejects the %s '%s' without reading the body: %s", async (name, value, message) => {
   const source = endlessBody();
 
   await assertRefused(read(source.stream, { [name]: value }), "invalid_content_type", message);
@@ -102,7 +102,7 @@ Deno.test.each([
   assertEquals(source.pulls, 0);
 });
 
-Deno.test("readJsonObject() takes another type as well if there is one", async () => {
+Deno.test("readJsonObject() also accepts the otherType of its rules", async () => {
   const readTyped = (type: string) =>
     read("{}", { "content-type": type }, { ...BODY_RULES, otherType: MERGE_PATCH });
 
@@ -122,14 +122,14 @@ Deno.test.each([
   ["25,000 levels", `{"a":${"[".repeat(25_000)}`, "invalid_json", "nested at most 16 levels deep"],
   ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1,000 values"],
   ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1,000 values"],
-  ["a list", "[{}]", "invalid_request", "must be a JSON object"],
+  ["an array", "[{}]", "invalid_request", "must be a JSON object"],
   ["a string", '"{}"', "invalid_request", "must be a JSON object"],
   ["null", "null", "invalid_request", "must be a JSON object"],
-])("readJsonObject() refuses %s", async (_, body, code, message) => {
+])("readJsonObject() rejects %s", async (_, body, code, message) => {
   await assertRefused(read(body), code, message);
 });
 
-Deno.test("readJsonObject() takes 1,000 values and 16 levels", async () => {
+Deno.test("readJsonObject() accepts 1,000 values and 16 levels", async () => {
   const levels = `${"[".repeat(15)}1${"]".repeat(15)}`;
 
   const { object: { a, b } } = await read(`{"a":[1${",1".repeat(981)}],"b":${levels}}`);
@@ -137,7 +137,7 @@ Deno.test("readJsonObject() takes 1,000 values and 16 levels", async () => {
   assertEquals([Array.isArray(a) && a.length, JSON.stringify(b)], [982, levels]);
 });
 
-Deno.test("readJsonObject() joins chunks, also within a character, and keeps none of their buffers", async () => {
+Deno.test("readJsonObject() copies and joins chunks, even if they split a character", async () => {
   const buffer = new Uint8Array(1);
   async function* chunks() {
     for (const byte of encode('{"a":"é"}')) {
@@ -149,12 +149,12 @@ Deno.test("readJsonObject() joins chunks, also within a character, and keeps non
   assertEquals((await read(ReadableStream.from(chunks()))).object, { a: "é" });
 });
 
-Deno.test("readJsonObject() reads a body as it comes that claims to be longer than 64 KiB", async () => {
+Deno.test("readJsonObject() reads a body in chunks if its Content-Length exceeds 64 KiB", async () => {
   const large: BodyRules = { ...BODY_RULES, maxBytes: 1024 * 1024 };
   const text = `{"a":"${"b".repeat(65_536)}"}`;
   const headers = { "content-type": "application/json", "content-length": `${text.length}` };
   const request = new Request("http://localhost/", { method: "POST", headers, body: text });
-  Object.defineProperty(request, "bytes", { value: () => Promise.reject(new Error("It takes the memory")) });
+  Object.defineProperty(request, "bytes", { value: () => Promise.reject(new Error("bytes() was called")) });
 
   assertEquals((await readJsonObject(request, large)).bytes, encode(text));
   for (const length of ["65545", "66000"]) {
@@ -164,9 +164,9 @@ Deno.test("readJsonObject() reads a body as it comes that claims to be longer th
 });
 
 Deno.test.each([
-  ["unread, by its content-length", { "content-length": "11" }, 0, false],
+  ["before reading, by its Content-Length", { "content-length": "11" }, 0, false],
   ["once it has too many bytes", {}, 11, true],
-])("readJsonObject() refuses a body that is too large: %s", async (_, headers, pulls, cancelled) => {
+])("readJsonObject() rejects a body that is too large: %s", async (_, headers, pulls, cancelled) => {
   const source = endlessBody();
 
   await assertRefused(read(source.stream, headers, SHORT), "payload_too_large", "at most 10 bytes");
@@ -175,7 +175,7 @@ Deno.test.each([
 });
 
 Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "10" }]])(
-  "readJsonObject() takes a body of %s of as many bytes as allowed, and none that stalls or breaks off",
+  "readJsonObject() accepts a body of %s up to the limit, and rejects stalled or broken ones",
   async (_, headers) => {
     const stalled = new ReadableStream({ start: (controller) => controller.enqueue(encode("{")) });
     const broken = new ReadableStream({ pull: (controller) => controller.error(new TypeError("reset")) });
@@ -187,8 +187,8 @@ Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "
   },
 );
 
-Deno.test.each([["less", "11"], ["more", "1"]])(
-  "readJsonObject() refuses a body that comes to %s than its length: it was given up on the way",
+Deno.test.each([["fewer", "11"], ["more", "1"]])(
+  "readJsonObject() rejects a body with %s bytes than its Content-Length",
   async (_, length) => {
     const refused = read("{}", { "content-length": length });
     await assertRefused(refused, "invalid_request", "ended before it was complete");
@@ -196,13 +196,20 @@ Deno.test.each([["less", "11"], ["more", "1"]])(
 );
 
 Deno.test.each([
-  ["nothing that is described", null, {}, undefined],
-  ["a length of zero", null, { "content-length": "0" }, undefined],
-  ["a type alone over HTTP/1.1", null, { "content-type": "application/json", host: "localhost" }, undefined],
-  ["a type alone over HTTP/2: it was given up", null, { "content-type": "application/json" }, "invalid_json"],
-  ["an object that no header tells of", '{"a":1}', {}, "invalid_content_type"],
+  ["no headers", null, {}, undefined],
+  ["a Content-Length of zero", null, { "content-length": "0" }, undefined],
+  [
+    "only a Content-Type over HTTP/1.1",
+    null,
+    { "content-type": "application/json", host: "localhost" },
+    undefined,
+  ],
+  ["only a Content-Type over HTTP/2, because the client aborted", null, {
+    "content-type": "application/json",
+  }, "invalid_json"],
+  ["an object that no header announces", '{"a":1}', {}, "invalid_content_type"],
 ])(
-  "readJsonObject() takes no body for an object only where there is none: %s",
+  "readJsonObject() reads an empty object only if there is no body: %s",
   async (_, body, headers, code) => {
     const request = new Request("http://localhost/", { method: "POST", body: body && encode(body), headers });
     const reading = readJsonObject(request, { ...BODY_RULES, mayBeEmpty: true });
@@ -212,15 +219,15 @@ Deno.test.each([
   },
 );
 
-Deno.test("readJsonObject() takes an object of no told length where there may be none, too", async () => {
+Deno.test("readJsonObject() reads a body without Content-Length even if the body may be empty", async () => {
   const body = await read('{"a":1}', { host: "localhost" }, { ...BODY_RULES, mayBeEmpty: true });
 
   assertEquals(body.object, { a: 1 });
 });
 
-Deno.test("readJsonObject() keeps no timer once a body that was awaited is complete", async () => {
+Deno.test("readJsonObject() clears its timer once a delayed body is complete", async () => {
   const pull = async (controller: ReadableStreamDefaultController) => {
-    // By then the timer that was to be armed is.
+    // By now the timer has started.
     await setImmediate();
     await setImmediate();
     controller.enqueue(encode("{}"));
@@ -230,7 +237,7 @@ Deno.test("readJsonObject() keeps no timer once a body that was awaited is compl
   assertEquals((await read(new ReadableStream({ pull }, { highWaterMark: 0 }))).object, {});
 });
 
-Deno.test("readJsonObject() refuses chunks unread, unless they are allowed", async () => {
+Deno.test("readJsonObject() rejects chunked bodies without reading them, unless they are allowed", async () => {
   const chunked = { "transfer-encoding": "chunked" };
   const source = endlessBody();
 
@@ -241,8 +248,8 @@ Deno.test("readJsonObject() refuses chunks unread, unless they are allowed", asy
   assertEquals((await read("{}", chunked, { ...SHORT, chunked: true })).object, {});
 });
 
-Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has no chunks", false]])(
-  "createApp() takes a body of unknown length over %s",
+Deno.test.each([["HTTP/1.1 if chunks are allowed", true], ["HTTP/2, which has no chunks", false]])(
+  "service accepts a body of unknown length over %s",
   async (_, chunkedBodies) => {
     await using service = await Harness.open({ chunkedBodies });
     const { apiKey } = await service.createAccount("free");
@@ -261,11 +268,11 @@ Deno.test.each([["HTTP/1.1 where chunks are allowed", true], ["HTTP/2, which has
   },
 );
 
-/** Bodies that are begun, and do not come until they are ended. */
+/** Bodies that stall until they are ended. */
 class StalledBodies {
   readonly streams: readonly ReadableStream<Uint8Array>[];
   readonly #ends: readonly PromiseWithResolvers<void>[];
-  /** How many are being read. */
+  /** Number of bodies whose reading has begun. */
   begun = 0;
 
   constructor(count: number) {
@@ -286,13 +293,13 @@ class StalledBodies {
   }
 }
 
-/** Waits until something is so, as long as a machine may take that is busy. */
-async function until(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1_000_000 && !isSo(); turn++) await setImmediate();
-  await setImmediate(); // A body that came along with its headers would have been read by then.
+/** Waits for a condition, long enough for a busy machine. */
+async function until(isMet: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1_000_000 && !isMet(); turn++) await setImmediate();
+  await setImmediate(); // A body that arrived with its headers has been read by now.
 }
 
-Deno.test("createApp() reads a thousand bodies at a time, and charges for the one that it refuses", async () => {
+Deno.test("service reads 1,000 bodies at a time, and charges a request that it refuses", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
   const bodies = new StalledBodies(1_000);
@@ -316,7 +323,7 @@ Deno.test("createApp() reads a thousand bodies at a time, and charges for the on
   for (const response of sent.slice(1)) assertEquals((await response).status, 400);
 });
 
-Deno.test("createApp() reads a thousand bodies at a time, also of more that are begun at once", async () => {
+Deno.test("service reads only 1,000 bodies at a time even if 1,100 begin at once", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
   const bodies = new StalledBodies(1_100);
@@ -335,7 +342,7 @@ Deno.test("createApp() reads a thousand bodies at a time, also of more that are 
   assertEquals(refused, 100);
 });
 
-Deno.test("createApp() reads more than a thousand bodies at a time that come along with their headers", async () => {
+Deno.test("service reads more than 1,000 bodies at a time if they arrive with their headers", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
   const sent = Array.from({ length: 1_100 }, () => service.fetch("POST /v1/pets", { key, json: {} }));

@@ -5,17 +5,17 @@ import { answers, SAMPLES } from "../../support/operations.ts";
 
 const ORIGIN = { origin: "https://shop.example" };
 const OPERATIONS = SAMPLES.map(({ operation }) => operation);
-/** What a browser asks a page's script for, and what any request may have. */
-const OF_ANY = ["Authorization", "Content-Type", "X-Request-Id"];
-/** A response header that any page may read anyway (Fetch standard). */
+/** Request headers that are allowed for every operation. */
+const COMMON = ["Authorization", "Content-Type", "X-Request-Id"];
+/** A response header that every page may read (Fetch standard). */
 const SAFELISTED = "Cache-Control";
 
-Deno.test("setCorsHeaders() answers a preflight with the path's methods and the headers that are read", () => {
-  const asks = { ...ORIGIN, "access-control-request-method": "POST" };
+Deno.test("setCorsHeaders() lists the path's methods and all request headers in a preflight response", () => {
+  const preflight = { ...ORIGIN, "access-control-request-method": "POST" };
   const headers = new Headers({ allow: "GET, OPTIONS, POST" });
-  const read = new Set([...OF_ANY, ...OPERATIONS.flatMap(({ headers }) => Object.keys(headers))]);
+  const read = new Set([...COMMON, ...OPERATIONS.flatMap(({ headers }) => Object.keys(headers))]);
 
-  setCorsHeaders(new Request("http://localhost/", { method: "OPTIONS", headers: asks }), headers);
+  setCorsHeaders(new Request("http://localhost/", { method: "OPTIONS", headers: preflight }), headers);
 
   assertEquals(Object.fromEntries(headers), {
     allow: "GET, OPTIONS, POST",
@@ -26,7 +26,7 @@ Deno.test("setCorsHeaders() answers a preflight with the path's methods and the 
   });
 });
 
-Deno.test("setCorsHeaders() lets any page read just the headers that the document names, and Allow", () => {
+Deno.test("setCorsHeaders() exposes Allow and exactly the headers that the document names", () => {
   const named = Object.keys(Description.of(OPERATIONS).document.components.headers);
   const headers = new Headers();
 
@@ -36,7 +36,7 @@ Deno.test("setCorsHeaders() lets any page read just the headers that the documen
   assertEquals([...exposed, SAFELISTED].sort(), [...named, "Allow"].sort());
 });
 
-Deno.test("createApp() lets pages of any origin read what every operation answers, but for the operator's", async () => {
+Deno.test("service lets pages of any origin read every response, except on the operator's paths", async () => {
   for await (const { target, access, response: { headers } } of answers(ORIGIN)) {
     const isOpen = access !== "operator";
     assertEquals([target, headers.get("access-control-allow-origin")], [target, isOpen ? "*" : null]);

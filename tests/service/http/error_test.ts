@@ -3,7 +3,7 @@ import { assertError } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 
-Deno.test("createApp() answers a bare 500, and logs where it comes from, when the service fails", async () => {
+Deno.test("service returns a bare 500 for an internal error, and logs where it was thrown", async () => {
   await using service = await Harness.open();
   service.expectsErrors = true;
   const { account: { id }, apiKey: key } = await service.createAccount();

@@ -16,7 +16,7 @@ function never(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Has a request answered that comes now; once `ready` has resolved, if that is given. */
+/** Starts a request now. Its work begins once `ready`, if given, has resolved. */
 function answered<Answer>(
   inFlight: InFlight,
   work: (budget: Budget) => Answer | Promise<Answer>,
@@ -29,7 +29,7 @@ function answered<Answer>(
   );
 }
 
-/** A message whose text comes, once it is asked for, when `sent` resolves. */
+/** A message whose body arrives once `sent()` has resolved. */
 function slowly(sent: () => Promise<void>) {
   const pull = async (controller: ReadableStreamDefaultController) => {
     await sent();
@@ -40,10 +40,11 @@ function slowly(sent: () => Promise<void>) {
   return { body, headers: { "content-type": "application/json" } };
 }
 
-/** A service in virtual time, on a KV whose operations take `latency`, in ms. */
+/** A service in virtual time. */
 class VirtualService implements AsyncDisposable {
+  /** Duration of each KV operation, in ms. */
   latency = 0;
-  /** Of commits, beside that, in ms. */
+  /** Additional duration of commits, in ms. */
   delay = 0;
   readonly time: VirtualTime = new VirtualTime();
   readonly inFlight: InFlight = new InFlight();
@@ -63,14 +64,14 @@ class VirtualService implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What was given up goes on; it ends before the service does.
+    // Requests that timed out are still running. They end before the service does.
     await this.time.advance(60_000);
     await this.time.until(this.harness[Symbol.asyncDispose](), 60_000);
     this.time[Symbol.dispose]();
   }
 }
 
-Deno.test("answer() resolves or rejects as the work does, and frees its place", async () => {
+Deno.test("answer() settles like its work, and then frees capacity", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 2 });
   const { promise, resolve } = Promise.withResolvers<string>();
   const states = () => [inFlight.size, inFlight.isFull];
@@ -90,7 +91,7 @@ Deno.test("answer() resolves or rejects as the work does, and frees its place", 
   await inFlight.stop();
 });
 
-Deno.test("answer() waits for nothing where the answer is there at once", () => {
+Deno.test("answer() returns a synchronous answer without a promise", () => {
   const inFlight = new InFlight();
 
   const finish = (answer: number) => answer;
@@ -99,7 +100,7 @@ Deno.test("answer() waits for nothing where the answer is there at once", () => 
   assertEquals([answer, inFlight.size], [5, 0]);
 });
 
-Deno.test("answer() gives up each request once its own time is over, within a tenth of a second", async () => {
+Deno.test("answer() times out each request by its own deadline, within 100 ms", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const events: string[] = [];
@@ -115,18 +116,18 @@ Deno.test("answer() gives up each request once its own time is over, within a te
   assertEquals(events, ["OutOfTime at 1000", "done at 1450", "OutOfTime at 1600"]);
 });
 
-Deno.test("answer() tells what the work rejects with once it is given up, and nothing of other work", async () => {
+Deno.test("answer() calls late() only if work rejects after its request has timed out", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
-  const told: unknown[] = [];
+  const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
     inFlight.answer<string, void>({
       started: performance.now(),
       ready,
       work: () => pause(ms).then(() => Promise.reject(name)),
       finish: () => {},
-      fail: (error) => void told.push(["fail", error instanceof OutOfTime ? "OutOfTime" : error]),
-      late: (error) => void told.push(["late", error instanceof OutOfTime ? "OutOfTime" : error]),
+      fail: (error) => void calls.push(["fail", error instanceof OutOfTime ? "OutOfTime" : error]),
+      late: (error) => void calls.push(["late", error instanceof OutOfTime ? "OutOfTime" : error]),
     });
 
   start("slow", 3_000);
@@ -134,7 +135,7 @@ Deno.test("answer() tells what the work rejects with once it is given up, and no
   start("not ready", 0, pause(3_500).then(() => Promise.reject("unavailable")));
   await time.advance(4_000);
 
-  assertEquals(told, [
+  assertEquals(calls, [
     ["fail", "quick"],
     ["fail", "OutOfTime"],
     ["fail", "OutOfTime"],
@@ -142,7 +143,7 @@ Deno.test("answer() tells what the work rejects with once it is given up, and no
   ]);
 });
 
-Deno.test("answer() has each of many requests take a place, while all wait for the same", async () => {
+Deno.test("answer() counts each of several requests that wait for the same promise", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 3 });
   const [ready, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const begin = (ready: Promise<void>) => answered(inFlight, () => inFlight.size, ready);
@@ -161,7 +162,7 @@ Deno.test("answer() has each of many requests take a place, while all wait for t
   await inFlight.stop();
 });
 
-Deno.test("answer() begins nothing for a request whose own time is over before it is ready", async () => {
+Deno.test("answer() starts no work for a request that times out before it is ready", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
   const events: string[] = [];
@@ -186,7 +187,7 @@ Deno.test("answer() begins nothing for a request whose own time is over before i
   assertEquals(inFlight.size, 0);
 });
 
-Deno.test("stop() waits for who goes on after waiting with others", async () => {
+Deno.test("stop() waits for work that begins after its ready promise resolves", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight();
   const events: string[] = [];
@@ -199,7 +200,7 @@ Deno.test("stop() waits for who goes on after waiting with others", async () => 
   assertEquals(events, ["answered", "stopped"]);
 });
 
-Deno.test("pausedFor() costs nothing of a request's time, however it ends", async () => {
+Deno.test("pausedFor() stops a request's clock, whether its promise resolves or rejects", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const work = async (budget: Budget) => {
@@ -214,7 +215,7 @@ Deno.test("pausedFor() costs nothing of a request's time, however it ends", asyn
   assertEquals(time.now, 300 + 120_000 + 700);
 });
 
-Deno.test("stop() waits for the last answer, and gives up at its end, whatever is waited for", async () => {
+Deno.test("stop() waits for the last answer, but at most stopMs, even for paused requests", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
@@ -232,7 +233,7 @@ Deno.test("stop() waits for the last answer, and gives up at its end, whatever i
   await new InFlight().stop();
 });
 
-Deno.test("createApp() answers overloaded, and charges nobody, while as many requests as may be are in flight", async () => {
+Deno.test("service returns 503 overloaded and charges nothing while it is at capacity", async () => {
   await using service = await Harness.open({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 }) });
   const { apiKey: key } = await service.createAccount();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -250,7 +251,7 @@ Deno.test("createApp() answers overloaded, and charges nobody, while as many req
   assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
 });
 
-Deno.test("createApp() answers within 5 s when only the sum of the store's operations is late", async () => {
+Deno.test("service responds within 5 s even if only the sum of its KV operations takes longer", async () => {
   await using service = new VirtualService();
   service.latency = 2_000;
 
@@ -261,7 +262,7 @@ Deno.test("createApp() answers within 5 s when only the sum of the store's opera
   await assertError(response, 503, "store_unavailable", /store does not answer/);
 });
 
-Deno.test("createApp() logs why a request failed that it had given up before", async () => {
+Deno.test("service logs the error of a request that fails after its timeout", async () => {
   await using service = new VirtualService();
   service.latency = 600;
   const answered = await service.send({ json: MESSAGE });
@@ -275,7 +276,7 @@ Deno.test("createApp() logs why a request failed that it had given up before", a
   assertEquals(service.harness.errors.length, 1);
 });
 
-Deno.test("createApp() gives a body its 10 s beside the store's 5 s, and no more", async () => {
+Deno.test("service allows 10 s for a body in addition to 5 s for the request", async () => {
   await using service = new VirtualService();
   service.latency = 500;
 
@@ -286,7 +287,7 @@ Deno.test("createApp() gives a body its 10 s beside the store's 5 s, and no more
   await assertError(await stalled(14_000), 408, "request_timeout", /within 10 s/);
 });
 
-Deno.test("createApp() refuses what arrives while it stops, and answers what is in flight within 3 s", async () => {
+Deno.test("service refuses new requests while it stops, and answers those in flight within 3 s", async () => {
   await using service = new VirtualService();
   const stalled = await service.send(slowly(never));
   await service.time.advance(100);

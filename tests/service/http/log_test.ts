@@ -11,7 +11,7 @@ const ACCESS = { time: TIME, id: "r1", method: "GET", route: "/", status: 200, m
 const COMMAND = { time: TIME, command: "accounts list", exit: 0 };
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
-/** An output that keeps the lines, after some turns of the event loop. */
+/** An output that stores lines after some turns of the event loop. */
 class LateOutput implements Output {
   readonly lines: string[] = [];
   readonly #turns: number;
@@ -35,7 +35,7 @@ function open(turns = { access: 1, errors: 1 }) {
 }
 
 Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
-  "createLog() writes a JSON line for a request, and one for an error or a command, in turns %j",
+  "createLog() writes one JSON line per request, error and command, with delays of %j turns",
   async (turns) => {
     const { access, errors, log } = open(turns);
 
@@ -49,7 +49,7 @@ Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
   },
 );
 
-Deno.test("createLog() writes errors alone where requests are not to be logged", async () => {
+Deno.test("createLog() writes only errors if access is undefined", async () => {
   const errors = new LateOutput(1);
   const log = createLog({ access: undefined, errors, secrets: [], clock: () => NOON });
 
@@ -59,7 +59,7 @@ Deno.test("createLog() writes errors alone where requests are not to be logged",
   assertEquals([log.access, errors.lines], [undefined, [JSON.stringify(ERROR)]]);
 });
 
-Deno.test("createLog() tells when and how many lines were dropped", async () => {
+Deno.test("createLog() logs when lines were dropped, and how many", async () => {
   const { access, log } = open();
 
   for (let count = 0; count < 12; count++) log.access?.({ ...ACCESS, id: "x".repeat(99_999) });
@@ -76,11 +76,11 @@ Deno.test.each([
     new RangeError("secret", { cause: new TypeError("secret") }),
     "RangeError (TypeError)",
   ],
-])("errorRecord() says no more than the names of %s", (_, thrown, error) => {
+])("errorRecord() contains only the names of %s", (_, thrown, error) => {
   assertEquals(errorRecord(thrown, NOON, "/", "r1"), { time: TIME, id: "r1", route: "/", error, at: "" });
 });
 
-Deno.test("errorRecord() tells the place in the source that an error came from, or its cause", () => {
+Deno.test("errorRecord() contains the source location of an error or its cause", () => {
   const cause = new Error();
   cause.stack =
     "Error: secret\n  at f (file:///srv/src/kv/store.ts:12:3)\n  at g (file:///srv/src/app.ts:1:1)";
@@ -89,7 +89,7 @@ Deno.test("errorRecord() tells the place in the source that an error came from, 
   assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
 });
 
-Deno.test("createLog() filters secrets from a reason before it cuts that to 200 characters", async () => {
+Deno.test("createLog() removes secrets from a reason before truncating it to 200 characters", async () => {
   const { errors, log } = open();
 
   log.error({ ...ERROR, reason: `${"x".repeat(190)}${TOKEN} is not known here` });
@@ -100,7 +100,7 @@ Deno.test("createLog() filters secrets from a reason before it cuts that to 200 
   assertEquals(reasons, [`${"x".repeat(190)}[secret] i`, `${"x".repeat(188)} [secret]`]);
 });
 
-Deno.test("createApp() logs why KV fails, as KV tells it, and no message of another error", async () => {
+Deno.test("service logs KV's own message if KV fails, but no message of other errors", async () => {
   await using service = await Harness.open();
   service.expectsErrors = true;
   const { apiKey: key } = await service.createAccount();
@@ -114,15 +114,15 @@ Deno.test("createApp() logs why KV fails, as KV tells it, and no message of anot
   const corrupt = await service.fetch("GET /v1/pets/1", { key });
 
   assertEquals([unavailable.status, corrupt.status], [503, 500]);
-  const told = service.errors.map(({ error, reason }) => [error, reason]);
-  assertEquals(told, [
+  const logged = service.errors.map(({ error, reason }) => [error, reason]);
+  assertEquals(logged, [
     ["StoreUnavailable (TypeError)", "database or disk is full"],
     ["CorruptRow", undefined],
   ]);
   assertEquals(JSON.stringify(service.errors).includes("secret"), false);
 });
 
-Deno.test("createApp() records each request with its id, route, account and duration", async () => {
+Deno.test("service logs each request with its ID, route, account and duration", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
@@ -130,7 +130,7 @@ Deno.test("createApp() records each request with its id, route, account and dura
   await service.accounts.change(closed.account.id, { closedAt: service.now });
   const headers = { "content-type": "application/json" };
   const pull = (controller: ReadableStreamDefaultController) => {
-    service.now -= 1_000; // A clock that is set tells nothing of durations.
+    service.now -= 1_000; // Setting the clock does not affect durations.
     time.now += 249.6;
     controller.close();
   };
@@ -164,7 +164,7 @@ Deno.test("createApp() records each request with its id, route, account and dura
   ]);
 });
 
-Deno.test("createApp() never logs a key, valid or not, or another secret, wherever a client puts it", async () => {
+Deno.test("service never logs a key, valid or not, or another secret, wherever the client puts it", async () => {
   const { access, errors, log } = open();
   await using service = await Harness.open({ log });
   const { apiKey } = await service.createAccount();

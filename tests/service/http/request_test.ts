@@ -26,7 +26,7 @@ const GOOD = "localhost pets.example:8443 my_pets-1.example. 192.0.2.1:80 [2001:
 );
 const BAD = 'a/v1/health a?b a#b "><script> user@pets.example a:b a:123456 :80 ::1 [::1 é.example'.split(" ");
 
-Deno.test("hasValidHost() takes a host with or without a port, or none, and nothing else", () => {
+Deno.test("hasValidHost() accepts only a valid host, with or without a port, or none", () => {
   for (const host of [...GOOD, "", LONGEST]) {
     assertEquals([host, hasValidHost(request({ host }), targetOf(request({ host }).url))], [host, true]);
   }
@@ -35,12 +35,12 @@ Deno.test("hasValidHost() takes a host with or without a port, or none, and noth
   }
 });
 
-// The absolute form of a target, and HTTP/2, give the URL an authority that is not the Host header's.
+// With an absolute-form target, or over HTTP/2, the authority of the URL may differ from Host.
 Deno.test.each([
   [`http://${LONGEST}/`, true],
   [`http://a${LONGEST}/`, false],
   ["http://pets.example;a='b'/", false],
-])("hasValidHost() looks at the authority of %s, with and without a Host", (url, expected) => {
+])("hasValidHost() checks the authority of %s, with and without a Host", (url, expected) => {
   for (const headers of [{}, { host: "" }, { host: "localhost" }]) {
     assertEquals(hasValidHost(new Request(url, { headers }), targetOf(url)), expected);
   }
@@ -49,17 +49,17 @@ Deno.test.each([
 Deno.test.each([
   ["http://pets.example", "http://pets.example"],
   ["https://pets.example", "https://pets.example"],
-  // A socket that only a front end can reach.
+  // A vsock, which only a front end can reach.
   ["http+vsock://pets.example", "https://pets.example"],
-  // What a client may say of itself over HTTP/2.
+  // Schemes that a client may send over HTTP/2.
   ["javascript://pets.example", "https://pets.example"],
   ["httpx://pets.example", "https://pets.example"],
-])("createApp() begins URLs with http or https alone: asked at %s with %s", async (asked, base) => {
+])("service starts URLs only with http or https: %s becomes %s", async (origin, base) => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount("free");
-  const ask = (method: string, path: string, body: string | null) =>
+  const send = (method: string, path: string, body: string | null) =>
     service.app.fetch(
-      new Request(asked + path, {
+      new Request(origin + path, {
         method,
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
         body,
@@ -67,9 +67,9 @@ Deno.test.each([
       { remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 } },
     );
 
-  const created = await ask("POST", "/v1/pets", '{"name":"Rex","categoryId":1}');
-  await ask("POST", "/v1/pets", '{"name":"Tom","categoryId":1}');
-  const listed = await ask("GET", "/v1/pets?limit=1", null);
+  const created = await send("POST", "/v1/pets", '{"name":"Rex","categoryId":1}');
+  await send("POST", "/v1/pets", '{"name":"Tom","categoryId":1}');
+  const listed = await send("GET", "/v1/pets?limit=1", null);
 
   assertEquals([created.status, listed.status], [201, 200]);
   assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
@@ -77,7 +77,7 @@ Deno.test.each([
   assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
 });
 
-Deno.test("createApp() refuses a bad Host whatever is asked, and charges it to the key or else to the address", async () => {
+Deno.test("service rejects a bad Host on every path, and charges the key, or else the address", async () => {
   for (const target of [...SAMPLES.map(({ target }) => target), "GET /nothing", "GET /v1x"]) {
     await using service = await Harness.open(ALL);
     const { apiKey: key } = await service.createAccount("free");
@@ -94,7 +94,7 @@ Deno.test("createApp() refuses a bad Host whatever is asked, and charges it to t
   }
 });
 
-Deno.test("createApp() looks at the Host and the method of each request, wherever others have gone before", async () => {
+Deno.test("service checks Host and method of each request, even if the path was requested before", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
   const statuses: number[] = [];
@@ -113,7 +113,7 @@ Deno.test.each([
   [undefined, "http://localhost:8000"],
   ["https://pets.example/shop", "https://pets.example/shop"],
 ])(
-  "createApp() with the PUBLIC_URL %s begins its own URLs with %s, whatever was forwarded",
+  "service with PUBLIC_URL %s starts its URLs with %s, and ignores forwarding headers",
   async (publicUrl, base) => {
     await using service = await Harness.open({ publicUrl });
     const { apiKey: key } = await service.createAccount();
@@ -133,23 +133,23 @@ Deno.test.each([
   },
 );
 
-const MADE = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
+const GENERATED = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
 
-Deno.test("requestId() takes the client's, of up to 64 visible characters, or makes one up", () => {
+Deno.test("requestId() returns the client's ID of up to 64 visible characters, or generates one", () => {
   const requestId = createRequestIds();
   for (const id of ["7", "trace-1.2:3/4", "!~", "x".repeat(64)]) {
     assertEquals(requestId(request({ "x-request-id": id })), id);
   }
   for (const id of ["", "two words", "tab\tbed", "caf\u00e9", "a, b", "x".repeat(65)]) {
-    assertMatch(requestId(request({ "x-request-id": id })), MADE);
+    assertMatch(requestId(request({ "x-request-id": id })), GENERATED);
   }
 });
 
-Deno.test("requestId() makes one up for each request without, in each process others", () => {
+Deno.test("requestId() generates a different ID for each request and in each process", () => {
   const requestId = createRequestIds();
   const [first, second] = [requestId(request()), requestId(request())];
 
-  assertMatch(first, MADE);
+  assertMatch(first, GENERATED);
   assertNotEquals(second, first);
   assertNotEquals(createRequestIds()(request()), first);
 });

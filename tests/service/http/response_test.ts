@@ -8,7 +8,7 @@ const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
 const TAG = etagOf("[]");
 const LASTING = { ...ALWAYS, etag: TAG, "cache-control": "private, no-cache", sunset: "never" };
 
-/** The response to a client that has a version of the representation, or none. */
+/** The response to a client that has this version of the representation, if any. */
 function respondTo(known: string | undefined, representation = representationOf("[]")): Response {
   return ownOf(representation.respondTo(known));
 }
@@ -17,7 +17,7 @@ function representationOf(text: string): Representation {
   return new Representation(text, { type: "text/plain", headers: { sunset: "never" } });
 }
 
-Deno.test("createResponse() and jsonResponse() send what every response has, and what they are given", async () => {
+Deno.test("createResponse() and jsonResponse() add the common headers to those given", async () => {
   const empty = createResponse(null, { status: 204, headers: { allow: "GET" } });
   const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/pets/1" } });
 
@@ -32,7 +32,7 @@ Deno.test("createResponse() and jsonResponse() send what every response has, and
 });
 
 Deno.test.each([TAG, `W/${TAG}`, `"6.a", ${TAG}`, `"6.a",W/${TAG},"8.a"`, "*"])(
-  "respondTo() is 304 when the client has %s",
+  "respondTo() returns 304 if the client has %s",
   (known) => {
     const { status, headers, body } = respondTo(known);
 
@@ -42,7 +42,7 @@ Deno.test.each([TAG, `W/${TAG}`, `"6.a", ${TAG}`, `"6.a",W/${TAG},"8.a"`, "*"])(
 );
 
 Deno.test.each([undefined, '"6.a"', '"6.a", "8.a"', ""])(
-  "respondTo() sends the body when the client has %s",
+  "respondTo() returns the body if the client has %s",
   async (known) => {
     const response = respondTo(known);
 
@@ -52,7 +52,7 @@ Deno.test.each([undefined, '"6.a"', '"6.a", "8.a"', ""])(
 );
 
 Deno.test.each([['"6.a"', "[]"], [TAG, ""]])(
-  "respondTo() answers many who have %s, each with a response of its own",
+  "respondTo() returns a separate response to each client that has %s",
   async (known, body) => {
     const representation = representationOf("[]");
 
@@ -73,7 +73,7 @@ Deno.test.each([["R".repeat(100), null], ["R".repeat(101), "chunked"]])(
   },
 );
 
-Deno.test("createApp() sends what every response has, and says nothing of origins that nobody asked for", async () => {
+Deno.test("service sends the common headers, and no CORS headers without an Origin", async () => {
   for await (const { target, response: { headers } } of answers({})) {
     for (const [name, value] of Object.entries(ALWAYS)) {
       assertEquals([target, headers.get(name)?.startsWith(value)], [target, true]);

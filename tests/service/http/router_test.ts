@@ -34,7 +34,7 @@ Deno.test.each([
 });
 
 Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
-  "match() gives the pattern, the access and the methods of a path to '%s'",
+  "match() returns the pattern, access and methods of a path for the method '%s'",
   (method) => {
     const pets = { pattern: "/v1/pets", access: "key", allow: "GET, HEAD, OPTIONS, POST" } as const;
     const pet = {
@@ -48,7 +48,7 @@ Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
   },
 );
 
-Deno.test("match() gives the methods of the whole table to OPTIONS *, which comes as /*", () => {
+Deno.test("match() returns the methods of all paths for OPTIONS *, which arrives as /*", () => {
   const allow = "DELETE, GET, HEAD, OPTIONS, POST";
   assertEquals(match("OPTIONS", "/*"), { kind: "allow", pattern: "*", access: "public", allow });
 });
@@ -57,7 +57,7 @@ const NOWHERE =
   "/ /* /v1 /v1/ /v1/pets/ /v1/pets/1/ /v1/pets/1/tags /v1/pets/1/tags/2/ /v1/pets/1/tags/2/3/4 //v1/pets /v1//pets /V1/pets /v1/Pets " +
   "/v1%2Fpets /v1/pets/% /v1/pets/%zz /v1/pets/%ff /v1/%C3/pets /__proto__ /v1/toString /v1/:petId";
 
-Deno.test("match() finds nothing beside the table's paths", () => {
+Deno.test("match() finds nothing at paths that are not in the table", () => {
   for (const path of NOWHERE.split(" ")) {
     assertEquals([path, match("GET", path)], [path, { kind: "none", pattern: "" }]);
   }
@@ -69,22 +69,22 @@ Deno.test.each([
   ["HEAD", "/v1/messages", "OPTIONS, POST"],
   ["PROPFIND", "/health", "GET, HEAD, OPTIONS"],
 ])(
-  "createApp() answers %s %s with 405, OPTIONS with 204, and both with the methods",
+  "service returns 405 to %s %s and 204 to OPTIONS, both with Allow",
   async (method, path, allow) => {
     await using service = await Harness.open();
     const { apiKey: key } = await service.createAccount();
 
     const refused = await service.fetch(`${method} ${path}`, { key });
-    const told = await service.fetch(`OPTIONS ${path}`);
+    const options = await service.fetch(`OPTIONS ${path}`);
 
-    assertEquals([told.status, told.headers.get("allow"), told.body], [204, allow, null]);
+    assertEquals([options.status, options.headers.get("allow"), options.body], [204, allow, null]);
     assertEquals(refused.headers.get("allow"), allow);
-    if (path.startsWith("/v1/")) [told, refused].forEach(assertLimitHeaders);
+    if (path.startsWith("/v1/")) [options, refused].forEach(assertLimitHeaders);
     await assertError(refused, 405, "method_not_allowed", RegExp(`^Allowed methods: ${allow}\\.$`));
   },
 );
 
-Deno.test("createApp() answers not_found where there is nothing, with limits below /v1", async () => {
+Deno.test("service returns 404 not_found for unknown paths, with limit headers below /v1", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
 

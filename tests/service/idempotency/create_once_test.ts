@@ -34,58 +34,67 @@ Deno.test.each(OPERATIONS)("%s replays its first reply", async (target, status, 
   assertEquals(await again.text(), await first.text());
 });
 
-Deno.test.each(OPERATIONS)("%s makes another for a key that is 24 hours old", async (target, _, json) => {
-  await using shop = await Shop.open();
-  const other = { json: { ...json, more: 1 }, headers: ONCE };
-  const first = await shop.call(target, { json, headers: ONCE });
+Deno.test.each(OPERATIONS)(
+  "%s creates another resource for a key that is 24 hours old",
+  async (target, _, json) => {
+    await using shop = await Shop.open();
+    const other = { json: { ...json, more: 1 }, headers: ONCE };
+    const first = await shop.call(target, { json, headers: ONCE });
 
-  shop.now += DAY;
-  const second = await shop.call(target, other);
-  shop.now += DAY - 1;
-  const replay = await shop.call(target, other);
+    shop.now += DAY;
+    const second = await shop.call(target, other);
+    shop.now += DAY - 1;
+    const replay = await shop.call(target, other);
 
-  assertEquals([first, second, replay].map(isReplay), [false, false, true]);
-  const text = await second.text();
-  assertNotEquals(text, await first.text());
-  assertEquals(await replay.text(), text);
-});
+    assertEquals([first, second, replay].map(isReplay), [false, false, true]);
+    const text = await second.text();
+    assertNotEquals(text, await first.text());
+    assertEquals(await replay.text(), text);
+  },
+);
 
-Deno.test.each(OPERATIONS)("%s makes one of many at once, in two processes", async (target, status, json) => {
-  await using shop = await Shop.open();
-  await using beside = shop.beside();
+Deno.test.each(OPERATIONS)(
+  "%s creates only one resource for simultaneous requests to two processes",
+  async (target, status, json) => {
+    await using shop = await Shop.open();
+    await using beside = shop.beside();
 
-  const responses = await Promise.all(
-    Array.from({ length: 40 }, (_, n) => (n % 2 ? shop : beside).call(target, { json, headers: ONCE })),
-  );
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => (n % 2 ? shop : beside).call(target, { json, headers: ONCE })),
+    );
 
-  assertEquals(responses.map((response) => response.status), new Array(40).fill(status));
-  assertEquals(responses.filter(isReplay).length, 39);
-  assertEquals(new Set(await Promise.all(responses.map((response) => response.text()))).size, 1);
-  await assertConsistent(shop.kv);
-});
+    assertEquals(responses.map((response) => response.status), new Array(40).fill(status));
+    assertEquals(responses.filter(isReplay).length, 39);
+    assertEquals(new Set(await Promise.all(responses.map((response) => response.text()))).size, 1);
+    await assertConsistent(shop.kv);
+  },
+);
 
-Deno.test.each(OPERATIONS)("%s refuses a key that came with another body", async (target, status, json) => {
-  await using shop = await Shop.open();
-  const bodies = [{ json, headers: ONCE }, { json: { ...json, more: 1 }, headers: ONCE }];
+Deno.test.each(OPERATIONS)(
+  "%s refuses a key that was used with another body",
+  async (target, status, json) => {
+    await using shop = await Shop.open();
+    const bodies = [{ json, headers: ONCE }, { json: { ...json, more: 1 }, headers: ONCE }];
 
-  const replies = await Promise.all(
-    bodies.map(async (body) => ({ body, response: await shop.call(target, body) })),
-  );
-  // Either may have been the first.
-  const [first, other] = replies.toSorted((one, two) => one.response.status - two.response.status);
-  assert(first && other);
-  const later = await shop.call(target, other.body);
-  const again = await shop.call(target, first.body);
+    const replies = await Promise.all(
+      bodies.map(async (body) => ({ body, response: await shop.call(target, body) })),
+    );
+    // Either may have been the first.
+    const [first, other] = replies.toSorted((one, two) => one.response.status - two.response.status);
+    assert(first && other);
+    const later = await shop.call(target, other.body);
+    const again = await shop.call(target, first.body);
 
-  assertEquals([first.response.status, again.status], [status, status]);
-  for (const response of [other.response, later]) {
-    assertEquals(isReplay(response), false);
-    await assertError(response, 422, "idempotency_key_reused", /different body/);
-  }
-  assertEquals(await again.text(), await first.response.text());
-});
+    assertEquals([first.response.status, again.status], [status, status]);
+    for (const response of [other.response, later]) {
+      assertEquals(isReplay(response), false);
+      await assertError(response, 422, "idempotency_key_reused", /different body/);
+    }
+    assertEquals(await again.text(), await first.response.text());
+  },
+);
 
-Deno.test("service makes another for another key, no key, another account or another operation", async () => {
+Deno.test("service creates another resource for a different key, account or operation, or without a key", async () => {
   await using shop = await Shop.open();
   const { apiKey } = await shop.createAccount();
   const json = { ...REX, message: "Hello" };
@@ -107,7 +116,7 @@ Deno.test("service makes another for another key, no key, another account or ano
   assertEquals(await shop.ids(), [1, 2, 3, 4, 5, 6]);
 });
 
-Deno.test("createPet() replays to a key that was rotated since, also when the animal is gone", async () => {
+Deno.test("createPet() replays after a key rotation, even if the animal was removed", async () => {
   await using shop = await Shop.open();
   const { account, apiKey } = await shop.createAccount();
   const first = await shop.fetch("POST /v1/pets", { key: apiKey, json: REX, headers: ONCE });
@@ -121,7 +130,7 @@ Deno.test("createPet() replays to a key that was rotated since, also when the an
   assertEquals(await shop.ids(), []);
 });
 
-Deno.test("createPet() makes one animal each for many keys of the greatest length at once", async () => {
+Deno.test("createPet() creates one animal for each of many simultaneous keys of maximum length", async () => {
   await using shop = await Shop.open();
   const json = { ...REX, name: "🐶".repeat(255) };
   const keys = Array.from({ length: 210 }, (_, n) => ({ "idempotency-key": `${n}`.padStart(255, "k") }));
@@ -133,7 +142,7 @@ Deno.test("createPet() makes one animal each for many keys of the greatest lengt
 });
 
 Deno.test.each(OPERATIONS)(
-  "%s limits the keys that an account uses in a day",
+  "%s limits the Idempotency-Keys that an account uses in a day",
   async (target, status, json) => {
     await using shop = await Shop.open();
     const { account, apiKey: key } = await shop.createAccount();
@@ -157,7 +166,7 @@ Deno.test.each(OPERATIONS)(
   },
 );
 
-Deno.test("createMessage() replays to many at once where there was room for one message", async () => {
+Deno.test("createMessage() replays to simultaneous requests if there is room for only one message", async () => {
   await using shop = await Shop.open();
   const { account, apiKey: key } = await shop.createAccount();
   await shop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));
@@ -173,7 +182,7 @@ Deno.test("createMessage() replays to many at once where there was room for one 
   assertEquals(responses.filter(isReplay).length, 4);
 });
 
-Deno.test("createMessage() replays what was sent to another process meanwhile, where that took the last place", async () => {
+Deno.test("createMessage() replays a message that another process has just queued in the last place", async () => {
   await using shop = await Shop.open();
   const { account, apiKey: key } = await shop.createAccount();
   await shop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));
@@ -192,7 +201,7 @@ Deno.test("createMessage() replays what was sent to another process meanwhile, w
   assertEquals(replies.map(isReplay), [false, true]);
 });
 
-Deno.test("createPet() takes a key again after refusals, and refuses one that is none", async () => {
+Deno.test("createPet() accepts a key again after refusals, and rejects an invalid one", async () => {
   await using shop = await Shop.open();
   const { apiKey: key } = await shop.createAccount({ minute: 3, day: 10 });
   const responses = [
@@ -215,13 +224,13 @@ Deno.test.each<[string, (commit: Commit) => Promise<unknown>, boolean]>([
   ["is lost", async () => {}, false],
   ["applies and its reply is lost", ({ apply }) => apply(), true],
 ])(
-  "createPet() makes one animal when a commit %s, whether the client tries again or not",
-  async (_, meet, applies) => {
+  "createPet() creates one animal if a commit %s and the client retries",
+  async (_, beforeFailure, applies) => {
     using kv = await Deno.openKv(":memory:");
     let isBroken = true;
     const commit = async (commit: Commit): Promise<CommitResult> => {
       if (!isBroken || !commit.keys.some(([kind]) => kind === "pets")) return await commit.apply();
-      await meet(commit);
+      await beforeFailure(commit);
       throw new TypeError("connection reset");
     };
     await using shop = await Shop.on(disturbed(kv, { commit }));

@@ -6,7 +6,7 @@ import { REX, Shop } from "../../support/pets.ts";
 const DAY = 86_400_000;
 const COUNTS = "idempotency_counts";
 
-/** Adds an animal with each of these Idempotency-Keys, one after the other, each a ms later. */
+/** Adds an animal with each of these Idempotency-Keys, 1 ms apart. */
 async function createAll(shop: Shop, keys: readonly string[]): Promise<void> {
   for (const key of keys) {
     await create(shop, key);
@@ -14,7 +14,7 @@ async function createAll(shop: Shop, keys: readonly string[]): Promise<void> {
   }
 }
 
-/** Adds an animal, or has it replayed; resolves to whether that was so. */
+/** Adds an animal. Returns whether the reply was replayed. */
 async function create(shop: Shop, key: string): Promise<boolean> {
   const { headers, body } = await shop.call("POST /v1/pets", {
     json: REX,
@@ -28,7 +28,7 @@ function keysUpTo(end: number): string[] {
   return Array.from({ length: end }, (_, number) => `key${number}`);
 }
 
-/** Removes some of the replies that have expired by that time; resolves to whether there may be more. */
+/** Removes some of the replies that have expired by `now`. Returns whether there may be more. */
 async function sweep(service: Harness, now: number): Promise<boolean | undefined> {
   return await service.app.sweeps[0]?.(now);
 }
@@ -48,7 +48,7 @@ async function stepsOf(service: Harness, now: number, count: number): Promise<un
   return steps;
 }
 
-Deno.test("service sweeps replies that have expired, in ten commits a step, each of what it can check", async () => {
+Deno.test("service sweeps expired replies in ten commits per step, each within KV's limit of checks", async () => {
   await using shop = await Shop.open();
   const checks: number[] = [];
   const commit = (commit: Commit) => (checks.push(commit.checks), carryOut(commit));
@@ -65,7 +65,7 @@ Deno.test("service sweeps replies that have expired, in ten commits a step, each
   assertEquals([await create(shop, "alive"), await create(shop, "key0")], [true, false]);
 });
 
-Deno.test("service sweeps replies on a KV of this machine in one commit a step", async () => {
+Deno.test("service sweeps replies in a local KV in one commit per step", async () => {
   await using shop = await Shop.open();
   await using other = new OtherProcess(shop.kv, { maxChecks: 11 });
   await createAll(shop, keysUpTo(15));
@@ -73,7 +73,7 @@ Deno.test("service sweeps replies on a KV of this machine in one commit a step",
   assertEquals(await stepsOf(other, shop.now + DAY, 2), [[true, 5, 5], [false, 0, 0]]);
 });
 
-Deno.test("service sweeps the reply first that expired first", async () => {
+Deno.test("service sweeps replies in the order in which they expired", async () => {
   await using shop = await Shop.open();
   await using other = new OtherProcess(shop.kv, { maxChecks: 2 });
   const keys = keysUpTo(11).reverse();
@@ -85,7 +85,7 @@ Deno.test("service sweeps the reply first that expired first", async () => {
   assertEquals(left.map(({ key }) => key.at(-1)), keys.slice(-1));
 });
 
-Deno.test("service spares the newer reply to a key that was used again", async () => {
+Deno.test("service keeps the newer reply to a key that was used again", async () => {
   await using shop = await Shop.open();
   await create(shop, "twice");
   shop.now += DAY;
@@ -99,7 +99,7 @@ Deno.test("service spares the newer reply to a key that was used again", async (
   assertEquals(await countRows(shop), [0, 0]);
 });
 
-Deno.test("service sweeps no reply that is renewed while it looks", async () => {
+Deno.test("service sweeps no reply that is renewed during the sweep", async () => {
   await using shop = await Shop.open();
   await create(shop, "twice");
   shop.now += DAY;
@@ -117,7 +117,7 @@ Deno.test("service sweeps no reply that is renewed while it looks", async () => 
   assertEquals(await create(shop, "twice"), true);
 });
 
-Deno.test("service forgets how many replies there were before yesterday", async () => {
+Deno.test("service sweeps the counts of replies from before yesterday", async () => {
   await using shop = await Shop.open();
   for (let day = 0; day < 4; day++) {
     await create(shop, "daily");

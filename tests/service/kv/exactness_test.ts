@@ -6,16 +6,16 @@ import { ConnectServer } from "../../support/process.ts";
 import { seededRandom } from "../../support/time.ts";
 
 const CALLERS = 10;
-/** KV takes ten checks in one commit, as a server's does. */
+/** KV allows ten checks in one commit, like a server. */
 const SMALL = { maxChecks: 10 };
 
-/** An animal, as far as it matters here. */
+/** The fields of an animal that matter here. */
 interface Animal {
   readonly id: number;
   readonly name: string;
 }
 
-/** Has several callers at once create animals, each one after the other; gives what each was told. */
+/** Lets several callers at once create animals, each sequentially. Returns the responses of each. */
 function createMany(services: readonly Harness[], key: string, each: number): Promise<Animal[][]> {
   return Promise.all(Array.from({ length: CALLERS }, async (_, caller) => {
     const service = services[caller % services.length];
@@ -31,9 +31,9 @@ function createMany(services: readonly Harness[], key: string, each: number): Pr
   }));
 }
 
-/** Asserts that every animal is stored once as its caller was told, none beside, and ids ascend for each caller. */
-async function assertStored(kv: Deno.Kv, told: readonly Animal[][]): Promise<void> {
-  for (const animals of told) {
+/** Asserts that exactly these animals are stored, each once, and that the IDs of each caller ascend. */
+async function assertStored(kv: Deno.Kv, created: readonly Animal[][]): Promise<void> {
+  for (const animals of created) {
     const ids = animals.map(({ id }) => id);
     assertEquals(ids, ids.toSorted((a, b) => a - b));
   }
@@ -41,11 +41,11 @@ async function assertStored(kv: Deno.Kv, told: readonly Animal[][]): Promise<voi
     return JSON.parse(decodeText(entry).split("\n")[0] ?? "");
   });
   const brief = ({ id, name }: Animal) => `${id} ${name}`;
-  assertEquals(rows.map(brief).sort(), told.flat().map(brief).sort());
+  assertEquals(rows.map(brief).sort(), created.flat().map(brief).sort());
   assertEquals(new Set(rows.map(({ name }) => name)).size, rows.length);
 }
 
-/** Asserts that nothing is left of the key's minute, in every process. */
+/** Asserts that the key's minute is used up in every process. */
 async function assertSpent(services: readonly Harness[], key: string): Promise<void> {
   for (const service of services) {
     assertEquals((await service.fetch("GET /v1/pets", { key })).status, 429);
@@ -54,7 +54,7 @@ async function assertSpent(services: readonly Harness[], key: string): Promise<v
 }
 
 Deno.test.each([[1, 20270115], [2, 731]])(
-  "service of %i on one KV loses and doubles nothing when replies get lost (seed %i)",
+  "service (processes: %i) loses and duplicates nothing if KV's replies are lost (seed %i)",
   async (instances, seed) => {
     using kv = await Deno.openKv(":memory:");
     const random = seededRandom(seed);
@@ -69,24 +69,24 @@ Deno.test.each([[1, 20270115], [2, 731]])(
     const calm = new Harness(kv);
     const { apiKey: key } = await calm.createAccount({ minute: 200, day: 10_000 });
 
-    const told = await createMany(services, key, 20);
+    const created = await createMany(services, key, 20);
 
-    await assertStored(kv, told);
+    await assertStored(kv, created);
     await assertSpent([...services, calm], key);
     assertGreater(repeated, 20);
   },
 );
 
-Deno.test("service loses nothing and counts nothing twice when replies of a KV Connect server get lost", async () => {
+Deno.test("service loses nothing and counts nothing twice if replies of a KV Connect server are lost", async () => {
   await using server = await ConnectServer.start({ lostOneIn: 5 });
   using here = await Deno.openKv(server.url);
   using there = await Deno.openKv(server.url);
   const services = [here, there].map((kv) => new Harness(kv, SMALL));
   const { apiKey: key } = await new Harness(here).createAccount({ minute: 40, day: 1_000 });
 
-  const told = await createMany(services, key, 4);
+  const created = await createMany(services, key, 4);
 
-  await assertStored(here, told);
+  await assertStored(here, created);
   await assertSpent(services, key);
   assertGreater(await server.lost(), 3);
 });

@@ -6,8 +6,8 @@ import { VirtualTime } from "../../support/time.ts";
 
 Deno.test.each([
   ["far", PORTABLE_CHECKS, true],
-  ["local, though slow", PORTABLE_CHECKS + 1, false],
-])("RoundTrip.isFar tells that a slow KV is %s", async (_, maxChecks, isFar) => {
+  ["local", PORTABLE_CHECKS + 1, false],
+])("RoundTrip.isFar is correct if a slow KV is %s", async (_, maxChecks, isFar) => {
   using time = new VirtualTime();
   await using service = new NotedService(time, undefined, { maxChecks });
   const { reads } = service.store;

@@ -4,19 +4,19 @@ import { Harness } from "../../support/harness.ts";
 
 const row = (value: unknown) => ({ key: ["numbers", 1], value, versionstamp: "1" });
 
-Deno.test("decodeText() gives what encodeText() took", () => {
+Deno.test("decodeText() reverses encodeText()", () => {
   assertEquals(decodeText(row(encodeText("é\n{"))), "é\n{");
 });
 
 Deno.test.each([
-  ["no bytes", { a: 1 }, "no text"],
-  ["no UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "no text"],
-  ["no JSON", encodeText("{"), "no JSON"],
+  ["an object", { a: 1 }, "no text"],
+  ["invalid UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "no text"],
+  ["invalid JSON", encodeText("{"), "no JSON"],
 ])("decodeJson() names the table of a row that holds %s", (_, value, message) => {
   assertThrows(() => decodeJson(row(value)), CorruptRow, `A row of numbers holds ${message}`);
 });
 
-Deno.test("createApp() keeps nothing but bytes and counts", async () => {
+Deno.test("service stores only bytes and counts", async () => {
   await using service = await Harness.open();
   const { account, apiKey: key } = await service.createAccount();
   const json = { name: "Rex", categoryId: 7, message: "Is Rex still there?" };

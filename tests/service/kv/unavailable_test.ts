@@ -7,7 +7,7 @@ import { NOON } from "../../support/time.ts";
 
 const WITH_KEY = SAMPLES.filter(({ operation }) => operation.access === "key");
 
-/** A service on the KV of a calm one, which hangs or fails on demand. */
+/** A service on the KV of `calm`. Its KV operations hang or fail on demand. */
 class RoughService extends Harness {
   readonly calm: Harness;
   override expectsErrors: boolean = true;
@@ -34,7 +34,7 @@ for (
     ["fails", fail, "StoreUnavailable (TypeError)"],
   ] as const
 ) {
-  Deno.test(`createApp() answers 503 with limit headers, logs it, and counts nothing, when KV ${what}`, async () => {
+  Deno.test(`service returns 503 with limit headers, logs the error, and counts nothing if KV ${what}`, async () => {
     await using service = new RoughService(await Harness.open());
     const { account, apiKey: key } = await service.createAccount({ minute: 5, day: 5 });
     await service.fetch("GET /v1/nothing", { key });
@@ -56,20 +56,20 @@ for (
         /^The store does not answer\. Try again shortly\.$/,
       );
     }
-    // Those that change something begin with a commit, and others with a read.
-    const inDoubt = targets.filter((target) => !/^(GET|PUT) /.test(target)).map(() =>
+    // Writes begin with a commit, and other requests with a read.
+    const writeErrors = targets.filter((target) => !/^(GET|PUT) /.test(target)).map(() =>
       "Unresolved (CommitInDoubt)"
     );
-    const unread = targets.slice(inDoubt.length).map(() => logged);
+    const readErrors = targets.slice(writeErrors.length).map(() => logged);
     assertEquals(service.errors.map(({ id }) => id), targets.map(() => "r1"));
-    assertEquals(service.errors.map(({ error }) => error).sort(), [...inDoubt, ...unread].sort());
+    assertEquals(service.errors.map(({ error }) => error).sort(), [...writeErrors, ...readErrors].sort());
     service.disturbance = {};
     assertEquals((await service.fetch("GET /v1/nothing", { key })).headers.get("x-ratelimit-remaining"), "3");
     assertEquals((await service.calm.accounts.find(account.id))?.usage.used, 2);
   });
 }
 
-Deno.test("createApp() answers without KV what asks for a key, with 401, and what is public, but for /ready", async () => {
+Deno.test("service returns 401 without a key and serves public paths except /ready while KV hangs", async () => {
   await using service = new RoughService(await Harness.open());
   service.disturbance = { read: hang, commit: hang };
 

@@ -5,7 +5,7 @@ import { NotedService } from "../../support/harness.ts";
 import { Shop } from "../../support/pets.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-Deno.test("createMessage() queues a message, and keeps to itself who sent it", async () => {
+Deno.test("createMessage() queues a message, and does not return its account", async () => {
   await using shop = await Shop.open();
   const { account, apiKey: key } = await shop.createAccount();
   shop.now += 1;
@@ -21,8 +21,11 @@ Deno.test("createMessage() queues a message, and keeps to itself who sent it", a
   assertEquals(await stored(shop), [{ id, ...message, accountId: account.id }]);
 });
 
-Deno.test.each([["ASCII", "x"], ["what JSON writes as six bytes", "\u0001"], ["four bytes of UTF-8", "🐶"]])(
-  "createMessage() stores many messages of 10,000 characters at once, each %s",
+Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], [
+  "of four bytes in UTF-8",
+  "🐶",
+]])(
+  "createMessage() stores many messages at once, each with 10,000 characters %s",
   async (_, character) => {
     await using shop = await Shop.open();
     const json = { message: character.repeat(10_000) };
@@ -43,7 +46,7 @@ Deno.test.each([
   [510, 3, { 202: 200 }],
   [980, 2, { 202: 20, "429 queue_full": 180 }],
 ])(
-  "createMessage() answers 200 at once where %i wait, in %i commits at most",
+  "createMessage() handles 200 simultaneous messages while %i wait, in at most %i commits",
   async (waiting, commits, expected) => {
     using time = new VirtualTime();
     await using service = new NotedService(time);
@@ -59,7 +62,7 @@ Deno.test.each([
   },
 );
 
-/** Every row that messages and replies have left, but for the counts. */
+/** Keys of all rows of messages and replies, except counts. */
 async function rowsOf({ kv }: Shop): Promise<string[]> {
   const rows = await Promise.all(
     ["messages", "idempotency", "idempotency_by_expiry"].map((table) =>
@@ -69,14 +72,14 @@ async function rowsOf({ kv }: Shop): Promise<string[]> {
   return rows.flat().map(({ key }) => key.join());
 }
 
-const NO_NUMBER = new Uint8Array([1]);
+const NOT_A_COUNT = new Uint8Array([1]);
 
-Deno.test("createMessage() stores nothing at all where the count of all messages holds no number", async () => {
+Deno.test("createMessage() stores nothing if the count of all messages is not a number", async () => {
   await using shop = await Shop.open();
   const { account: { id }, apiKey: key } = await shop.createAccount();
   const send = (json: object) =>
     shop.fetch("POST /v1/messages", { key, json, headers: { "idempotency-key": "1" } });
-  await shop.kv.set(["messages_waiting"], NO_NUMBER);
+  await shop.kv.set(["messages_waiting"], NOT_A_COUNT);
   shop.expectsErrors = true;
 
   const refused = await send({ message: "Hello" });
@@ -90,7 +93,7 @@ Deno.test("createMessage() stores nothing at all where the count of all messages
   assertEquals((await stored(shop)).length, 1);
 });
 
-/** Every message that waits. */
+/** Every waiting message. */
 async function stored({ kv }: Shop): Promise<Record<string, unknown>[]> {
   const rows = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["messages"] }));
   return rows.map(({ value }) => JSON.parse(new TextDecoder().decode(value)));

@@ -7,7 +7,7 @@ import { RoughStore } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
-/** The messages as a process of its own sees and changes them. */
+/** The messages as one process reads and writes them. */
 class Messages {
   readonly store: MessageStore;
   readonly #transactions: Transactions;
@@ -30,7 +30,7 @@ class Messages {
   }
 }
 
-Deno.test("forget() leaves the count of an account that has a message after all", async () => {
+Deno.test("forget() keeps the count of an account that has a message", async () => {
   await using service = await Harness.open();
   const messages = new Messages(service.store);
   const message = await messages.create("late");
@@ -43,15 +43,15 @@ Deno.test("forget() leaves the count of an account that has a message after all"
   assertEquals((await service.kv.get(["messages_waiting", "a"])).value, null);
 });
 
-Deno.test("forget() leaves the count of an account whose message comes meanwhile", async () => {
+Deno.test("forget() keeps the count of an account if another process queues a message concurrently", async () => {
   using rough = await RoughStore.open();
-  const [messages, elsewhere] = [new Messages(rough.store), new Messages(rough.store)];
+  const [messages, other] = [new Messages(rough.store), new Messages(rough.store)];
   const message = await messages.create("first");
   await messages.remove([message]);
   rough.disturbance = {
     async commit({ apply }) {
       rough.disturbance = {};
-      await elsewhere.create("late");
+      await other.create("late");
       return await apply();
     },
   };
@@ -61,15 +61,15 @@ Deno.test("forget() leaves the count of an account whose message comes meanwhile
   assertEquals(await messages.store.countWaiting("a"), 1);
 });
 
-Deno.test("list() gives the oldest messages in the order of creation, whatever the clock did", async () => {
+Deno.test("list() returns the oldest messages in order of creation, even if the clock goes back", async () => {
   await using service = await Harness.open();
   const messages = new Messages(service.store);
   const texts = Array.from({ length: 230 }, (_, number) => `Hello ${number}`);
   const atOnce = await Promise.all(texts.map((text) => messages.create(text)));
   const back = await messages.create("back", NOON - 60_000);
   const ahead = await messages.create("ahead", NOON + 1);
-  const elsewhere = await new Messages(service.store).create("elsewhere", NOON + 2);
-  const every = [...atOnce, back, ahead, elsewhere];
+  const other = await new Messages(service.store).create("other", NOON + 2);
+  const every = [...atOnce, back, ahead, other];
   const list = (count: number) => Array.fromAsync(messages.store.list(count));
 
   for (const count of [1, 100, 105, 200, 233, 1_000]) assertEquals(await list(count), every.slice(0, count));
@@ -79,7 +79,7 @@ Deno.test("list() gives the oldest messages in the order of creation, whatever t
   assertEquals(back.createdAt, new Date(NOON - 60_000).toISOString());
 });
 
-Deno.test("create() accepts exactly as many messages of an account as may wait, however many come at once", async () => {
+Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an account", async () => {
   await using service = await Harness.open();
   const [one, two] = [new Messages(service.store), new Messages(service.store)];
   const accept = async (messages: Messages): Promise<boolean> => {

@@ -4,7 +4,7 @@ import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 
-/** Statuses of as many requests at once with a key. */
+/** Statuses of `count` simultaneous requests with a key. */
 async function statusesOf(operator: Operator, key: string, count: number): Promise<number[]> {
   await using service = await operator.serve();
   service.now = operator.now;
@@ -19,7 +19,7 @@ Deno.test.each([
   ["--plan business", "business", 1_000, 100_000],
   ["--plan enterprise --per-minute 7 --per-day 1000000000000", "enterprise", 7, 1_000_000_000_000],
 ])(
-  "accounts create %s prints a key that is good at once, for plan %s: %i a minute, %i a day",
+  "accounts create %s prints a key that works at once: plan %s, %i a minute, %i a day",
   async (options, plan, minute, day) => {
     await using operator = await Operator.start();
     await using service = await operator.serve();
@@ -31,14 +31,14 @@ Deno.test.each([
     assertEquals([code, more, status], [0, [], 200]);
     assertMatch(key, /^as_test_[0-9A-Za-z]{38}$/);
     const [made, ...rest] = operator.err;
-    const says = `Zoë & co, staging, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
-    assertEquals(made?.replace(/acct_\w{16}/, "ID"), `Created: ID, ${says}`);
+    const message = `Zoë & co, staging, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
+    assertEquals(made?.replace(/acct_\w{16}/, "ID"), `Created: ID, ${message}`);
     assertEquals(rest, ["The key is shown only this once:"]);
     assertEquals(headers.get("ratelimit-policy"), `"minute";q=${minute};w=60, "day";q=${day};w=86400`);
   },
 );
 
-Deno.test("accounts create - makes one for each name on standard input, in its order", async () => {
+Deno.test("accounts create - creates an account for each name on standard input, in order", async () => {
   await using operator = await Operator.start();
   operator.input = Array.from({ length: 502 }, (_, number) => number === 7 ? "" : `Name ${number}`);
 
@@ -58,7 +58,7 @@ Deno.test("accounts create - makes one for each name on standard input, in its o
 });
 
 Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
-  "accounts create - makes nothing when a name is %j",
+  "accounts create - creates nothing if a name is %j",
   async (name) => {
     await using operator = await Operator.start();
     operator.input = ["Zoë", "x".repeat(100), name];
@@ -74,7 +74,7 @@ Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
   },
 );
 
-Deno.test("accounts list and show tell of an account and what it has used, and no key", async () => {
+Deno.test("accounts list and show print accounts and their usage, but no key", async () => {
   await using operator = await Operator.start();
   const [active, banned, closed] = [
     await operator.createAccount(),
@@ -146,7 +146,7 @@ Deno.test("accounts list and show tell of an account and what it has used, and n
   assertEquals(nextDay, `${banned.id}\ttests\tstaging\tenterprise\t3\t9\tactive\t0\t2027-01-15`);
 });
 
-Deno.test("accounts COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
+Deno.test("accounts COMMAND replaces control characters in names, or escapes them in JSON", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();
   const name = "a\u001b[2J\nacct_forged\tboss\u007f\u009b2J\u202e\u061c";
@@ -155,13 +155,13 @@ Deno.test("accounts COMMAND shows no character of a name that a terminal would o
   const shown = "a\ufffd[2J\ufffdacct_forged\ufffdboss\ufffd\ufffd2J\ufffd\ufffd";
 
   for (
-    const [command, told] of [
+    const [command, line] of [
       ["list", `${id}\t${shown}\tstaging\tfree\t60\t1000\tactive\t0\t-`],
       [`plan ${id} pro`, `Moved: ${id}, ${shown}, staging, plan pro, 300 requests a minute, 10000 a day.`],
     ] as const
   ) {
     assertEquals(await operator.run(`accounts ${command}`), 0);
-    assertEquals(command === "list" ? operator.out : operator.err, [told]);
+    assertEquals(command === "list" ? operator.out : operator.err, [line]);
   }
   await operator.run(`accounts rotate ${id}`);
   assertEquals(operator.err[0]?.startsWith(`Rotated: ${id}, ${shown}, staging`), true);
@@ -174,7 +174,7 @@ Deno.test("accounts COMMAND shows no character of a name that a terminal would o
 });
 
 Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d", "\u3000 ", "a\u2066b"])(
-  "accounts create refuses the name %j",
+  "accounts create rejects the name %j",
   async (name) => {
     await using operator = await Operator.start();
 
@@ -190,7 +190,7 @@ Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d", "
 Deno.test.each([["", 0], ["--grace 90s", 90_000], ["--grace 30m", 1_800_000], ["--grace 24h", 24 * HOUR], [
   "--grace 7d",
   168 * HOUR,
-]])("accounts rotate %s prints a new key, and the one before ends after %i ms", async (options, grace) => {
+]])("accounts rotate %s prints a new key, and the previous one ends after %i ms", async (options, grace) => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();
 
@@ -206,7 +206,7 @@ Deno.test.each([["", 0], ["--grace 90s", 90_000], ["--grace 30m", 1_800_000], ["
   assertEquals(await statusesOf(operator, renewed, 1), [200]);
 });
 
-Deno.test("accounts create makes a key of the ENVIRONMENT, and accounts rotate one of the key's own", async () => {
+Deno.test("accounts create uses ENVIRONMENT for the key, and accounts rotate keeps the key's own", async () => {
   await using operator = await Operator.start();
   operator.environment.set("ENVIRONMENT", "production");
   const { id, key } = await operator.createAccount();
@@ -217,25 +217,25 @@ Deno.test("accounts create makes a key of the ENVIRONMENT, and accounts rotate o
   for (const one of [key, operator.out.join("\n")]) assertMatch(one, /^as_live_\w{38}$/);
 });
 
-Deno.test("accounts plan moves the account to another plan, and accounts close ends it, at once", async () => {
+Deno.test("accounts plan changes the plan at once, and accounts close ends the key at once", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();
   const { id, key } = await operator.createAccount();
   const limit = async () => (await service.fetch("GET /v1/pets", { key })).headers.get("x-ratelimit-limit");
   const limits = [await limit()];
-  const said: unknown[] = [];
+  const printed: unknown[] = [];
 
   for (
     const command of ["pro", "enterprise --per-minute 9 --per-day 99"].map((plan) => `plan ${id} ${plan}`)
   ) {
-    said.push(await operator.run(`accounts ${command}`), operator.out.length, ...operator.err);
+    printed.push(await operator.run(`accounts ${command}`), operator.out.length, ...operator.err);
     limits.push(await limit());
   }
-  said.push(await operator.run(`accounts close ${id}`), operator.out.length, ...operator.err);
+  printed.push(await operator.run(`accounts close ${id}`), operator.out.length, ...operator.err);
 
   assertEquals(limits, ["60", "300", "9"]);
   const enterprise = "tests, staging, plan enterprise, 9 requests a minute, 99 a day.";
-  assertEquals(said, [
+  assertEquals(printed, [
     ...[0, 0, `Moved: ${id}, tests, staging, plan pro, 300 requests a minute, 10000 a day.`],
     ...[0, 0, `Moved: ${id}, ${enterprise}`],
     ...[0, 0, `Closed: ${id}, ${enterprise}`],
@@ -243,23 +243,23 @@ Deno.test("accounts plan moves the account to another plan, and accounts close e
   assertEquals((await service.fetch("GET /v1/pets", { key })).status, 401);
 });
 
-Deno.test("accounts suspend and resume say what they did, or that it was so already, and since when", async () => {
+Deno.test("accounts suspend and resume print whether they changed anything, and keep suspendedAt", async () => {
   await using operator = await Operator.start();
   const { id } = await operator.createAccount();
-  const said: unknown[] = [];
+  const printed: unknown[] = [];
 
   for (const command of ["resume", "suspend", "suspend", "resume", "resume"]) {
     operator.now += HOUR;
-    said.push(await operator.run(`accounts ${command} ${id}`), operator.out.length, ...operator.err);
+    printed.push(await operator.run(`accounts ${command} ${id}`), operator.out.length, ...operator.err);
     await operator.run(`accounts show ${id}`);
     const { state, suspendedAt } = JSON.parse(operator.out.join("\n"));
     await operator.run("accounts list");
-    said.push(operator.out[0]?.split("\t")[6], state, suspendedAt);
+    printed.push(operator.out[0]?.split("\t")[6], state, suspendedAt);
   }
 
   const account = `${id}, tests, staging, plan free, 60 requests a minute, 1000 a day.`;
   const since = "2027-01-15T14:00:00.000Z";
-  assertEquals(said, [
+  assertEquals(printed, [
     ...[0, 0, `Not suspended: ${account}`, "active", "active", null],
     ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
     ...[0, 0, `Already suspended: ${account}`, "suspended", "suspended", since],
@@ -315,7 +315,7 @@ Deno.test("accounts COMMAND works on a suspended account, and leaves it suspende
   ]);
 });
 
-Deno.test("accounts unban ends a ban and forgets strikes, and says so where there is no ban", async () => {
+Deno.test("accounts unban ends a ban and clears strikes, and prints whether there was a ban", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount("--plan enterprise --per-minute 3 --per-day 99");
   await using service = await operator.serve();
@@ -347,9 +347,9 @@ Deno.test("accounts unban ends a ban and forgets strikes, and says so where ther
 });
 
 Deno.test.each(
-  [["spent", "banned", 0], ["spent by a clock that was two days ahead", "active", 48 * HOUR]] as const,
+  [["used up", "banned", 0], ["used up by a clock two days ahead", "active", 48 * HOUR]] as const,
 )(
-  "accounts reset zeroes both windows of an account that has %s, and leaves it %s",
+  "accounts reset zeroes both windows of an account if they are %s, and leaves it %s",
   async (_, expected, ahead) => {
     await using operator = await Operator.start();
     const { id, key } = await operator.createAccount("--plan enterprise --per-minute 3 --per-day 3");
@@ -375,7 +375,7 @@ Deno.test.each(
   },
 );
 
-Deno.test("accounts COMMAND says so and exits with 1 when there is no such account, or it is closed", async () => {
+Deno.test("accounts COMMAND exits with 1 if the account does not exist or is closed", async () => {
   await using operator = await Operator.start();
   const { id } = await operator.createAccount();
   await operator.run(`accounts close ${id}`);
@@ -384,8 +384,8 @@ Deno.test("accounts COMMAND says so and exits with 1 when there is no such accou
     for (const other of ["acct_0000", id]) {
       const code = await operator.run(`accounts ${command} ${other} ${command === "plan" ? "pro" : ""}`);
 
-      const says = `There is no open account with the id ${other}.`;
-      assertEquals([code, operator.out, operator.err], [1, [], [says]], command);
+      const message = `There is no open account with the id ${other}.`;
+      assertEquals([code, operator.out, operator.err], [1, [], [message]], command);
     }
   }
   assertEquals(await operator.run("accounts show acct_0000"), 1);
@@ -393,7 +393,7 @@ Deno.test("accounts COMMAND says so and exits with 1 when there is no such accou
 });
 
 Deno.test.each([["accounts create", "Solo"], ["accounts create -", undefined]])(
-  "%s says so when nobody reads the key on",
+  "%s reports keys that could not be printed",
   async (command, name) => {
     await using operator = await Operator.start();
     operator.input = ["Zoë", "Rex"];
@@ -406,7 +406,7 @@ Deno.test.each([["accounts create", "Solo"], ["accounts create -", undefined]])(
   },
 );
 
-Deno.test("accounts delete removes a closed account with all that is stored of it, but its animals", async () => {
+Deno.test("accounts delete removes a closed account and all its rows, except its animals", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();
   const json = { name: "Rex", categoryId: 1, message: "Hello" };
@@ -440,7 +440,7 @@ Deno.test("accounts delete removes a closed account with all that is stored of i
   assertEquals(keysOf("pets", "pets_by_status"), [["pets", 1], ["pets_by_status", "available", 1]]);
 });
 
-Deno.test("no key is stored in any row, whatever was done with it", async () => {
+Deno.test("service stores no API key in any row", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();
   const keys = [key];

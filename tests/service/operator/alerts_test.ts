@@ -6,7 +6,7 @@ import { NOON } from "../../support/time.ts";
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 const ALERTS = new URL("../../../src/operator/alerts.yml", import.meta.url);
 
-/** Names of the samples that a service on a file can give Prometheus. */
+/** Names of the samples that a service on a KV file returns to Prometheus. */
 async function sampleNames(): Promise<ReadonlySet<string>> {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/animals.kv`;
@@ -24,11 +24,11 @@ async function sampleNames(): Promise<ReadonlySet<string>> {
   );
 }
 
-Deno.test("alerts.yml names no metric that GET /metrics does not tell", async () => {
+Deno.test("alerts.yml names only metrics that GET /metrics returns", async () => {
   const names = await sampleNames();
   const rules = await Deno.readTextFile(ALERTS);
 
-  // What a histogram is called as a whole may be named to people.
+  // Texts may name a histogram without a suffix.
   const isKnown = (name: string) => names.has(name) || names.has(`${name}_bucket`);
   const named = new Set(rules.match(/\b(?:animal_store|process)_\w+/g));
 
@@ -36,7 +36,7 @@ Deno.test("alerts.yml names no metric that GET /metrics does not tell", async ()
   assertEquals([...named].filter((name) => !isKnown(name)), []);
 });
 
-Deno.test("alerts.yml says of every alert how bad it is, what has happened and what to do", async () => {
+Deno.test("alerts.yml gives every alert a severity, a summary and a description", async () => {
   const [, ...alerts] = (await Deno.readTextFile(ALERTS)).split(/^ +- alert: /m);
 
   assert(alerts.length > 10);

@@ -13,13 +13,13 @@ const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
 const ADD = { key: TOKEN, json: { args: ["accounts", "create", "tests"] } };
 
-/** What becomes of a request with this body, which `send` sends on. */
-type Way = (send: () => Promise<Response>, body: string) => Response | Promise<Response>;
+/** How to respond to a request with this body. `send` forwards it. */
+type Responder = (send: () => Promise<Response>, body: string) => Response | Promise<Response>;
 
-/** A service that carries out an operator's commands from now on, and how often it was asked to. */
+/** A service that runs the commands of an operator, and the request bodies that it received. */
 class Remote implements AsyncDisposable {
   requests: string[] = [];
-  way: Way = (send) => send();
+  respond: Responder = (send) => send();
   readonly service: Harness;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
@@ -28,7 +28,7 @@ class Remote implements AsyncDisposable {
     this.#server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request, info) => {
       const body = await request.clone().text();
       this.requests.push(body);
-      return await this.way(async () => await service.app.fetch(request, info), body);
+      return await this.respond(async () => await service.app.fetch(request, info), body);
     });
   }
 
@@ -45,7 +45,7 @@ class Remote implements AsyncDisposable {
   }
 }
 
-/** The response, which breaks off after some lines. */
+/** The response, broken off after some lines. */
 function cut(response: Response, lines: number): Response {
   const source = response.body?.pipeThrough(new TextDecoderStream());
   async function* begin(): AsyncGenerator<Uint8Array> {
@@ -71,14 +71,14 @@ function textsOf({ out }: Operator): string[] {
   return out.map((line) => JSON.parse(line).message);
 }
 
-Deno.test("every command does over HTTP what it does on the KV", async () => {
-  const talk = async (operator: Operator, service: Harness) => {
+Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
+  const runAll = async (operator: Operator, service: Harness) => {
     const { id, key } = await operator.createAccount("--plan pro");
     await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 7 } });
     await service.fetch("POST /v1/messages", { key, json: { message: "Grüße\n🐶" } });
     await service.app.settle();
     operator.input = ["Zoë", "", "Tom"];
-    const said: unknown[] = [];
+    const results: unknown[] = [];
     for (
       const command of [
         ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID"],
@@ -98,16 +98,16 @@ Deno.test("every command does over HTTP what it does on the KV", async () => {
       )
     ) {
       const code = await operator.run(command, ...(command.endsWith("--name") ? ["Rex Rex"] : []));
-      // Accounts are listed in the order of ids, which are random.
+      // Accounts are listed in order of their IDs, which are random.
       const out = operator.out.map((line) => line.replaceAll(/(as_test|acct|msg)_\w+/g, "$1")).sort();
-      said.push([
+      results.push([
         command.replace(id, "ID"),
         code,
         out,
         operator.err.map((line) => line.replaceAll(id, "ID")),
       ]);
     }
-    return said;
+    return results;
   };
   await using local = await Operator.start();
   await using service = await local.serve();
@@ -115,11 +115,11 @@ Deno.test("every command does over HTTP what it does on the KV", async () => {
   await using remote = await Remote.of(distant);
   distant.environment.set("KV_PATH", `${distant.folder}/no/such.kv`);
 
-  assertEquals(await talk(distant, remote.service), await talk(local, service));
+  assertEquals(await runAll(distant, remote.service), await runAll(local, service));
   assertEquals(remote.service.errors, []);
 });
 
-Deno.test("COMMAND reads standard input over HTTP only if it makes something of it", async () => {
+Deno.test("COMMAND reads standard input over HTTP only if it uses it", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   operator.input = ["Zoë", "Tom"];
@@ -135,7 +135,7 @@ Deno.test("COMMAND reads standard input over HTTP only if it makes something of 
   assertEquals(inputs, ["", "", "Zoë\nTom", "Zoë\nTom", "Zoë\nTom"]);
 });
 
-Deno.test("service has no /operator without a token, and answers it without CORS or a limit", async () => {
+Deno.test("service has /operator only with a token, and sends no CORS or limit headers there", async () => {
   await using closed = await Harness.open();
   await assertError(await closed.fetch("POST /operator", ADD), 404, "not_found");
   let written = "";
@@ -168,7 +168,7 @@ Deno.test("service has no /operator without a token, and answers it without CORS
   assertEquals(written.includes("abcdef~"), false);
 });
 
-Deno.test("POST /operator logs each command with its exit code, and no name, key or text of it", async () => {
+Deno.test("POST /operator logs each command with its exit code, but no name, key or input", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
   const cases: [command: string, input: string, logged: string, exit: number][] = [
@@ -208,7 +208,7 @@ Deno.test("POST /operator logs each command with its exit code, and no name, key
   assertEquals(service.errors, []);
 });
 
-Deno.test("POST /operator logs a command that fails or that nobody waits for, as one that could not be done", async () => {
+Deno.test("POST /operator logs exit code 1 for a command that fails or whose client disconnects", async () => {
   const records: (readonly [what: string, outcome: string | number])[] = [];
   const ended = Promise.withResolvers<void>();
   const log: Log = {
@@ -233,7 +233,7 @@ Deno.test("POST /operator logs a command that fails or that nobody waits for, as
   assertEquals(records, [["accounts create", 1], ["accounts list", 1], ["/operator", "TypeError"]]);
 });
 
-Deno.test("service takes either of two operator's tokens, and commands send the first", async () => {
+Deno.test("service accepts each of two operator tokens, and commands send the first", async () => {
   await using operator = await Operator.start();
   await using service = await Harness.open({ operatorTokens: [TOKEN, OLD_TOKEN] });
   const run = (key: string) => service.fetch("POST /operator", { ...ADD, key });
@@ -250,7 +250,7 @@ Deno.test("service takes either of two operator's tokens, and commands send the 
   assertEquals(operator.err, ["OPERATOR_TOKEN is not the token of this service."]);
 });
 
-Deno.test("service charges a wrong operator's token to the address, and refuses the 61st", async () => {
+Deno.test("service charges wrong operator tokens to the address, and returns 429 to the 61st", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey } = await service.createAccount();
 
@@ -267,13 +267,13 @@ Deno.test("service charges a wrong operator's token to the address, and refuses 
 
 Deno.test.each<[string, object, ErrorCode]>([
   ["no args", {}, "invalid_request"],
-  ["args that are text", { args: "accounts list" }, "invalid_request"],
-  ["args that are no texts", { args: ["accounts", 1] }, "invalid_request"],
-  ["input that is no text", { args: ["accounts", "create", "-"], input: ["a"] }, "invalid_request"],
+  ["a string for args", { args: "accounts list" }, "invalid_request"],
+  ["a number among args", { args: ["accounts", 1] }, "invalid_request"],
+  ["an array for input", { args: ["accounts", "create", "-"], input: ["a"] }, "invalid_request"],
   ["1,001 args", { args: Array(1_001).fill("") }, "invalid_request"],
   ["350,000 args", { args: Array(349_000).fill("") }, "invalid_json"],
   ["more than 1 MiB", { args: [], input: "x".repeat(1024 * 1024) }, "payload_too_large"],
-])("POST /operator refuses %s", async (_, json, code) => {
+])("POST /operator rejects %s", async (_, json, code) => {
   await using service = await Harness.open({ operatorToken: TOKEN });
 
   const response = await service.fetch("POST /operator", { key: TOKEN, json });
@@ -281,7 +281,7 @@ Deno.test.each<[string, object, ErrorCode]>([
   await assertError(response, code === "payload_too_large" ? 413 : 400, code);
 });
 
-Deno.test("POST /operator takes 1,000 args, and 1 MiB", async () => {
+Deno.test("POST /operator accepts 1,000 args and 1 MiB", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const args = ["messages", "remove", ...Array(998).fill("-")];
   const input = "x".repeat(1024 * 1024 - JSON.stringify({ args, input: "" }).length);
@@ -291,7 +291,7 @@ Deno.test("POST /operator takes 1,000 args, and 1 MiB", async () => {
   assertMatch(await response.text(), /takes no argument '-'.*\n\{"exit":2\}\n$/);
 });
 
-Deno.test("POST /operator reads no body without the operator's token", async () => {
+Deno.test("POST /operator reads no body without an operator token", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   let pulls = 0;
   const body = new ReadableStream({ pull: () => void pulls++ }, { highWaterMark: 0 });
@@ -302,7 +302,7 @@ Deno.test("POST /operator reads no body without the operator's token", async () 
   assertEquals(pulls, 0);
 });
 
-Deno.test("POST /operator takes eight requests at a time, each until its command has ended", async () => {
+Deno.test("POST /operator handles eight requests at a time, each until its command has ended", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const unfinished = Array.from({ length: 4 }, () => new TransformStream<Uint8Array, Uint8Array>());
   const headers = { "content-type": "application/json" };
@@ -311,7 +311,7 @@ Deno.test("POST /operator takes eight requests at a time, each until its command
   );
   const list = () => service.fetch("POST /operator", { key: TOKEN, json: { args: ["accounts", "list"] } });
   for (let count = 0; count < 3; count++) await service.createAccount();
-  // Their lines wait to be read.
+  // Their output has not been read yet.
   const begun = [await list(), await list(), await list(), await list()];
 
   const refused = await list();
@@ -331,7 +331,7 @@ Deno.test("POST /operator takes eight requests at a time, each until its command
   for (const response of sent.slice(1)) await assertError(await response, 400, "invalid_json");
 });
 
-Deno.test("accounts create - over HTTP ends after a batch when the service stops, with every key", async () => {
+Deno.test("accounts create - over HTTP ends after a batch if the service stops, and prints every key", async () => {
   const inFlight = new InFlight();
   await using service = await Harness.open({ operatorToken: TOKEN, inFlight });
   const names = Array.from({ length: 1_200 }, (_, number) => `Name ${number}`);
@@ -356,13 +356,13 @@ Deno.test("accounts create - over HTTP ends after a batch when the service stops
   assertEquals(accounts.map(({ account }) => account.keyHash).sort(), hashes);
 });
 
-Deno.test("accounts create - over HTTP sends long input in parts, once all names are right, until one fails", async () => {
+Deno.test("accounts create - over HTTP sends valid input in parts until one fails", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const names = Array.from({ length: 4_000 }, (_, number) => `"é${number}`.padEnd(100, "é"));
   const exit = (code: number) => new Response(`{"err":"Made some."}\n{"exit":${code}}\n`);
 
-  remote.way = () => exit(0);
+  remote.respond = () => exit(0);
   operator.input = [...names, "a\tb"];
   assertEquals(await operator.run("accounts create - --plan pro"), 1);
   assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not only white space."]);
@@ -382,38 +382,38 @@ Deno.test("accounts create - over HTTP sends long input in parts, once all names
   assertEquals(operator.err.slice(0, 3), [`Part 1 of ${count}:`, "Made some.", `Part 2 of ${count}:`]);
 
   remote.requests = [];
-  remote.way = () => exit(remote.requests.length === 2 ? 1 : 0);
+  remote.respond = () => exit(remote.requests.length === 2 ? 1 : 0);
   assertEquals(await operator.run("accounts create - --plan pro"), 1);
   assertEquals(remote.requests.length, 2);
 });
 
-Deno.test("messages take over HTTP removes what was printed, and loses nothing when a reply breaks off", async () => {
+Deno.test("messages take over HTTP removes only printed messages, even if a response breaks off", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   await addMessages(remote.service, 230);
   const all = Array.from({ length: 230 }, (_, number) => `${number + 1}`);
-  remote.way = async (send, body) => body.includes("take") ? cut(await send(), 2) : await send();
+  remote.respond = async (send, body) => body.includes("take") ? cut(await send(), 2) : await send();
 
   assertEquals(await operator.run("messages take 5"), 1);
   assertEquals(textsOf(operator), all.slice(0, 2));
   assertEquals(operator.err, ["The connection broke, so it is unknown how the command ended."]);
 
   operator.reader = (line) => line.includes('"4"') ? Promise.reject(new Error("gone")) : Promise.resolve();
-  remote.way = (send) => send();
+  remote.respond = (send) => send();
   assertEquals(await operator.run("messages take 5"), 1);
   assertEquals([textsOf(operator), operator.err], [all.slice(2, 3), ["Failed: gone"]]);
 
   operator.reader = () => Promise.resolve();
-  remote.way = (send, body) => body.includes("remove") ? new Response("{}", { status: 503 }) : send();
+  remote.respond = (send, body) => body.includes("remove") ? new Response("{}", { status: 503 }) : send();
   assertEquals(await operator.run("messages take 5"), 1);
   assertEquals([textsOf(operator), operator.err.length], [all.slice(3, 8), 1]);
 
-  remote.way = (send) => send();
+  remote.respond = (send) => send();
   assertEquals(await operator.run("messages take 227"), 0);
   assertEquals([textsOf(operator), operator.err], [all.slice(3), ["Took 227 messages."]]);
 });
 
-Deno.test("main() says why there is no answer when nobody listens", async () => {
+Deno.test("main() prints why there is no response if nothing listens", async () => {
   await using operator = await Operator.start();
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${listener.addr.port}`;
@@ -425,7 +425,7 @@ Deno.test("main() says why there is no answer when nobody listens", async () => 
   assertMatch(operator.err.join(), /^There was no response from http:\/\/[\d.:]+: [^:]+ \(os error \d+\)\.$/);
 });
 
-Deno.test("main() gives up when nothing is heard of a service for a minute, before its answer or in it", async () => {
+Deno.test("main() gives up after a minute of silence, before or during a response", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const end = Promise.withResolvers<Response>();
@@ -435,10 +435,10 @@ Deno.test("main() gives up when nothing is heard of a service for a minute, befo
       await end.promise;
     })()));
 
-  for (const [way, out] of [[() => end.promise, []], [begun, ["one"]]] as const) {
+  for (const [respond, out] of [[() => end.promise, []], [begun, ["one"]]] as const) {
     const { promise: arrived, resolve } = Promise.withResolvers<void>();
     operator.reader = () => Promise.resolve(resolve());
-    remote.way = () => (out.length === 0 && resolve(), way());
+    remote.respond = () => (out.length === 0 && resolve(), respond());
     using time = new VirtualTime();
     const run = operator.run("accounts list");
     await arrived;
@@ -455,18 +455,18 @@ Deno.test("main() gives up when nothing is heard of a service for a minute, befo
   end.resolve(new Response());
 });
 
-Deno.test("main() says in one line, with exit code 1, why a service does not carry out a command", async () => {
+Deno.test("main() exits with 1 and prints in one line why a service does not run a command", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const { service } = remote;
-  const fail = async (way: Way, token = TOKEN) => {
-    remote.way = way;
+  const fail = async (respond: Responder, token = TOKEN) => {
+    remote.respond = respond;
     operator.environment.set("OPERATOR_TOKEN", token);
     const code = await operator.run("accounts list");
     assertEquals([code, operator.err.filter((line) => !line.startsWith("id\t")).length], [1, 1]);
     return operator.err.at(-1);
   };
-  const reply = (body: string, status = 200): Way => () => new Response(body, { status });
+  const reply = (body: string, status = 200): Responder => () => new Response(body, { status });
   const brokeOff = "The connection broke, so it is unknown how the command ended.";
 
   assertEquals(await fail(async (send) => cut(await send(), 1)), brokeOff);

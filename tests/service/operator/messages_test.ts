@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { Operator } from "../../support/operator.ts";
 
-/** An operator, on whose KV these messages were accepted in this order. */
+/** An operator whose KV has these messages, in this order. */
 async function withMessages(...texts: string[]): Promise<{ operator: Operator; id: string }> {
   const operator = await Operator.start();
   const { id, key } = await operator.createAccount();
@@ -14,7 +14,7 @@ function textsOf({ out }: Operator): string[] {
   return out.map((line) => JSON.parse(line).message);
 }
 
-Deno.test("messages take prints the oldest messages, a JSON object a line, and removes them", async () => {
+Deno.test("messages take prints the oldest messages, one JSON object per line, and removes them", async () => {
   const { operator, id } = await withMessages("one", "two\nlines", "three");
   await using _ = operator;
 
@@ -38,7 +38,7 @@ Deno.test("messages take prints the oldest messages, a JSON object a line, and r
   assertEquals([operator.out, operator.err], [[], ["Took 0 messages."]]);
 });
 
-Deno.test("messages take prints no character of a message that a terminal would obey, and the whole message", async () => {
+Deno.test("messages take prints whole messages, with control characters escaped", async () => {
   const text = "a\u001b[2J\u007f\u009b2J\nb";
   const { operator } = await withMessages(text);
   await using _ = operator;
@@ -49,7 +49,7 @@ Deno.test("messages take prints no character of a message that a terminal would 
   assertEquals(textsOf(operator), [text]);
 });
 
-Deno.test("messages take removes a message only once its line is written", async () => {
+Deno.test("messages take removes a message only after its line is written", async () => {
   const { operator } = await withMessages("one", "two", "three");
   await using _ = operator;
   await using service = await operator.serve();
@@ -68,7 +68,7 @@ Deno.test("messages take removes a message only once its line is written", async
   assertEquals(waiting, [3, 2]);
 });
 
-Deno.test("messages remove tells how far it is when there are many, and counts ids that wait no more", async () => {
+Deno.test("messages remove prints its progress, and accepts IDs that are no longer waiting", async () => {
   await using operator = await Operator.start();
   operator.input = Array.from({ length: 1_001 }, (_, number) => `msg_${number}`);
 

@@ -9,14 +9,14 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 
-/** What a service tells Prometheus, by name and labels. */
+/** The samples of a service, by name and labels. */
 async function samplesOf(service: Harness): Promise<ReadonlyMap<string, number>> {
   const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
   const samples = text.matchAll(/^animal_store_(\S+) (\S+)$/gm);
   return new Map([...samples].map(([, name = "", value]) => [name, Number(value)]));
 }
 
-Deno.test("GET /metrics tells the operator alone what there is to tell", async () => {
+Deno.test("GET /metrics returns every metric, and only to the operator", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   await using closed = await Harness.open();
 
@@ -48,7 +48,7 @@ Deno.test("GET /metrics tells the operator alone what there is to tell", async (
   await assertError(await closed.fetch("GET /metrics", { key: TOKEN }), 404, "not_found");
 });
 
-Deno.test("GET /metrics counts requests, and who was admitted, refused and banned", async () => {
+Deno.test("GET /metrics counts requests, admissions, refusals and bans", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey: key } = await service.createAccount();
   const { apiKey: free } = await service.createAccount("free");
@@ -82,7 +82,7 @@ Deno.test("GET /metrics counts requests, and who was admitted, refused and banne
   ) assertGreater(grown(name), 0, name);
 });
 
-Deno.test("GET /metrics counts what its own service does, and nothing of another in the same process", async () => {
+Deno.test("GET /metrics counts only its own service, not another one in the same process", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   await using other = await Harness.open({ operatorToken: TOKEN });
   const { apiKey } = await service.createAccount();
@@ -96,7 +96,7 @@ Deno.test("GET /metrics counts what its own service does, and nothing of another
   assertEquals([(own.get(commits) ?? 0) > 0, others.get(commits)], [true, undefined]);
 });
 
-Deno.test("GET /metrics counts a ban once, whatever is committed for the account after it", async () => {
+Deno.test("GET /metrics counts a ban once, despite later commits for the account", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey } = await service.createAccount("free");
   const before = await samplesOf(service);
@@ -112,7 +112,7 @@ Deno.test("GET /metrics counts a ban once, whatever is committed for the account
   assertEquals((after.get("bans_total") ?? NaN) - (before.get("bans_total") ?? 0), 1);
 });
 
-Deno.test("GET /metrics counts what KV failed to do, and commits that were refused", async () => {
+Deno.test("GET /metrics counts failed KV operations and refused commits", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
@@ -139,8 +139,8 @@ Deno.test("GET /metrics counts what KV failed to do, and commits that were refus
   assertEquals(grown, [1, 1]);
 });
 
-Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not answer", hang]])(
-  "GET /metrics leaves out the queue of messages while KV %s, and tells the rest",
+Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not respond", hang]])(
+  "GET /metrics omits only the message queue while KV %s",
   async (_, read) => {
     using time = new VirtualTime();
     await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
@@ -148,7 +148,7 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not answ
     service.disturbance = { read };
 
     const response = await time.until(service.fetch("GET /metrics", { key: TOKEN }), 10_000);
-    // What hangs is a failure once KV has missed its deadline.
+    // A hanging operation counts as a failure after its deadline.
     await time.advance(10_000);
     const after = await time.until(samplesOf(service), 10_000);
 
@@ -159,7 +159,7 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not answ
   },
 );
 
-Deno.test("GET /metrics answers 500 when what is stored of the queue cannot be read", async () => {
+Deno.test("GET /metrics returns 500 if the stored message count is corrupt", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   service.expectsErrors = true;
   await service.kv.set(["messages_waiting"], "many");
@@ -168,7 +168,7 @@ Deno.test("GET /metrics answers 500 when what is stored of the queue cannot be r
   assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
 });
 
-Deno.test("GET /metrics tells since when the process runs and how much memory it occupies, and of the file it stands on", async () => {
+Deno.test("GET /metrics returns start time, memory and, for a KV file, its size", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/animals.kv`;
   const store = await openStore(path, { clock: () => NOON, create: true });
@@ -202,7 +202,7 @@ function gaugesIn(samples: ReadonlyMap<string, number>): [name: string, value: n
   return [...samples].filter(([name]) => GAUGES.includes(name));
 }
 
-Deno.test("GET /metrics tells how many messages wait, and for how long the oldest has", async () => {
+Deno.test("GET /metrics returns the number of waiting messages and the age of the oldest", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey: key } = await service.createAccount();
   for (const message of ["one", "two"]) {
@@ -223,7 +223,7 @@ Deno.test("GET /metrics tells how many messages wait, and for how long the oldes
   ]);
 });
 
-Deno.test("GET /metrics tells of the leases that are held, and no age where no message waits", async () => {
+Deno.test("GET /metrics returns the leases held, and age 0 if no message is waiting", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { Operator } from "../../support/operator.ts";
 import { assertConsistent, storeName } from "../../support/stored_rows.ts";
 
-/** An operator on whose KV an account has added Rex, Tom and Kim, all available, of category 2^53 + 1. */
+/** An operator whose KV has an account with Rex, Tom and Kim, all available, of category 2^53 + 1. */
 async function withPets(): Promise<{ operator: Operator; id: string; key: string }> {
   const operator = await Operator.start();
   const account = await operator.createAccount();
@@ -34,7 +34,7 @@ Deno.test("pets list prints every animal and the account that added it", async (
   assertEquals([operator.out.length, operator.err], [3, []]);
 });
 
-Deno.test("pets COMMAND shows no character of a name that a terminal would obey, and whole names in JSON", async () => {
+Deno.test("pets COMMAND replaces control characters in names, or escapes them in JSON", async () => {
   const { operator, id } = await withPets();
   await using _ = operator;
   const name = "T\u001b[2J\n9\tforged\u009b2J\u202e\u061c";
@@ -54,7 +54,7 @@ Deno.test("pets COMMAND shows no character of a name that a terminal would obey,
   }
 });
 
-Deno.test("pets set changes an animal of any account, and it stays that account's; pets delete removes it", async () => {
+Deno.test("pets set changes any animal but not its owner, and pets delete removes any animal", async () => {
   const { operator, key } = await withPets();
   await using _ = operator;
   await using service = await operator.serve();
@@ -65,13 +65,13 @@ Deno.test("pets set changes an animal of any account, and it stays that account'
     "pets set 2 --status sold --category-id 9223372036854775807 --name",
     "Tom Tom",
   );
-  const said = [operator.out, operator.err];
+  const printed = [operator.out, operator.err];
   const sold = await list("?status=sold");
   const removed = await operator.run("pets delete 1");
 
   const changed = '{"id":2,"name":"Tom Tom","categoryId":9223372036854775807,"status":"sold"}';
   assertEquals([set, removed], [0, 0]);
-  assertEquals(said, [[changed], []]);
+  assertEquals(printed, [[changed], []]);
   assertEquals([operator.out, operator.err], [[], ["Deleted: animal 1."]]);
   assertEquals(sold, `[${changed}]`);
   assertEquals(JSON.parse(await list("?status=available")).length, 1);
@@ -81,7 +81,7 @@ Deno.test("pets set changes an animal of any account, and it stays that account'
 });
 
 Deno.test.each(["set 9 --status sold", "delete 9"])(
-  "pets %s says so and exits with 1 when there is no such animal",
+  "pets %s exits with 1 if the animal does not exist",
   async (command) => {
     const { operator } = await withPets();
     await using _ = operator;
@@ -92,7 +92,7 @@ Deno.test.each(["set 9 --status sold", "delete 9"])(
   },
 );
 
-Deno.test("pets COMMAND changes and removes animals whose names are refused by now", async () => {
+Deno.test("pets COMMAND changes and removes animals whose stored names are now invalid", async () => {
   const { operator } = await withPets();
   await using _ = operator;
   await using service = await operator.serve();

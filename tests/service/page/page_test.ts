@@ -8,8 +8,8 @@ import { SAMPLES } from "../../support/operations.ts";
 const SCRIPT = `${import.meta.dirname}/../../../src/page/page.js`;
 const MAX_BYTES = 40 * 1024;
 
-/** Asks a service for its page, by the name of some host. */
-function ask(
+/** Requests a path of a service, by default its page, at this host. */
+function get(
   service: Harness,
   host: string,
   headers: Record<string, string> = {},
@@ -21,17 +21,17 @@ function ask(
   });
 }
 
-/** The page as a service answers with it. */
+/** The page of a service with these options. */
 async function getPage(
   options: HarnessOptions = {},
   host = "localhost:8000",
 ): Promise<{ response: Response; html: string }> {
   await using service = await Harness.open(options);
-  const response = await ask(service, host);
+  const response = await get(service, host);
   return { response, html: await response.text() };
 }
 
-/** Bytes of the text when it is compressed. */
+/** Length of the compressed text, in bytes. */
 async function compressedLength(text: string): Promise<number> {
   const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
   return (await new Response(stream).bytes()).length;
@@ -42,7 +42,7 @@ async function hashOf(text: string): Promise<string> {
   return `'sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}'`;
 }
 
-Deno.test("getPage() answers with a page that charges nobody and has to be revalidated", async () => {
+Deno.test("getPage() returns a page that is free of charge and must be revalidated", async () => {
   const { response } = await getPage();
   const { headers } = response;
 
@@ -55,7 +55,7 @@ Deno.test("getPage() answers with a page that charges nobody and has to be reval
   assertEquals(headers.get("x-ratelimit-limit"), null);
 });
 
-Deno.test("getPage() answers 304 to a client that has the page, and HEAD", async () => {
+Deno.test("getPage() returns 304 to a client that has the page, and supports HEAD", async () => {
   await using service = await Harness.open();
   const etag = (await service.fetch("GET /")).headers.get("etag") ?? "";
 
@@ -67,22 +67,22 @@ Deno.test("getPage() answers 304 to a client that has the page, and HEAD", async
   assertEquals([head.status, head.headers.get("etag")], [200, etag]);
 });
 
-Deno.test("page and document are compressed for each host that asks, after a hundred that somebody made up", async () => {
+Deno.test("page and document are compressed for any host, even after 300 made-up ones", async () => {
   await using service = await Harness.open();
-  for (let count = 0; count < 300; count++) await ask(service, `h${count}.example`);
+  for (let count = 0; count < 300; count++) await get(service, `h${count}.example`);
 
   for (const path of ["/", "/v1/openapi.json"]) {
-    const response = await ask(service, "real.example", { "accept-encoding": "gzip" }, path);
+    const response = await get(service, "real.example", { "accept-encoding": "gzip" }, path);
     assertEquals(response.headers.get("content-encoding"), "gzip");
     const body = response.body ?? new Blob().stream();
     const text = await new Response(body.pipeThrough(new DecompressionStream("gzip"))).text();
     if (path === "/") assertStringIncludes(text, "http://real.example/v1");
-    assertEquals(text, await (await ask(service, "real.example", {}, path)).text());
+    assertEquals(text, await (await get(service, "real.example", {}, path)).text());
     assert(!text.includes("base.invalid"));
   }
 });
 
-Deno.test("getPage() allows its own style and script, and no other", async () => {
+Deno.test("getPage() allows only its own style and script", async () => {
   const { response, html } = await getPage();
   const policy = response.headers.get("content-security-policy") ?? "";
   const [style, script] = ["style", "script"].map((name) =>
@@ -100,7 +100,7 @@ Deno.test("getPage() allows its own style and script, and no other", async () =>
   assertEquals(html.match(/ style=| on\w+=|javascript:/g), null);
 });
 
-Deno.test("getPage() names the host that it was asked for, and where that is known, the public URL", async () => {
+Deno.test("getPage() contains the public URL, or else the host of the request", async () => {
   const local = await getPage();
   const other = await getPage({}, "animals.example");
   const { response, html } = await getPage({ publicUrl: "https://shop.example/animals" });
@@ -119,7 +119,7 @@ Deno.test("getPage() names the host that it was asked for, and where that is kno
   );
 });
 
-Deno.test("getPage() lets visitors sign up only where they may", async () => {
+Deno.test("getPage() offers sign-up only if it is open", async () => {
   const open = await getPage();
   const closed = await getPage({ signUpIsOpen: false, environment: "production" });
 
@@ -134,7 +134,7 @@ Deno.test("getPage() lets visitors sign up only where they may", async () => {
   assertStringIncludes(closed.html, "as_live_");
 });
 
-Deno.test("getPage() has every operation of the interface, every error and every plan", async () => {
+Deno.test("getPage() contains every operation, error and plan of the API", async () => {
   const { html } = await getPage();
 
   for (const { id } of SAMPLES.map(({ operation }) => operation).filter(isDocumented)) {
@@ -151,7 +151,7 @@ Deno.test("getPage() has every operation of the interface, every error and every
   assertEquals(PLAN_LIMITS.free.minute, 60);
 });
 
-Deno.test("getPage() has no two elements of one id, no link to nowhere and nothing from elsewhere", async () => {
+Deno.test("getPage() contains no duplicate IDs, broken links or external resources", async () => {
   const { html } = await getPage();
   const page = html.replace(/<script[^]*<\/script>|<style>[^]*<\/style>/g, "");
   const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
@@ -164,13 +164,13 @@ Deno.test("getPage() has no two elements of one id, no link to nowhere and nothi
   assertEquals(addresses.filter((address) => !/^data:|^http:\/\/localhost:8000\//.test(address)), []);
 });
 
-Deno.test("getPage() weighs less than 40 kB on the wire", async () => {
+Deno.test("getPage() returns less than 40 KiB, compressed", async () => {
   const length = await compressedLength((await getPage()).html);
 
   assert(length < MAX_BYTES, `${length} bytes`);
 });
 
-Deno.test("getPage() has the script as it is tested, whole", async () => {
+Deno.test("getPage() contains page.js unchanged", async () => {
   const { html } = await getPage();
   const script = await Deno.readTextFile(SCRIPT);
 
@@ -178,7 +178,7 @@ Deno.test("getPage() has the script as it is tested, whole", async () => {
   assertEquals(script.match(/<\/script|<!--|\bimport\(|^import /gm), null);
 });
 
-Deno.test("getPage() gives each button to copy a name of its own", async () => {
+Deno.test("getPage() gives each copy button a unique name", async () => {
   const { html } = await getPage();
   const names = [...html.matchAll(/aria-label="(Copy [^"]*)"/g)].map(([, name]) => name);
 
@@ -186,7 +186,7 @@ Deno.test("getPage() gives each button to copy a name of its own", async () => {
   assertEquals(names.length, new Set(names).size);
 });
 
-Deno.test("the icon is an SVG, under both its names", async () => {
+Deno.test("service returns the icon as SVG at both paths", async () => {
   await using service = await Harness.open();
 
   for (const path of ["/favicon.svg", "/favicon.ico"]) {
@@ -196,7 +196,7 @@ Deno.test("the icon is an SVG, under both its names", async () => {
   }
 });
 
-Deno.test("getPage() has a retry function that waits as long as a response says, and longer each time", async () => {
+Deno.test("getPage() contains a retry function that waits for Retry-After, doubled each time", async () => {
   const [, code = ""] = /<pre id="retry-code">([^<]*)</.exec((await getPage()).html) ?? [];
   const source = code.replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
   const send = new Function("fetch", "setTimeout", `${source}; return send("/");`);

@@ -4,7 +4,7 @@ import { REX, Shop } from "../../support/pets.ts";
 
 const SUNSET = Date.UTC(2030, 11, 5);
 
-/** Headers of RFC 9745, RFC 8594 and RFC 8288. */
+/** Asserts the headers of RFC 9745, RFC 8594 and RFC 8288. */
 function assertDeprecated({ headers, status }: Response): void {
   const also = status === 404 ? ', </v1/openapi.json>; rel="service-desc"' : "";
   assertEquals(headers.get("deprecation"), `@${Date.UTC(2025, 11, 5) / 1000}`);
@@ -15,7 +15,7 @@ function assertDeprecated({ headers, status }: Response): void {
   );
 }
 
-Deno.test("getPet() announces its removal until its sunset, and is gone from then on", async () => {
+Deno.test("getPet() announces its removal until its sunset, and returns 410 from then on", async () => {
   await using shop = await Shop.open();
   await shop.add("available");
 
@@ -33,7 +33,7 @@ Deno.test("getPet() announces its removal until its sunset, and is gone from the
   await assertError(withoutKey, 401, "missing_api_key");
 });
 
-Deno.test("the other operations outlive getPet()", async () => {
+Deno.test("service keeps the other operations after the sunset of getPet()", async () => {
   await using shop = await Shop.open();
   shop.now = SUNSET;
 
@@ -50,7 +50,7 @@ Deno.test("the other operations outlive getPet()", async () => {
   }
 });
 
-Deno.test("getPet() links to a document on its deprecation, open to anyone", async () => {
+Deno.test("getPet() links to a public document about its deprecation", async () => {
   await using shop = await Shop.open();
   const { headers } = await shop.call("GET /v1/pets/1");
   const path = /<([^>]+)>; rel="deprecation"/.exec(headers.get("link") ?? "")?.[1];

@@ -16,7 +16,7 @@ Deno.test("service shows each change at the next request, in two processes and t
     assert(every && sold && page && one);
     const pets = await Promise.all([every, sold, page].map(petsIn));
     return {
-      // Each process has ids of its own: the first animal has 1, the second any other.
+      // Each process has its own range of IDs: the first animal has 1, the second any other.
       ids: pets.map((some) => some.map(({ id }) => id === 1 ? 1 : 2)),
       one: one.status,
       etag: every.headers.get("etag"),
@@ -47,7 +47,7 @@ Deno.test("service shows each change at the next request, in two processes and t
   }
 });
 
-Deno.test("service always sees its own changes, however old its view of the others' may be", async () => {
+Deno.test("service always shows its own changes, regardless of MAX_STALENESS_MS", async () => {
   await using shop = await Shop.open({ maxStalenessMs: 60_000 });
   assertEquals(await shop.ids(), []);
 
@@ -63,40 +63,40 @@ const READS = 1_200;
 const CHANGES = 120;
 const GONE = "";
 
-/** What an animal was called, and until when that may have been so. */
-interface Called {
+/** A name of an animal, and until when a response may show it. */
+interface ShownName {
   readonly name: string;
   until: number;
 }
 
-Deno.test("service shows no animal as it was before the request when two processes change many", async () => {
+Deno.test("service never shows an outdated animal while two processes change many", async () => {
   const random = seededRandom(20270115);
-  const dawdle = async () => {
+  const delay = async () => {
     for (let turns = Math.floor(random() * 4); turns > 0; turns--) await setImmediate();
   };
   using kv = await Deno.openKv(":memory:");
   const slow = disturbed(kv, {
-    read: dawdle,
+    read: delay,
     commit: async ({ apply }) => {
-      await dawdle();
+      await delay();
       const result = await apply();
-      await dawdle();
+      await delay();
       return result;
     },
   });
   await using shop = await Shop.on(slow);
   await using beside = shop.beside();
-  const histories = new Map<number, Called[]>();
+  const histories = new Map<number, ShownName[]>();
   const stale: string[] = [];
   let [time, reads, changes] = [0, 0, 0];
 
-  /** Adds an animal, and then changes it some times, or deletes it. */
+  /** Adds animals, and changes each a few times or deletes it. */
   async function write(service: Shop): Promise<void> {
     while (changes < CHANGES) {
       const first = `Rex ${++changes}`;
       const [pet] = await petsIn(await service.call("POST /v1/pets", { json: { ...REX, name: first } }));
       const { id } = pet ?? { id: NaN };
-      const history: Called[] = [{ name: first, until: Infinity }];
+      const history: ShownName[] = [{ name: first, until: Infinity }];
       histories.set(id, history);
       for (let more = random() * 6; more > 0 && history.at(-1)?.name !== GONE; more--) {
         const [name, last] = [random() < 0.2 ? GONE : `Rex ${++changes}`, history.at(-1)];
@@ -112,13 +112,13 @@ Deno.test("service shows no animal as it was before the request when two process
 
   async function read(service: Shop): Promise<void> {
     while (reads++ < READS || changes < CHANGES) {
-      const asked = ++time;
+      const sentAt = ++time;
       const known = [...histories.keys()];
       const response = await service.call(`GET /v1/pets?limit=100${reads % 2 ? "&status=available" : ""}`);
       const shown = new Map((await petsIn(response)).map(({ id, name }) => [id, name]));
       for (const id of known) {
         const name = shown.get(id) ?? GONE;
-        const possible = histories.get(id)?.filter(({ until }) => until > asked).map((called) => called.name);
+        const possible = histories.get(id)?.filter(({ until }) => until > sentAt).map(({ name }) => name);
         if (!possible?.includes(name)) stale.push(`${id} was ${possible}, and shown as ${name}`);
       }
     }

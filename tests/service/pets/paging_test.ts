@@ -5,7 +5,7 @@ import { assertConsistent } from "../../support/stored_rows.ts";
 import { seededRandom } from "../../support/time.ts";
 
 Deno.test.each([["", 20], ["?limit=1", 1], ["?limit=5&status=sold", 5], ["?limit=100", 100]])(
-  "listPets() with '%s' links to a next page exactly when there are more than %i",
+  "listPets() with '%s' links to a next page only if there are more than %i animals",
   async (query, fits) => {
     await using shop = await Shop.open();
     const ids = await shop.add(...all(fits, "sold"));
@@ -23,7 +23,7 @@ Deno.test.each([["", 20], ["?limit=1", 1], ["?limit=5&status=sold", 5], ["?limit
   },
 );
 
-Deno.test("listPets() gives each query an ETag of its own, even where the animals are the same", async () => {
+Deno.test("listPets() returns a different ETag for each query, even if the animals are the same", async () => {
   await using shop = await Shop.open();
   const queries = ["", "?limit=2", "?status=sold", "?status=pending"];
 
@@ -38,7 +38,7 @@ Deno.test.each([
   [{}, undefined, "http://localhost:8000"],
   [{ "x-forwarded-proto": "https", "x-forwarded-host": "evil.example" }, undefined, "http://localhost:8000"],
   [{}, "https://shop.example/animals", "https://shop.example/animals"],
-])("service told %j, with PUBLIC_URL %s, gives URLs at %s", async (headers, publicUrl, base) => {
+])("service with headers %j and PUBLIC_URL %s returns URLs at %s", async (headers, publicUrl, base) => {
   await using shop = await Shop.open({ publicUrl });
   const added = await shop.call("POST /v1/pets", { json: REX, headers });
   await shop.add(...all(3, "available"));
@@ -53,7 +53,7 @@ Deno.test.each([
 });
 
 Deno.test.each(["", "&status=sold"])(
-  "listPets() shows exactly once what was there throughout a walk with '%s'",
+  "listPets() with '%s' lists each lasting animal exactly once while others change",
   async (filter) => {
     await using shop = await Shop.open();
     await using beside = shop.beside();
@@ -67,7 +67,7 @@ Deno.test.each(["", "&status=sold"])(
     const kept = [...others].filter((id) => id % 4 === 0 && (filter === "" || statuses[id - 1] === "sold"));
     for (const id of kept) others.delete(id);
 
-    /** Keeps two thirds of the animals in motion, those on the page that comes next too. */
+    /** Changes one of the other animals at random, possibly on the next page. */
     async function disturb(): Promise<void> {
       const id = pick([...others]) ?? NaN;
       const service = pick(services) ?? shop;

@@ -13,7 +13,7 @@ Deno.test.each([
   [{ name: "Tom" }, "application/merge-patch+json"],
   [{ categoryId: 8 }, "Application/Merge-Patch+JSON; charset=utf-8"],
   [{ name: "Tom", categoryId: 8, status: "pending", id: 9, unknown: null }, "application/json"],
-])("updatePet() changes what %j names, given as %s", async (patch, type) => {
+])("updatePet() changes only the fields in %j, sent as %s", async (patch, type) => {
   await using shop = await Shop.open();
   await shop.add("available", "sold");
   const { unknown: _, ...known } = { unknown: null, ...patch };
@@ -38,7 +38,7 @@ Deno.test.each([
   await assertConsistent(shop.kv);
 });
 
-Deno.test("createPet() takes no merge patch", async () => {
+Deno.test("createPet() rejects a merge patch", async () => {
   await using shop = await Shop.open();
 
   const response = await shop.call("POST /v1/pets", {
@@ -50,7 +50,7 @@ Deno.test("createPet() takes no merge patch", async () => {
 });
 
 Deno.test.each([{}, { id: 2, unknown: ["a"] }, { name: "Rex", status: "available" }])(
-  "updatePet() answers with the animal and writes nothing when %j changes nothing",
+  "updatePet() returns the animal and writes nothing if %j changes nothing",
   async (patch) => {
     await using shop = await Shop.open();
     await shop.add("available");
@@ -66,7 +66,7 @@ Deno.test.each([{}, { id: 2, unknown: ["a"] }, { name: "Rex", status: "available
   },
 );
 
-Deno.test("deletePet() removes the animal, and its id is not used again, by any process", async () => {
+Deno.test("deletePet() removes the animal, and no process uses its ID again", async () => {
   await using shop = await Shop.open();
   await shop.add("available", "sold", "sold");
 
@@ -85,34 +85,41 @@ Deno.test("deletePet() removes the animal, and its id is not used again, by any 
   await assertConsistent(shop.kv);
 });
 
-const NOT_SO = { "if-match": '"other"' };
+const MISMATCH = { "if-match": '"other"' };
 
 Deno.test.each<[string, string, object | undefined, object, number, ErrorCode]>([
   [
-    "what is wrong with the body before all else",
+    "an invalid body before all else",
     "PATCH /v1/pets/9",
     { name: null },
-    NOT_SO,
+    MISMATCH,
     400,
     "invalid_request",
   ],
-  ["that there is no animal", "PATCH /v1/pets/9", {}, NOT_SO, 404, "pet_not_found"],
+  ["a missing animal", "PATCH /v1/pets/9", {}, MISMATCH, 404, "pet_not_found"],
   [
-    "that there is no animal, whatever matches",
+    "a missing animal despite If-Match: *",
     "PATCH /v1/pets/9",
     {},
     { "if-match": "*" },
     404,
     "pet_not_found",
   ],
-  ["that it is another's", "PATCH /v1/pets/1", {}, NOT_SO, 403, "not_your_pet"],
-  ["that it has changed", "PATCH /v1/pets/2", {}, NOT_SO, 412, "precondition_failed"],
-  ["that there is no animal", "DELETE /v1/pets/9", undefined, { "if-match": "*" }, 404, "pet_not_found"],
-  ["that it is another's", "DELETE /v1/pets/1", undefined, NOT_SO, 403, "not_your_pet"],
-  ["that it has changed", "DELETE /v1/pets/2", undefined, NOT_SO, 412, "precondition_failed"],
-  ["that there is one", "PATCH /v1/pets/2", {}, { "if-none-match": "*" }, 412, "precondition_failed"],
-  ["that there is one", "DELETE /v1/pets/2", undefined, { "if-none-match": "*" }, 412, "precondition_failed"],
-])("service says %s: %s", async (_, target, json, headers, status, code) => {
+  ["another account's animal", "PATCH /v1/pets/1", {}, MISMATCH, 403, "not_your_pet"],
+  ["a changed animal", "PATCH /v1/pets/2", {}, MISMATCH, 412, "precondition_failed"],
+  ["a missing animal", "DELETE /v1/pets/9", undefined, { "if-match": "*" }, 404, "pet_not_found"],
+  ["another account's animal", "DELETE /v1/pets/1", undefined, MISMATCH, 403, "not_your_pet"],
+  ["a changed animal", "DELETE /v1/pets/2", undefined, MISMATCH, 412, "precondition_failed"],
+  ["an existing animal", "PATCH /v1/pets/2", {}, { "if-none-match": "*" }, 412, "precondition_failed"],
+  [
+    "an existing animal",
+    "DELETE /v1/pets/2",
+    undefined,
+    { "if-none-match": "*" },
+    412,
+    "precondition_failed",
+  ],
+])("service reports %s: %s", async (_, target, json, headers, status, code) => {
   await using shop = await Shop.open();
   const theirs = await shop.createAccount();
   await shop.fetch("POST /v1/pets", { key: theirs.apiKey, json: REX });
@@ -126,7 +133,7 @@ Deno.test.each<[string, string, object | undefined, object, number, ErrorCode]>(
   assertEquals(await (await shop.call("GET /v1/pets")).text(), before);
 });
 
-Deno.test("service lets an account change its animals also with a key that was rotated", async () => {
+Deno.test("service lets an account change its animals with a rotated key", async () => {
   await using shop = await Shop.open();
   const { account, apiKey } = await shop.createAccount();
   await shop.fetch("POST /v1/pets", { key: apiKey, json: REX });
@@ -145,7 +152,7 @@ for (const method of ["PATCH", "DELETE"]) {
     ["a tag with a comma, and empty elements", (etag) => `, "a,b" ,, ${etag} ,`, true],
     ["another tag", () => '"other"', false],
     ["a weak tag", (etag) => `W/${etag}`, false],
-  ])(`${method} with If-Match of %s is carried out: %3$s`, async (_, value, matches) => {
+  ])(`${method} with %s in If-Match succeeds: %3$s`, async (_, value, matches) => {
     await using shop = await Shop.open();
     const created = await shop.call("POST /v1/pets", { json: REX });
     const headers = { "if-match": value(created.headers.get("etag") ?? "") };
@@ -162,7 +169,7 @@ for (const method of ["PATCH", "DELETE"]) {
 }
 
 for (const method of ["PATCH", "DELETE"]) {
-  Deno.test(`${method} refuses an If-Match and an If-None-Match that are malformed, also where there is no animal`, async () => {
+  Deno.test(`${method} rejects a malformed If-Match or If-None-Match, even for a missing animal`, async () => {
     await using shop = await Shop.open();
     const { apiKey } = await shop.createAccount();
     await shop.fetch("POST /v1/pets", { key: apiKey, json: REX });
@@ -188,15 +195,15 @@ for (const method of ["PATCH", "DELETE"]) {
   });
 
   Deno.test.each<[string, string, (etag: string) => string, RegExp]>([
-    ["If-Match", "another tag", () => '"other"', /^If-Match does not have the current ETag\b(?!.*weak)/],
-    ["If-Match", "its tag made weak", (etag) => `"a", W/${etag}`, /^If-Match .*weak tag \(W\/\)/],
+    ["If-Match", "a different tag", () => '"other"', /^If-Match does not have the current ETag\b(?!.*weak)/],
+    ["If-Match", "its tag as a weak one", (etag) => `"a", W/${etag}`, /^If-Match .*weak tag \(W\/\)/],
     ["If-Match", "a strong tag that ends in W/", () => `"aW/"`, /^If-Match .*read it again/],
     ["If-None-Match", "its tag", (etag) => etag, /^If-None-Match has the current ETag/],
-    ["If-None-Match", "its tag made weak", (etag) => `W/${etag}`, /^If-None-Match has the current ETag/],
+    ["If-None-Match", "its tag as a weak one", (etag) => `W/${etag}`, /^If-None-Match has the current ETag/],
     ["If-None-Match", "*", () => "*", /^If-None-Match has the current ETag, or is \*/],
   ])(
-    `${method} says that %s failed, and what the tag is now, when it is given %s`,
-    async (name, _, value, says) => {
+    `${method} reports that %s failed for %s, and returns the current ETag`,
+    async (name, _, value, message) => {
       await using shop = await Shop.open();
       const created = await shop.call("POST /v1/pets", { json: REX });
       const etag = created.headers.get("etag") ?? "";
@@ -207,13 +214,13 @@ for (const method of ["PATCH", "DELETE"]) {
       });
 
       assertEquals(response.headers.get("etag"), etag);
-      await assertError(response, 412, "precondition_failed", says);
+      await assertError(response, 412, "precondition_failed", message);
       assertEquals(await shop.ids("?status=available"), [1]);
     },
   );
 }
 
-Deno.test("service looks at If-Match before If-None-Match", async () => {
+Deno.test("service checks If-Match before If-None-Match", async () => {
   await using shop = await Shop.open();
   await shop.add("available");
 
@@ -223,7 +230,7 @@ Deno.test("service looks at If-Match before If-None-Match", async () => {
 });
 
 Deno.test.each([" ", "\u00a0\u3000", "R\u0000e\nx\u009b", "\u202eRex"])(
-  "service lists, changes and removes an animal that is named %j, which requests may not name one",
+  "service lists, changes and removes a stored animal whose name %j is invalid in requests",
   async (name) => {
     await using shop = await Shop.open();
     await shop.add("available");
@@ -243,7 +250,7 @@ Deno.test.each([" ", "\u00a0\u3000", "R\u0000e\nx\u009b", "\u202eRex"])(
   },
 );
 
-Deno.test("service gives the same tag to the same content, and no other", async () => {
+Deno.test("service returns the same ETag for the same content, and different ones otherwise", async () => {
   await using shop = await Shop.open();
   const tagOf = async (response: Response | Promise<Response>) => (await response).headers.get("etag") ?? "";
   const created = await tagOf(shop.call("POST /v1/pets", { json: REX }));
@@ -262,7 +269,7 @@ Deno.test("service gives the same tag to the same content, and no other", async 
   assertEquals([got.status, list.status], [304, 304]);
 });
 
-Deno.test("service carries out one of many changes at once that are for the same tag, in two processes", async () => {
+Deno.test("service applies one of many simultaneous changes with the same If-Match, in two processes", async () => {
   await using shop = await Shop.open();
   await using beside = shop.beside();
   const created = await shop.call("POST /v1/pets", { json: REX });
@@ -284,7 +291,7 @@ Deno.test("service carries out one of many changes at once that are for the same
   );
 });
 
-Deno.test("service loses none of many changes at once to members of one animal, in two processes", async () => {
+Deno.test("service loses no simultaneous change to fields of one animal, in two processes", async () => {
   await using shop = await Shop.open();
   await using beside = shop.beside();
   await shop.add("available");

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { assertError } from "../../support/assertions.ts";
 import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
 
-Deno.test("createPet() answers with the animal, where it is, and its tag", async () => {
+Deno.test("createPet() returns the animal, its location and its ETag", async () => {
   await using shop = await Shop.open();
 
   const response = await shop.call("POST /v1/pets", { json: REX });
@@ -17,7 +17,7 @@ Deno.test("createPet() answers with the animal, where it is, and its tag", async
 });
 
 Deno.test.each(["0", "-1", "9007199254740993", "9223372036854775807", "-9223372036854775808"])(
-  "service keeps categoryId %s digit for digit, also when another member is changed",
+  "service keeps every digit of categoryId %s, even if another field is changed",
   async (categoryId) => {
     await using shop = await Shop.open();
     const body = `{"categoryId":${categoryId},"name":"Rex"}`;
@@ -40,7 +40,7 @@ Deno.test.each(["0", "-1", "9007199254740993", "9223372036854775807", "-92233720
 Deno.test.each(
   ["2", "0", "-1", "01", "+1", "1.0", "1e0", "0x1", "1n", "%201", "%00", "rex", "__proto__", "constructor"]
     .concat("9007199254740993", "9223372036854775807", "9223372036854775808", "1".repeat(400)),
-)("service has no animal %s", async (petId) => {
+)("service returns 404 pet_not_found for the ID %s", async (petId) => {
   await using shop = await Shop.open();
   await shop.add("available");
 
@@ -61,14 +61,14 @@ Deno.test.each([
   ["?status=sold&cursor=Mw", [5, 6]],
   ["?cursor=Ng", []],
   ["?cursor=OTAwNzE5OTI1NDc0MDk5MQ", []],
-])("listPets() with '%s' lists what fits, ascending by id: %o", async (query, ids) => {
+])("listPets() with '%s' returns the matching animals, ascending by ID: %o", async (query, ids) => {
   await using shop = await Shop.open();
   await shop.add("available", "pending", "sold", "available", "sold", "sold");
 
   assertEquals<unknown>(await shop.ids(query), ids);
 });
 
-Deno.test("listPets() lists nothing where there is nothing", async () => {
+Deno.test("listPets() returns an empty list if there are no animals", async () => {
   await using shop = await Shop.open();
 
   const empty = await shop.call("GET /v1/pets");
@@ -80,7 +80,7 @@ Deno.test("listPets() lists nothing where there is nothing", async () => {
 });
 
 Deno.test.each(["/v1/pets", "/v1/pets?limit=1", "/v1/pets?status=sold", "/v1/pets/1"])(
-  "service lets clients keep and revalidate GET and HEAD %s",
+  "service lets clients cache and revalidate GET and HEAD %s",
   async (path) => {
     await using shop = await Shop.open();
     await shop.add("available", "sold");

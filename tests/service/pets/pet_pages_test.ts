@@ -26,7 +26,7 @@ class CountingShop implements AsyncDisposable {
     return counting.shop = new CountingShop(shop);
   }
 
-  /** Lists animals; returns status and ETag. */
+  /** Lists animals. Returns status and ETag. */
   async list(query: string): Promise<[status: number, etag: string | null]> {
     const { status, headers } = await this.shop.call(`GET /v1/pets${query}`);
     return [status, headers.get("etag")];
@@ -50,7 +50,7 @@ function cursorOf(id: number | string): string {
   return btoa(`${id}`).replaceAll("=", "");
 }
 
-Deno.test("CURSOR reads the id of an animal, and nothing but what a link has", () => {
+Deno.test("CURSOR accepts the ID of an animal only as links encode it", () => {
   for (const id of [1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER]) {
     assertEquals(CURSOR.parse(cursorOf(id), "cursor"), id);
   }
@@ -65,19 +65,19 @@ Deno.test("CURSOR reads the id of an animal, and nothing but what a link has", (
   }
 });
 
-Deno.test("listPets() reads a page once for all query strings that ask for the same", async () => {
+Deno.test("listPets() reads a page once for all equivalent query strings", async () => {
   await using counting = await CountingShop.open(3);
   const queries = ["", "?", "?limit=20", "?l%69mit=020", "?x=1", "?x=2&limit=20", `?${"x".repeat(1_000)}`];
 
-  const answers: unknown[] = [];
-  for (const query of queries) answers.push(await counting.list(query));
-  const [first] = answers;
+  const results: unknown[] = [];
+  for (const query of queries) results.push(await counting.list(query));
+  const [first] = results;
 
-  assertEquals(answers, Array(queries.length).fill(first));
+  assertEquals(results, Array(queries.length).fill(first));
   assertEquals(counting.pagesRead, 1);
 });
 
-Deno.test("listPets() reads a page once for all hosts, and each has links and revalidation of its own", async () => {
+Deno.test("listPets() reads a page once for all hosts, and each host gets its own links and 304", async () => {
   await using counting = await CountingShop.open(3);
 
   const [one, other] = [await counting.listAt("one.example"), await counting.listAt("other.example")];
@@ -95,7 +95,7 @@ Deno.test("listPets() reads a page once for all hosts, and each has links and re
   assertEquals(counting.pagesRead, 1);
 });
 
-Deno.test("listPets() keeps every first page, whatever pages and made-up queries others ask for meanwhile", async () => {
+Deno.test("listPets() keeps every first page cached, despite requests for other pages and queries", async () => {
   await using counting = await CountingShop.open(1);
   const statuses = ["", "&status=available", "&status=pending", "&status=sold"];
   const first = statuses.flatMap((status) => upTo(100).map((limit) => `?limit=${limit + 1}${status}`));
@@ -112,7 +112,7 @@ Deno.test("listPets() keeps every first page, whatever pages and made-up queries
   assertEquals(tags.size, first.length);
 });
 
-Deno.test("PetPages keeps the responses of the hosts that come first, however many are made up", async () => {
+Deno.test("PetPages keeps the responses of the first hosts, even after 1,000 made-up ones", async () => {
   await using shop = await Shop.open();
   await shop.add(...all(2, "sold"));
   const catalogue = { key: CATALOGUE_VERSION, version: "1" };
@@ -127,6 +127,6 @@ Deno.test("PetPages keeps the responses of the hosts that come first, however ma
   }
 
   assertStrictEquals(page.respondTo(undefined, "https://shop.example"), real);
-  const late = page.respondTo(undefined, "http://999.example");
-  assert(page.respondTo(undefined, "http://999.example") !== late);
+  const recent = page.respondTo(undefined, "http://999.example");
+  assert(page.respondTo(undefined, "http://999.example") !== recent);
 });
