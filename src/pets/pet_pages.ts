@@ -4,7 +4,7 @@ import type { VersionRow } from "../store/versions.ts";
 import { etagOf } from "../http/etag.ts";
 import { Representation } from "../http/representation.ts";
 import { PET_STATUSES } from "./pet.ts";
-import type { PetQuery, PetStore } from "./pet_store.ts";
+import type { PetPage, PetQuery, PetStore } from "./pet_store.ts";
 
 /** Path of the catalogue. */
 export const PETS_PATH = "/v1/pets";
@@ -51,39 +51,33 @@ export class PetPages {
   /** The page for a query. */
   get(query: PetQuery): RenderedPage | Promise<RenderedPage> {
     const cache = query.cursor === undefined ? this.#first : this.#others;
-    return cache.get(queryString(query), () => this.#render(query));
+    return cache.get(queryString(query), (earlier) => this.#render(query, earlier));
   }
 
-  async #render(query: PetQuery): Promise<RenderedPage> {
-    const { pets, next } = await this.#pets.list(query);
-    return new RenderedPage({
-      query: queryString(query),
-      json: `[${pets.join(",")}]`,
-      next: next === undefined ? "" : queryString({ ...query, cursor: next }),
-    });
+  /** Most changes leave most pages as they were, so `earlier`, with its representations, is returned if it is current. */
+  async #render(query: PetQuery, earlier: RenderedPage | undefined): Promise<RenderedPage> {
+    const page = await this.#pets.list(query, earlier?.page);
+    return page === earlier?.page ? earlier : new RenderedPage(query, page);
   }
 }
 
-/** The content of a page. */
-interface PageContent {
-  /** The query string of the page. */
-  readonly query: string;
-  readonly json: string;
-  /** The query string of the next page; empty if this is the last one. */
-  readonly next: string;
-}
-
-/** A page of the catalogue. */
+/** A page of the catalogue as responses. */
 export class RenderedPage {
-  readonly #content: PageContent;
+  readonly page: PetPage;
+  readonly #json: string;
+  /** The query string of the next page; empty if this is the last one. */
+  readonly #next: string;
   readonly #etag: string;
   /** By base URL. Only the first few are kept, because clients can make up any number of hosts. */
   readonly #representations: Map<string, Representation> = new Map();
 
-  constructor(content: PageContent) {
-    this.#content = content;
+  constructor(query: PetQuery, page: PetPage) {
+    const { pets, next } = page;
+    this.page = page;
+    this.#json = `[${pets.join(",")}]`;
+    this.#next = next === undefined ? "" : queryString({ ...query, cursor: next });
     // Includes the link to the next page, which can change although the animals are the same.
-    this.#etag = etagOf([content.query, content.next, content.json].join("\n"));
+    this.#etag = etagOf([queryString(query), this.#next, this.#json].join("\n"));
   }
 
   /**
@@ -95,11 +89,10 @@ export class RenderedPage {
   }
 
   #represent(base: string): Representation {
-    const { json, next } = this.#content;
-    const headers: Record<string, string> = next === ""
+    const headers: Record<string, string> = this.#next === ""
       ? {}
-      : { link: `<${base}${PETS_PATH}${next}>; rel="next"` };
-    const made = new Representation(json, { headers, etag: this.#etag });
+      : { link: `<${base}${PETS_PATH}${this.#next}>; rel="next"` };
+    const made = new Representation(this.#json, { headers, etag: this.#etag });
     if (this.#representations.size < MAX_BASES) this.#representations.set(base, made);
     return made;
   }

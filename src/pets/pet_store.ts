@@ -31,6 +31,8 @@ export interface PetPage {
   readonly pets: readonly string[];
   /** ID of the last animal, if there are more. */
   readonly next: number | undefined;
+  /** The rows that it was made from, with their versions. */
+  readonly version: string;
 }
 
 /** An animal and the account that added it. */
@@ -104,14 +106,17 @@ export class PetStore {
     for await (const page of this.#store.pages(petKey(0), petKey(Infinity))) yield* page.map(ownedPetIn);
   }
 
-  /** A page of the catalogue. */
-  async list({ limit, status, cursor = 0 }: PetQuery): Promise<PetPage> {
+  /** A page of the catalogue: `earlier`, a page for the same query, if its rows have not changed. */
+  async list({ limit, status, cursor = 0 }: PetQuery, earlier?: PetPage): Promise<PetPage> {
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
     const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };
     const entries = await this.#store.list(range, limit + 1);
+    const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
+    if (version === earlier?.version) return earlier;
     return {
       pets: entries.slice(0, limit).map(jsonIn),
       next: entries.length > limit ? Number(entries.at(-2)?.key.at(-1)) : undefined,
+      version,
     };
   }
 

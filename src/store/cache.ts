@@ -84,12 +84,15 @@ export class VersionedCache<Key, Value> {
     this.#kept = new BoundedMap(capacity);
   }
 
-  /** The value that `make` returns for the key. Simultaneous calls share it. Failures are not cached. */
-  get(key: Key, make: () => Promise<Value>): Value | Promise<Value> {
+  /**
+   * The value that `make` returns for the key. It receives the value of an earlier version, if that is still in memory.
+   * Simultaneous calls share the value. Failures are not cached.
+   */
+  get(key: Key, make: (earlier: Value | undefined) => Promise<Value>): Value | Promise<Value> {
     const version = this.#row.version;
     const kept = this.#kept.get(key);
     if (kept?.version === version) return kept.value;
-    const value = make();
+    const value = make(kept?.value instanceof Promise ? undefined : kept?.value);
     const made: Kept<Value> = { version, value };
     this.#kept.set(key, made);
     value.then((known) => made.value = known, () => this.#kept.delete(key));
