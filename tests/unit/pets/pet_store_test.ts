@@ -1,9 +1,9 @@
-import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertLess, assertRejects, assertStrictEquals } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
 import { CorruptRow } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import type { NewPet, Pet } from "../../../src/pets/pet.ts";
-import { CATALOGUE_VERSION, type OwnedPet, PetStore } from "../../../src/pets/pet_store.ts";
+import { CATALOGUE_VERSION, type OwnedPet, type PetPage, PetStore } from "../../../src/pets/pet_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { type Disturbance, disturbed } from "../../support/fake_kv.ts";
 import { assertConsistent } from "../../support/stored_rows.ts";
@@ -188,4 +188,29 @@ Deno.test("assertConsistent() detects every missing or contradictory row", async
   assert(status.versionstamp !== null);
   await kv.set(["pets_by_status", "pending", 1], status.value);
   await assertRejects(() => assertConsistent(kv), Error, "pets_by_status/pending/1 has another status");
+});
+
+Deno.test("PetStore.list() returns an earlier page exactly if none of its rows has changed", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const catalogue = catalogueOn(kv);
+  const { pets } = catalogue;
+  // All of one commit, so that their rows have the same version.
+  await Promise.all(upTo(4).map((number) => catalogue.create(named(number), "a")));
+  const query = { limit: 2 };
+  const ids = (page: PetPage) => page.pets.map((json) => JSON.parse(json).id);
+
+  const first = await pets.list(query);
+  await catalogue.create(named(5), "a");
+  assertStrictEquals(await pets.list(query, first), first);
+  await catalogue.change(5, patched({ name: "Ada" }));
+  assertStrictEquals(await pets.list(query, first), first);
+  await catalogue.change(1, () => null);
+  const second = await pets.list(query, first);
+  assertEquals([ids(second), second.next], [[2, 3], 3]);
+  await catalogue.change(3, patched({ name: "Ada" }));
+  const third = await pets.list(query, second);
+  assertEquals(third.pets.map((json) => JSON.parse(json).name), ["Rex 2", "Ada"]);
+  await catalogue.change(4, () => null);
+  await catalogue.change(5, () => null);
+  assertEquals((await pets.list(query, third)).next, undefined);
 });
