@@ -479,7 +479,7 @@ Deno.test("main() exits with 1 and prints in one line why a service does not run
     new Response(null, { status: 307, headers: { location: "https://localhost/operator" } });
   assertEquals(
     await fail(redirect),
-    "The service has moved. Try SERVICE_URL with the beginning of https://localhost/operator.",
+    "The service has moved. Set SERVICE_URL to the beginning of https://localhost/operator.",
   );
   assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not the/);
   await using closed = await Harness.open();
