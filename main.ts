@@ -18,7 +18,7 @@ const ECHO = 500;
 const INTERRUPTED = 130;
 const SERVER_PATIENCE = {
   ms: 30_000,
-  onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
+  onWait: (host: string) => print(`Waiting for the KV ${host} to respond.`),
 };
 
 if (import.meta.main) {

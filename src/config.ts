@@ -5,7 +5,7 @@ import { isUrl } from "./kv/open.ts";
 /** Looks up an environment variable. An empty one counts as not set. */
 export type Variables = (name: string) => string | undefined;
 
-/** A setting that an operator makes with an environment variable. */
+/** A setting that an operator changes with an environment variable. */
 export interface Setting<Value> {
   /** Name of the variable. */
   readonly name: string;
@@ -188,7 +188,7 @@ function readKvPath(text: string, name: string): string | undefined {
   if (url === undefined && /^\w+:\/\//.test(text)) {
     throw new Invalid(`${name} must be a file, :memory: or an http or https URL`);
   }
-  // Deno prints the URL when the server does not answer.
+  // Deno prints the URL when the server does not respond.
   if (url?.username || url?.password) {
     throw new Invalid(
       `${name} must be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN`,

@@ -488,7 +488,7 @@ Deno.test("main() exits with 1 and prints in one line why a service does not run
     await fail(() => none) ?? "",
     /^The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
   );
-  assertEquals(await fail((send) => send(), ""), "SERVICE_URL needs OPERATOR_TOKEN beside it.");
+  assertEquals(await fail((send) => send(), ""), "With SERVICE_URL, also set OPERATOR_TOKEN.");
   assertEquals(service.errors, []);
 
   remote.requests = [];
