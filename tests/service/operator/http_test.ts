@@ -316,7 +316,7 @@ Deno.test("POST /operator handles eight requests at a time, each until its comma
 
   const refused = await list();
   assertEquals(refused.headers.get("retry-after"), "1");
-  await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+  await assertError(refused, 503, "overloaded", /Too many commands/);
 
   assertMatch(await begun[0]?.text() ?? "", /\{"exit":0\}\n$/);
   const next = await list();
