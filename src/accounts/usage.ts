@@ -285,7 +285,7 @@ export function encodeUsage(usage: Usage): Uint8Array<ArrayBuffer> {
 export function decodeUsage(entry: Entry): Usage {
   const row: unknown = decodeJson(entry);
   if (!Array.isArray(row) || !row.slice(0, NAMES.length).every(isCount)) {
-    throw new CorruptRow("A row of usage holds no usage");
+    throw new CorruptRow("A row of usage is not a usage");
   }
   const numbers = NAMES.map((name, position) => [name, row[position] ?? 0]);
   const surplus = row.slice(NAMES.length);

@@ -96,5 +96,5 @@ function decodeIds(entry: Entry | null): { readonly next: number } {
   if (entry === null) return { next: 1 };
   const row = decodeJson<{ readonly next: number }>(entry);
   if (typeof row.next === "number") return row;
-  throw new CorruptRow("A row of ids holds no next id");
+  throw new CorruptRow("A row of ids has no next id");
 }
