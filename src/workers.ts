@@ -55,7 +55,9 @@ export function countWorkers(config: Config, { os, cores }: Machine = THIS_MACHI
   const { workers, kvPath, onDeploy } = config;
   if (os === "linux" && !onDeploy && kvPath !== MEMORY) return workers === "auto" ? cores : workers;
   if (workers === "auto" || workers === 1) return 1;
-  throw new ConfigError("WORKERS must be 1 or auto: more workers need Linux, and a KV_PATH other than :memory:.");
+  throw new ConfigError(
+    "WORKERS must be 1 or auto: more workers need Linux, and a KV_PATH other than :memory:.",
+  );
 }
 
 /**

@@ -73,7 +73,9 @@ const ACCOUNT = named(
     limits: answer({ minute: COUNT, day: COUNT }),
     usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
     bannedUntil: nullable(
-      timestamp({ description: "When the ban ends; null if there is none. During a ban, this request is refused too." }),
+      timestamp({
+        description: "When the ban ends; null if there is none. During a ban, this request is refused too.",
+      }),
     ),
     createdAt: timestamp(),
     previousKeyExpiresAt: nullable(

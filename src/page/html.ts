@@ -52,7 +52,9 @@ export function html(strings: TemplateStringsArray, ...contents: readonly Conten
 export function fill(template: string, contents: Readonly<Record<string, Content>>): Html {
   return new Html(template.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => {
     const content = contents[name];
-    if (content === undefined) throw new Error(`The template has {{${name}}}, but there is no content of that name`);
+    if (content === undefined) {
+      throw new Error(`The template has {{${name}}}, but there is no content of that name`);
+    }
     return render(content);
   }));
 }

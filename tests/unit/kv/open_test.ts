@@ -44,7 +44,8 @@ Deno.test("openStore() creates nothing without `create`, and no folder without `
   }
   const mistyped = `${folder.path}/mistyped/animals.kv`;
   const { message } = await assertRejects(() => openStore(mistyped, CREATE), OpenError);
-  const reason = `there is no folder ${folder.path}/mistyped/, and only the folder of the default KV_PATH is created`;
+  const reason =
+    `there is no folder ${folder.path}/mistyped/, and only the folder of the default KV_PATH is created`;
   assertEquals(message, `The KV ${mistyped} cannot be used: ${reason}.`);
   assertEquals(await folder.names(), []);
 
