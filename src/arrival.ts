@@ -46,7 +46,9 @@ export interface ArrivalsOptions {
 /** The match of a request whose Host is invalid, so that its path cannot be determined. */
 export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
 
-/** Another scheme, such as Deno Deploy's `http+vsock` behind its https front end, or any that an HTTP/2 client sends. */
+/**
+ * Another scheme, such as Deno Deploy's `http+vsock` behind its https front end, or any that an HTTP/2 client sends.
+ */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
 /** The route of a method, URL and Host. */
@@ -127,9 +129,9 @@ export function hasLimits({ matched, path }: Arrival): boolean {
 }
 
 /**
- * Returns a function that suggests a path for one that has the wrong case, extra slashes or no base path. The suggestion
- * is a pattern of the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not suggested.
- * The paths of the endpoints must be in lower case.
+ * Returns a function that suggests a path for one that has the wrong case, extra slashes or no base path. The
+ * suggestion is a pattern of the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not
+ * suggested. The paths of the endpoints must be in lower case.
  *
  * @example
  * ```ts

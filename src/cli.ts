@@ -55,8 +55,8 @@ project's folder, not from your current folder.`,
 ];
 
 /**
- * Runs an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`. If SERVICE_URL is set, the service at
- * that URL runs it; otherwise it runs here, on the KV. Resolves to the exit code: 0 success, 1 failure, 2 invalid
+ * Runs an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`. If SERVICE_URL is set, the service
+ * at that URL runs it; otherwise it runs here, on the KV. Resolves to the exit code: 0 success, 1 failure, 2 invalid
  * arguments.
  */
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {

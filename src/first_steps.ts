@@ -22,9 +22,9 @@ Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
 }
 
 /**
- * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this environment.
- * If the store is empty and commands can reach it, prints the command that creates an account and, outside production,
- * a first call to `origin`.
+ * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
+ * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
+ * production, a first call to `origin`.
  */
 export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;

@@ -123,7 +123,8 @@ export function apiKeyKey(hash: string): Deno.KvKey {
 const HOUR = 3_600_000;
 
 /**
- * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has begun the next hour, that hour continues.
+ * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has begun the next hour, that hour
+ * continues.
  *
  * @throws {ApiError} `rotation_limit`.
  */

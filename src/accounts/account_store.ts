@@ -56,7 +56,9 @@ export class AccountStore {
   /** Environment of new accounts. */
   readonly #environment: Environment;
 
-  /** Transactions that change or remove an account bump `version`. New accounts do not, because no process caches them. */
+  /**
+   * Transactions that change or remove an account bump `version`. New accounts do not, because no process caches them.
+   */
   constructor(store: Store, version: VersionRow, environment: Environment) {
     this.#store = store;
     this.#version = version;

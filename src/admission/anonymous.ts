@@ -9,7 +9,9 @@ const SECOND = 1_000;
 /** A clock that was set back by fewer minutes does not start a new one. */
 const MAX_AHEAD = 5;
 
-/** Number of sets of counts, and of counts in each. A full set drops its oldest count, or the smallest of the oldest. */
+/**
+ * Number of sets of counts, and of counts in each. A full set drops its oldest count, or the smallest of the oldest.
+ */
 const SETS = 2 ** 11;
 const WAYS = 8;
 /** Number of bits of an address's hash that are stored with its count. */

@@ -68,7 +68,9 @@ export class ApiKeys {
     return this.#claims.get(authorization) !== undefined;
   }
 
-  /** The allowance of the key's account, as last read; undefined if it is unknown or suspended, or the key is invalid. */
+  /**
+   * The allowance of the key's account, as last read; undefined if it is unknown or suspended, or the key is invalid.
+   */
   recall(authorization: string, now: number): Allowance | undefined {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);

@@ -34,7 +34,9 @@ export interface Call {
   readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
   /** Returns the client's address. */
   readonly address: () => string;
-  /** Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the budget. */
+  /**
+   * Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the budget.
+   */
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 

@@ -60,8 +60,8 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /**
- * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not show it, because it is never null.
- * Over HTTP/2, which has no Host header, a Content-Type is enough, because a body needs no length there.
+ * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not show it, because it is never
+ * null. Over HTTP/2, which has no Host header, a Content-Type is enough, because a body needs no length there.
  */
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");

@@ -80,9 +80,9 @@ interface Round {
 }
 
 /**
- * The requests in flight. One timer times out those that take too long, and the service can wait for the last one before
- * it stops. A synchronous response costs neither a promise nor a timer. Requests that wait for the same promise begin in
- * one callback of it.
+ * The requests in flight. One timer times out those that take too long, and the service can wait for the last one
+ * before it stops. A synchronous response costs neither a promise nor a timer. Requests that wait for the same promise
+ * begin in one callback of it.
  *
  * @example
  * ```ts

@@ -38,8 +38,8 @@ const MAX_AUTHORITY = 255;
 
 /**
  * Whether the Host header and the URL's authority are each missing, or a host with an optional port (RFC 3986 section
- * 3.2). Deno builds the URL from the Host header and the path, so a Host with a slash would change the path. A target in
- * absolute form and an HTTP/2 request have their own authority.
+ * 3.2). Deno builds the URL from the Host header and the path, so a Host with a slash would change the path. A target
+ * in absolute form and an HTTP/2 request have their own authority.
  */
 export function hasValidHost({ headers }: Request, { origin }: Target): boolean {
   const host = headers.get("host") ?? "";
@@ -88,8 +88,8 @@ export function bearerToken(authorization: string | null): string | undefined {
 }
 
 /**
- * The client's IPv4 address or IPv6 network. Behind a proxy, it is the last entry of `header`, the only one that a client
- * cannot forge. Without a header, or if the entry is not an address, it is the address of the connection.
+ * The client's IPv4 address or IPv6 network. Behind a proxy, it is the last entry of `header`, the only one that a
+ * client cannot forge. Without a header, or if the entry is not an address, it is the address of the connection.
  *
  * @example
  * ```ts

@@ -188,7 +188,9 @@ export class Markers {
     }
   }
 
-  /** Returns a function that finds out the result of a commit and frees its lane. If it fails, it can be called again. */
+  /**
+   * Returns a function that finds out the result of a commit and frees its lane. If it fails, it can be called again.
+   */
   #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
     let found: Promise<CommitResult> | undefined;
     const fence = async (): Promise<CommitResult> => {

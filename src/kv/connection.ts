@@ -15,8 +15,8 @@ export interface ConnectionOptions {
   /** Deadline of one operation, in ms. */
   readonly deadline?: number;
   /**
-   * Opens new handles on a KV Connect server as soon as it responds. Rejects when the signal aborts. Not set for a file,
-   * because new handles would not help, and only one of them may write.
+   * Opens new handles on a KV Connect server as soon as it responds. Rejects when the signal aborts. Not set for a
+   * file, because new handles would not help, and only one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** The state of the file, if KV is one. */
@@ -242,9 +242,9 @@ export async function openServer(
 }
 
 /**
- * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain requests,
- * which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice `count`
- * hang, for at most half a minute. The function rejects when the signal aborts.
+ * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
+ * requests, which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice
+ * `count` hang, for at most half a minute. The function rejects when the signal aborts.
  */
 export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;

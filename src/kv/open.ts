@@ -66,7 +66,9 @@ export function isUrl(path: string): boolean {
   return /^https?:/.test(path) && URL.canParse(path);
 }
 
-/** The reason of an error, without a full stop. KV's own message may have many lines, so only its first line is used. */
+/**
+ * The reason of an error, without a full stop. KV's own message may have many lines, so only its first line is used.
+ */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   return (error instanceof StoreUnavailable ? error.logReason : error.message).replace(/\.$/, "");

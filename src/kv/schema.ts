@@ -11,7 +11,9 @@ export interface KnownVersions {
   readonly newest: number;
 }
 
-/** The versions of this release. A release with a migration raises the newest; the release after it raises the oldest. */
+/**
+ * The versions of this release. A release with a migration raises the newest; the release after it raises the oldest.
+ */
 const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
 const FOREIGN = "it has rows of another program, or of an unreleased version";

@@ -186,7 +186,9 @@ export class RoundTrip {
   }
 }
 
-/** Resolves when `count` stops growing from one turn of the event loop to the next, at `enough`, or after a few turns. */
+/**
+ * Resolves when `count` stops growing from one turn of the event loop to the next, at `enough`, or after a few turns.
+ */
 export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
   let before = 0;
   for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {

@@ -42,8 +42,8 @@ export const ACCOUNTS: Task = {
         [`NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]`]: "",
         "NAME --plan enterprise --per-minute N --per-day N":
           `create an account and print its API key, which is shown only once; the default plan is free`,
-        "- [--plan ...]": `create an account for each name on standard input, and print NAME, a tab and the
-          key of each. If a connection over HTTP breaks, some accounts may exist whose keys were not
+        "- [--plan ...]": `create an account for each name on standard input; print NAME, a tab and the key
+          of each. If a connection over HTTP breaks, some accounts may exist whose keys were not
           printed: see accounts list`,
       },
       input: namesIn,

@@ -115,8 +115,8 @@ export async function writeAtomically(path: string, write: (path: string) => Pro
 
 /**
  * Creates a temporary folder for the new file and the files that SQLite creates beside it, so that all can be removed
- * together. Its name does not contain the file's name, which may be too long or have characters that Deno does not allow
- * here, such as colons.
+ * together. Its name does not contain the file's name, which may be too long or have characters that Deno does not
+ * allow here, such as colons.
  */
 async function makeUnfinished(folder: string): Promise<string> {
   try {

@@ -29,7 +29,9 @@ export interface MetricsOptions {
   };
 }
 
-/** Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so that other metrics are sent. */
+/**
+ * Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so that other metrics are sent.
+ */
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -10,7 +10,9 @@ export interface RemoteService {
   readonly token: string;
 }
 
-/** Maximum size of one part of the input as JSON, in bytes. The service accepts four times as much, with the arguments. */
+/**
+ * Maximum size of one part of the input as JSON, in bytes. The service accepts four times as much, with the arguments.
+ */
 const MAX_PART = 256 * 1024;
 const ENCODER = new TextEncoder();
 /** Maximum wait for the next line of a response, in ms. */

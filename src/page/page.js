@@ -153,7 +153,8 @@ export function minuteReset(headers) {
 }
 
 /**
- * Updates the minute after a response. A response of a later minute starts a new one; one of an earlier minute is ignored.
+ * Updates the minute after a response. A response of a later minute starts a new one. One of an earlier minute is
+ * ignored.
  * @param {Minute | undefined} minute
  * @param {{ status: number, headers: Headers }} answer
  * @returns {Minute | undefined}

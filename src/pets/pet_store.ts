@@ -120,7 +120,9 @@ export class PetStore {
     };
   }
 
-  /** Writes both rows of an animal, by ID and by status. The first line is the JSON for clients, the second the owner. */
+  /**
+   * Writes both rows of an animal, by ID and by status. The first line is the JSON for clients, the second the owner.
+   */
   #put({ pet, ownerId, rest }: OwnedPet, write: Write): void {
     const value = encodeText(`${stringifyJson({ ...pet, ...rest })}\n${ownerId}`);
     write.set(petKey(pet.id), value);

@@ -33,7 +33,8 @@ export class Ids implements IdSource {
   }
 
   draw(): number | undefined {
-    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {}); // A transaction that needs the range waits for it.
+    // If this fails, a transaction that needs the range gets the error.
+    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {});
     return this.#free.shift();
   }
 

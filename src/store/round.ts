@@ -192,7 +192,8 @@ export class Round {
     }
     const isFirst = this.decisions.length === 0;
     const isFull = this.#checks.size + added > this.#maxChecks;
-    // Checked before the job decides. Otherwise many waiting jobs would decide for every commit that has no room for them.
+    // Checked before the job decides. Otherwise many waiting jobs would decide for every commit that has no room for
+    // them.
     if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
     const decision = new Decision(job, this.#changed, this.#now);
     if (decision.lacksId) return "no id";

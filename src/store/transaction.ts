@@ -23,7 +23,10 @@ export interface KnownRow {
 /** A change of the store. */
 export interface Transaction<Result> {
   readonly queue: Queue;
-  /** The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows may pass them. */
+  /**
+   * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows may pass
+   * them.
+   */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
   /** Rows that are read in the same snapshot but not checked, for limits that concurrent transactions may exceed. */
   readonly peeks?: readonly Deno.KvKey[];

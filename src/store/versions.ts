@@ -2,7 +2,9 @@ import { versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched } from "./batch.ts";
 
-/** A row whose version changes whenever any of many other rows does. One read shows whether caches of those are current. */
+/**
+ * A row whose version changes whenever any of many other rows does. One read shows whether caches of those are current.
+ */
 export interface VersionRow {
   readonly key: Deno.KvKey;
   /** The last known version; "" if there is no row. Versions compare as strings. */
@@ -25,7 +27,8 @@ const ENOUGH = 24;
 
 /**
  * The version rows that a process's caches depend on. One read shows all requests that wait for it whether the caches
- * are current. Versions only rise, so a slow read never replaces the version of a later read or of this process's commit.
+ * are current. Versions only rise, so a slow read never replaces the version of a later read or of this process's
+ * commit.
  *
  * @example
  * ```ts
