@@ -64,7 +64,7 @@ export const SETTINGS = {
   environment: setting(
     "ENVIRONMENT",
     (get) => isOnDeploy(get) && get("DENO_TIMELINE") === "production" ? "production" : "staging",
-    "`staging` or `production` (the default on Deploy's production timeline); each has keys of its own",
+    "`staging` or `production` (the default on Deploy's production timeline); each has its own keys",
     oneOf(ENVIRONMENTS).parse,
   ),
   signUpIsOpen: setting(
@@ -87,7 +87,7 @@ export const SETTINGS = {
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` while it is changed`,
+    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` during a change`,
     (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),

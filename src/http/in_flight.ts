@@ -56,7 +56,7 @@ export interface Task<Answer, Result> {
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Answer | Promise<Answer>;
-  /** Turns the answer into the result. */
+  /** Turns the value of `work` into the result. */
   readonly finish: (answer: Answer) => Result;
   /** Turns an error into the result: OutOfTime, or one that `work` threw. */
   readonly fail: (error: unknown) => Result;
@@ -150,7 +150,7 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles with the answer, an error or a timeout, whichever comes first. */
+  /** Settles with the result of `work`, an error or a timeout, whichever is first. */
   #inTime<Answer, Result>(
     { ready, finish, fail, late }: Task<Answer, Result>,
     budget: Budget,

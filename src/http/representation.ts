@@ -89,7 +89,7 @@ export class HostedContent {
   /** The text with URLs that begin with `base`, or 304 if the client's copy is current. */
   respondTo(request: Request, base: string): Response {
     const isCompressed = acceptsGzip(request);
-    // Each content coding has an ETag of its own (RFC 9110 section 8.8.3.3).
+    // Each content coding has its own ETag (RFC 9110 section 8.8.3.3).
     const etag = etagOf(this.#etag + base).replace(/"$/, isCompressed ? '-gzip"' : '"');
     const common = { ...this.#headers, etag };
     if (isNotModified(request.headers.get("if-none-match") ?? undefined, etag)) {

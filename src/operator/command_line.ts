@@ -240,13 +240,13 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
   const known = optionsIn(forms);
   const unknown = options.keys().find((option) => !known.has(option));
-  if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);
+  if (unknown !== undefined) throw new UsageError(`${name} accepts no --${unknown}`);
   const expected = (forms[0] ?? "").replace(/ ?\[?--.*/, "").split(" ").filter((word) => word !== "");
   if (words.length < expected.length) {
     throw new UsageError(`${name} needs ${expected.map((word) => WORDS.get(word) ?? word).join(" and ")}`);
   }
   if (words.length > expected.length) {
-    throw new UsageError(`${name} takes no argument '${words[expected.length]}'`);
+    throw new UsageError(`${name} accepts no argument '${words[expected.length]}'`);
   }
 }
 

@@ -33,7 +33,7 @@ export class Ids implements IdSource {
   }
 
   draw(): number | undefined {
-    // If this fails, a transaction that needs the range gets the error.
+    // A failure is ignored here, because a transaction that needs the range takes it again.
     if (this.#free.length < this.#size / 2) this.refilled().catch(() => {});
     return this.#free.shift();
   }
