@@ -102,7 +102,7 @@ async function runOnStores(
   return 0;
 }
 
-/** Works on the store's file until SIGINT or SIGTERM. These commands may read only two environment variables. */
+/** Works on the store's file. SIGINT and SIGTERM stop it. These commands may read only two environment variables. */
 async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
   if (env("SERVICE_URL")) {
     throw new ConfigError(

@@ -10,7 +10,8 @@ const SECOND = 1_000;
 const MAX_AHEAD = 5;
 
 /**
- * Number of sets of counts, and of counts in each. A full set drops its oldest count, or the smallest of the oldest.
+ * Number of sets of counts, and of counts in each. A full set drops its oldest count; of equally old counts, the
+ * smallest.
  */
 const SETS = 2 ** 11;
 const WAYS = 8;

@@ -29,7 +29,7 @@ const MAX_ALLOWANCES = 10_000;
 /** Accounts per snapshot of at most ten rows: two rows each, and the version row. */
 const ACCOUNTS_READ = 4;
 
-/** Finds the account of an API key. While no account has changed, it finds it in memory. */
+/** Finds the account of an API key: in memory, if no account has changed. */
 export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;

@@ -160,7 +160,7 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   }
 }
 
-/** Reads until the body ends or is too large. Chunks are copied, because even a short one keeps a buffer of 64 KiB in memory. */
+/** Reads until the body ends or is too large. Chunks are copied, because even a short one uses a buffer of 64 KiB. */
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { maxBytes }: BodyRules,

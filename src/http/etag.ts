@@ -10,9 +10,9 @@ export function etagOf(text: string): string {
 }
 
 /**
- * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Only a deliberate author can write two texts with
- * the same tag, so use it for texts of one author. Node's hash would take a tenth of the time that adding an animal
- * takes.
+ * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts have the same tag only if their
+ * author intends it, so use it for texts of one author. Node's hash would take a tenth of the time that adding an
+ * animal takes.
  *
  * @example
  * ```ts
