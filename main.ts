@@ -55,7 +55,7 @@ async function serve(): Promise<number> {
   const log = createServingLog(config, outputs, metrics);
 
   const { kvPath, onDeploy } = config;
-  // If no database is attached, each instance would silently get its own KV in memory.
+  // Without this, if no database is attached, each instance silently gets its own KV in memory.
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
   // Deno Deploy starts another instance if this one fails.

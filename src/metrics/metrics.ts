@@ -5,15 +5,11 @@ const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /** The metrics of one service. */
 export class Metrics {
-  readonly requests: Counter = new Counter(
-    "animal_store_requests_total",
-    "Requests, by route, method and status of the response.",
-    [
-      "route",
-      "method",
-      "status",
-    ],
-  );
+  readonly requests: Counter = new Counter("animal_store_requests_total", "Requests completed.", [
+    "route",
+    "method",
+    "status",
+  ]);
   readonly requestDuration: Histogram = new Histogram(
     "animal_store_request_duration_seconds",
     "Time from the arrival of a request to its response.",
