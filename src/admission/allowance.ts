@@ -66,7 +66,7 @@ export const LONGEST_LIFE = 2_000;
 export const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
 const SHARED_FOR = 10_000;
-/** Maximum permits leased per request served, because two simultaneous requests would otherwise look like a high rate. */
+/** Maximum permits leased per request served. Otherwise two simultaneous requests would look like a high rate. */
 const MAX_PER_SERVED = 16;
 
 /** Permits that a process holds in advance. */
