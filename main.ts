@@ -18,7 +18,7 @@ const ECHO = 500;
 const INTERRUPTED = 130;
 const SERVER_PATIENCE = {
   ms: 30_000,
-  onWait: (host: string) => print(`Waiting for the KV ${host} to answer.`),
+  onWait: (host: string) => print(`Waiting for the KV ${host} to respond.`),
 };
 
 if (import.meta.main) {
@@ -39,7 +39,7 @@ async function printInformation(args: readonly string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) await printOutput(START_HELP);
   else if (args.includes("--version")) await printOutput(VERSION);
   else {
-    print("The service takes no arguments. See: deno task start --help");
+    print("The service accepts no arguments. See: deno task start --help");
     return 2;
   }
   return 0;
@@ -55,7 +55,7 @@ async function serve(): Promise<number> {
   const log = createServingLog(config, outputs, metrics);
 
   const { kvPath, onDeploy } = config;
-  // If no database is attached, each instance would silently get its own KV in memory.
+  // Without this, if no database is attached, each instance silently gets its own KV in memory.
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
   // Deno Deploy starts another instance if this one fails.

@@ -1,7 +1,9 @@
 /** Types that are missing from Deno's own libraries and from the npm build of `@std`. */
 
 interface JSON {
-  /** Parses JSON and gives the reviver the source text of each number (ECMAScript, JSON.parse source text access). */
+  /**
+   * Parses JSON, and passes the source text of each number to the reviver (ECMAScript, JSON.parse source text access).
+   */
   parse(
     text: string,
     reviver: (key: string, value: unknown, context: { source?: string }) => unknown,

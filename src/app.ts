@@ -41,7 +41,7 @@ export interface AppOptions extends ArrivalsOptions {
   readonly inFlight: InFlight;
 }
 
-/** Answers a request. Never throws or rejects. */
+/** Responds to a request. Never throws or rejects. */
 export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
 /** How a request that matches no operation is charged. */
@@ -52,15 +52,15 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
 /**
  * Returns the whole service as a function of a request. A request passes these functions in order:
  *
- *     fetch                 matches the route, and charges the request while the versions are checked
- *     admitted              has the account and its limits
- *     answerProvisionally   for a write with a permit of a lease: answers, then confirms the permit or begins again
+ *     fetch                 matches the route, checks the versions if necessary, and charges the request
+ *     admitted              records the account and its limits
+ *     answerProvisionally   for a write with a permit of a lease: responds, and confirms the permit or begins again
  *     answerFor             returns the refusal, the operation's response, or an error
  *     finish                adds limit headers and CORS; writes metrics and the access log
  *
- * A read is answered once the check of versions has confirmed that memory is current. A write that has a permit from
- * memory does not wait for that check, because its first commit, or a check before it is answered, covers the version
- * of the accounts. If that has changed, the request is admitted again.
+ * A read runs after a check of versions has shown that memory is current. A write that has a permit from memory does
+ * not wait for that check. Instead, its first commit checks the version of the accounts, or a check does so before the
+ * response is sent. If the version has changed, the request is admitted again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
@@ -127,7 +127,7 @@ export function createApp(options: AppOptions): App {
     return await admitted(await gate.admitAgain(caller), arrival, caller, budget);
   }
 
-  /** Answers a request with a permit from memory. Admits it again if an account has changed meanwhile. */
+  /** Responds to a request with a permit from memory. Admits it again if an account has changed in the meantime. */
   async function answerProvisionally(
     permit: Permit,
     admission: Admission,
@@ -149,7 +149,7 @@ export function createApp(options: AppOptions): App {
         permit.withdraw();
         return await admitAgain(arrival, caller, budget);
       }
-      keep(); // Stays charged, because it may have written something.
+      keep(); // The request stays charged, because it may have written something.
       throw error;
     }
   }
@@ -160,7 +160,7 @@ export function createApp(options: AppOptions): App {
     else metrics.refused.add(1, plan, refusal);
   }
 
-  /** Answers or refuses a charged request. Its handler's first commit includes `check`, if given. */
+  /** Responds to a charged request, or refuses it. The first commit of its handler includes `check`, if given. */
   function answerFor(arrival: Arrival, budget: Budget, check?: VersionCheck): Response | Promise<Response> {
     const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};

@@ -7,13 +7,13 @@ import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
 import { createMatcher, type Endpoint, type Match } from "./http/router.ts";
 import { BoundedMap } from "./store/cache.ts";
 
-/** A request with its route, ID and time of arrival. */
+/** A request, with its route, ID and time of arrival. */
 export interface Arrival {
   readonly request: Request;
   readonly id: string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** The same, by `performance.now()`. */
+  /** Time of arrival, by `performance.now()`. */
   readonly started: number;
   /** Prefix of the service's own URLs. */
   readonly base: string;
@@ -21,7 +21,7 @@ export interface Arrival {
   readonly query: string;
   readonly matched: Match<Operation> | typeof BAD_HOST;
   readonly address: () => string;
-  /** Undefined if the request is free, or not admitted yet. */
+  /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
   /** Set when the handler first reads it, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
@@ -39,14 +39,16 @@ export interface ArrivalsOptions {
   readonly publicUrl: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Returns the client's address, which requests without a valid key are counted by. */
+  /** Returns the client's address. Requests without a valid key are counted per address. */
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
 }
 
 /** The match of a request whose Host is invalid, so that its path cannot be determined. */
 export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
 
-/** A scheme of Deno Deploy, such as `http+vsock` behind its https front end, or any that an HTTP/2 client sends. */
+/**
+ * Another scheme, such as Deno Deploy's `http+vsock` behind its https front end, or any that an HTTP/2 client sends.
+ */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
 /** The route of a method, URL and Host. */
@@ -104,8 +106,8 @@ export function createArrivals(
         try {
           return clientAddress(request, info);
         } catch (cause) {
-          // Deno forgets the connection once its request is answered, here because it timed out.
-          throw new OutOfTime("The request was answered already", { cause });
+          // Deno forgets the connection once the response is sent, here because the request timed out.
+          throw new OutOfTime("The request already has a response", { cause });
         }
       },
       admission: undefined,
@@ -127,9 +129,9 @@ export function hasLimits({ matched, path }: Arrival): boolean {
 }
 
 /**
- * Returns a function that suggests a path in place of one that is wrong in case, in extra slashes or because the base
- * path is missing. The suggestion is a pattern of the OpenAPI document, so it repeats nothing that the client sent.
- * Operators' paths are not suggested. The paths of the endpoints must be in lower case.
+ * Returns a function that suggests a path for one that has the wrong case, extra slashes or no base path. The
+ * suggestion is a pattern of the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not
+ * suggested. The paths of the endpoints must be in lower case.
  *
  * @example
  * ```ts

@@ -32,7 +32,7 @@ export const FILE_TASKS: readonly Task<StoreFile>[] = [
       forms: {
         FILE: `Copies the store at KV_PATH (default: ${DEFAULT_KV_PATH}) to a new file, while the service
 runs. The backup contains everything that was stored when the command started. FILE appears only once it
-is complete and checked: an interrupted backup leaves nothing behind, but kill -9 leaves a folder whose
+is complete and checked. An interrupted backup leaves nothing behind; only kill -9 leaves a folder whose
 name ends with .unfinished. Keep a backup as safe as the store itself. Relative paths start from the
 project's folder, not from your current folder.`,
       },
@@ -46,7 +46,7 @@ project's folder, not from your current folder.`,
         FILE: `Restores the backup FILE to KV_PATH (default: ${DEFAULT_KV_PATH}), where no store may exist.
 First stop the service, because a running service keeps using the old file even after you move it. Then
 move that file away, with its -wal, -shm and -journal files if they exist. The store appears only once it
-is complete and checked: an interrupted restore leaves nothing behind. Relative paths start from the
+is complete and checked. An interrupted restore leaves nothing behind. Relative paths start from the
 project's folder, not from your current folder.`,
       },
       prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
@@ -56,7 +56,8 @@ project's folder, not from your current folder.`,
 
 /**
  * Runs an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`. If SERVICE_URL is set, the service
- * there runs it, otherwise it runs on the KV. Resolves to the exit code: 0 success, 1 failure, 2 invalid arguments.
+ * at that URL runs it; otherwise it runs here, on the KV. Resolves to the exit code: 0 success, 1 failure, 2 invalid
+ * arguments.
  */
 export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
   try {
@@ -67,7 +68,7 @@ export async function main(args: readonly string[], env: Variables, io: CommandI
       const config = readConfig(env);
       const { serviceUrl, operatorTokens: [token] } = config;
       if (serviceUrl === undefined) return await runOnStores(prepared.work, config, io);
-      if (token === undefined) throw new ConfigError("SERVICE_URL needs OPERATOR_TOKEN beside it.");
+      if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
       return await runRemotely(prepared, { url: serviceUrl, token }, io);
     });
   } catch (error) {
@@ -101,7 +102,7 @@ async function runOnStores(
   return 0;
 }
 
-/** Runs until the work is done, or SIGINT or SIGTERM. The permissions of these commands allow only two variables. */
+/** Works on the store's file. SIGINT and SIGTERM stop it. These commands may read only two environment variables. */
 async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<number> {
   if (env("SERVICE_URL")) {
     throw new ConfigError(

@@ -5,7 +5,7 @@ import { isUrl } from "./kv/open.ts";
 /** Looks up an environment variable. An empty one counts as not set. */
 export type Variables = (name: string) => string | undefined;
 
-/** A setting that an operator makes with an environment variable. */
+/** A setting that an operator changes with an environment variable. */
 export interface Setting<Value> {
   /** Name of the variable. */
   readonly name: string;
@@ -64,7 +64,7 @@ export const SETTINGS = {
   environment: setting(
     "ENVIRONMENT",
     (get) => isOnDeploy(get) && get("DENO_TIMELINE") === "production" ? "production" : "staging",
-    "`staging` or `production` (the default on Deploy's production timeline); each has keys of its own",
+    "`staging` or `production` (the default on Deploy's production timeline); each has its own keys",
     oneOf(ENVIRONMENTS).parse,
   ),
   signUpIsOpen: setting(
@@ -87,7 +87,7 @@ export const SETTINGS = {
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` while it is changed`,
+    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` during a change`,
     (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),
@@ -188,7 +188,7 @@ function readKvPath(text: string, name: string): string | undefined {
   if (url === undefined && /^\w+:\/\//.test(text)) {
     throw new Invalid(`${name} must be a file, :memory: or an http or https URL`);
   }
-  // Deno prints the URL when the server does not answer.
+  // Deno prints the URL when the server does not respond.
   if (url?.username || url?.password) {
     throw new Invalid(
       `${name} must be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN`,

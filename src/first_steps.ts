@@ -6,7 +6,7 @@ import type { Store } from "./kv/store.ts";
 import { print } from "./process.ts";
 import { VERSION } from "./version.ts";
 
-/** Number of accounts that are read. */
+/** Maximum number of accounts that are read. */
 const MAX_READ = 1_000;
 
 /** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
@@ -22,9 +22,9 @@ Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
 }
 
 /**
- * Prints what stops clients from calling the API: no way to get a key, no account of this environment, or no account at
- * all. If commands can reach the store, it prints the one that creates an account and, outside production, a first call
- * to `origin`.
+ * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
+ * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
+ * production, a first call to `origin`.
  */
 export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;

@@ -1,4 +1,4 @@
-/** The exit code if the reader of the output has closed it: that of a program ended by SIGPIPE. */
+/** The exit code if the reader of the output has closed it, as if SIGPIPE had ended the process. */
 export const BROKEN_PIPE = 141;
 
 const ENCODER = new TextEncoder();
@@ -8,7 +8,7 @@ export function print(line: string): void {
   try {
     Deno.stderr.writeSync(ENCODER.encode(`${line}\n`));
   } catch {
-    // Its reader is gone, or its disk is full.
+    // The reader has closed it, or the disk is full.
   }
 }
 

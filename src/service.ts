@@ -41,7 +41,7 @@ export interface ServiceOptions
   readonly operatorTokens: readonly string[];
 }
 
-/** What the workers of a process share. */
+/** Data that the workers of a process share. */
 export interface Pool {
   readonly anonymous: AnonymousLimiter;
   /** Start of the process, in ms since the epoch. */

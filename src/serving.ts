@@ -28,7 +28,7 @@ export interface Serving {
   readonly address: Deno.NetAddr;
   /** Resolves with the reason if the service must stop, for example because a newer release has migrated the rows. */
   readonly failed: Promise<ErrorRecord>;
-  /** Answers the requests under way, gives permits and IDs back, and closes the store. */
+  /** Completes the requests under way, gives permits and IDs back, and closes the store. */
   readonly stop: () => Promise<void>;
 }
 
@@ -89,7 +89,7 @@ export interface LogOutputs {
   readonly errors: Output;
 }
 
-/** Creates the log that the settings ask for. It hides keys and tokens. */
+/** Creates the log according to the settings. It hides keys and tokens. */
 export function createServingLog(config: Config, { access, errors }: LogOutputs, metrics: Metrics): Log {
   const { accessLog, kvToken, operatorTokens } = config;
   return createLog({
@@ -103,9 +103,9 @@ export function createServingLog(config: Config, { access, errors }: LogOutputs,
 }
 
 /**
- * Calls `listen`, which listens on the address of the settings.
+ * Calls `listen`, which listens on the address in the settings.
  *
- * @throws {ConfigError} if it cannot.
+ * @throws {ConfigError} if that fails.
  */
 export function listening<Listener>({ host, port }: Config, listen: () => Listener): Listener {
   try {
@@ -117,7 +117,7 @@ export function listening<Listener>({ host, port }: Config, listen: () => Listen
   }
 }
 
-/** Revokes access to files. None is opened after the KV. */
+/** Revokes access to files. After the KV, the service opens none. */
 async function revokeFileAccess(): Promise<void> {
   await Deno.permissions.revoke({ name: "read" });
   await Deno.permissions.revoke({ name: "write" });

@@ -5,14 +5,14 @@ import { pause } from "./kv/deadline.ts";
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;
-/** Interval of the timer: a little longer than INTERVAL, so that the sweep is due by the clock, too. */
+/** Interval of the timer. It is a little longer than INTERVAL, so that INTERVAL has also passed by the clock. */
 const TICK = INTERVAL + 1_000;
 const MAX_STEPS = 1_000;
 /** Pause after a step, so that requests can use KV: a multiple of the step's duration, and its maximum in ms. */
 const REST = 3;
 const LONGEST_REST = 500;
 
-/** Runs every sweep once a minute, in small steps. Requests start it too, in case timers sleep between them. */
+/** Runs every sweep once a minute, in small steps. Requests also start it, in case timers do not run between them. */
 export class Sweeper {
   readonly #sweeps: readonly Sweep[];
   readonly #clock: () => number;
@@ -48,7 +48,7 @@ export class Sweeper {
   }
 }
 
-/** Runs every sweep until nothing is left, or its maximum number of steps is reached. Logs failures. */
+/** Runs every sweep until nothing is left or it has taken its maximum number of steps. Logs failures. */
 export async function sweepAll(
   sweeps: readonly Sweep[],
   now: number,

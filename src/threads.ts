@@ -1,13 +1,13 @@
-/** What a call of another thread is sent through: a worker, or a port to the thread that started this one. */
+/** The way to another thread: a worker, or a port to the thread that started this one. */
 type Thread = Pick<MessagePort, "postMessage">;
 
-/** The end of a call. */
+/** The result of a call, or the message of its error. */
 type Outcome = { readonly result: unknown } | { readonly failure: string };
 
 /**
- * Calls another thread, which answers with {@linkcode answerCall}. Resolves to the result.
+ * Calls another thread, where {@linkcode answerCall} handles the call. Resolves to the result.
  *
- * @throws {Error} with the message of the error there.
+ * @throws {Error} with the message of the error that was thrown there.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export function callThread(
   return promise;
 }
 
-/** Answers a call of another thread. `answer` receives the call, and the ports that were sent with it. */
+/** Handles a call from another thread. `answer` receives the call and the ports that were sent with it. */
 export async function answerCall<Call>(
   { data: call, ports: [reply, ...ports] }: MessageEvent<Call>,
   answer: (call: Call, ports: readonly MessagePort[]) => unknown,

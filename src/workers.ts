@@ -6,13 +6,13 @@ import { MEMORY } from "./kv/open.ts";
 import { listening, type LogOutputs, type Serving } from "./serving.ts";
 import { answerCall, callThread } from "./threads.ts";
 
-/** A call of a worker. The first one starts it, and comes with a port for calls of the main thread. */
+/** A call to a worker. The first one starts the worker, and has a port through which it calls the main thread. */
 export type WorkerCall =
   | { readonly kind: "start"; readonly share: WorkerShare }
   | { readonly kind: "metrics" }
   | { readonly kind: "stop" };
 
-/** What all workers of a process have in common. */
+/** Data that all workers of a process share. */
 export interface WorkerShare {
   readonly port: number;
   /** Counts of requests without a valid key. */
@@ -21,7 +21,7 @@ export interface WorkerShare {
   readonly startedAt: number;
 }
 
-/** A call of the main thread. */
+/** A call to the main thread. */
 export type MainCall =
   | { readonly kind: "metrics" }
   | { readonly kind: "write"; readonly to: keyof LogOutputs; readonly bytes: Uint8Array }
@@ -35,7 +35,7 @@ export interface WorkersOptions {
   readonly outputs: LogOutputs;
 }
 
-/** What limits the number of workers. */
+/** The properties of a machine that limit the number of workers. */
 export interface Machine {
   readonly os: typeof Deno.build.os;
   readonly cores: number;
@@ -47,7 +47,7 @@ const METRICS_DEADLINE = 1_000;
 const PAUSE = 1_000;
 
 /**
- * The number of workers that the settings ask for.
+ * The number of workers according to the settings.
  *
  * @throws {ConfigError} if it is more than the platform or the KV allows.
  */
@@ -55,7 +55,9 @@ export function countWorkers(config: Config, { os, cores }: Machine = THIS_MACHI
   const { workers, kvPath, onDeploy } = config;
   if (os === "linux" && !onDeploy && kvPath !== MEMORY) return workers === "auto" ? cores : workers;
   if (workers === "auto" || workers === 1) return 1;
-  throw new ConfigError("WORKERS must be 1 or auto: more need Linux, and a KV_PATH that is not :memory:.");
+  throw new ConfigError(
+    "WORKERS must be 1 or auto: more workers need Linux, and a KV_PATH other than :memory:.",
+  );
 }
 
 /**
@@ -74,7 +76,7 @@ export async function startWorkers({ count, config, log, outputs }: WorkersOptio
   async function start(): Promise<void> {
     const worker = new Worker(new URL("worker.ts", import.meta.url), {
       type: "module",
-      // Permissions of its own: a worker revokes its access to files, which a later one needs again.
+      // The worker has its own permissions, because it revokes its access to files, which the next one needs again.
       deno: { permissions: { net: "inherit", read: "inherit", write: "inherit", env: "inherit" } },
     });
     const death = Promise.withResolvers<never>();
@@ -127,7 +129,7 @@ export async function startWorkers({ count, config, log, outputs }: WorkersOptio
   };
 }
 
-/** The address of the settings, or one with a free port if that is 0. A port that others share is not free. */
+/** The address in the settings, with a free port if that is 0. No other process may listen on the port. */
 function freeAddress(config: Config): Deno.NetAddr {
   const { host: hostname, port } = config;
   using listener = listening(config, () => Deno.listen({ hostname, port }));

@@ -42,7 +42,7 @@ function operationsTable(operations: readonly Operation[]): Table {
       .map(([status, { description }]) => `${status}: ${lower(description)}`);
     return [name, requestOf(operation), responses.join("; "), access === "key" ? "yes" : "no"];
   });
-  return [["operation", "request", "answer", "key"], ...rows];
+  return [["operation", "request", "response", "key"], ...rows];
 }
 
 /** Method, path, query parameters, and fields of the body. A `?` marks optional fields. */

@@ -34,7 +34,7 @@ export interface Rotations {
   readonly count: number;
 }
 
-/** Maximum rotations in an hour. After each one, every process reads the accounts in use again. */
+/** Maximum rotations in an hour. After each one, every process reads its accounts in use again. */
 export const MAX_ROTATIONS = 10;
 
 /**
@@ -65,7 +65,7 @@ export interface Account {
 /** Maximum length of an account's name. */
 export const MAX_NAME_LENGTH = 100;
 
-/** A name in a request. Operators' terminals show it. Rows may have names that are not valid any more. */
+/** A name in a request. Operators' terminals show it. Stored names may break today's rules. */
 export const ACCOUNT_NAME: Schema<string> = nameText(
   MAX_NAME_LENGTH,
   [CONTROLS, BIDI_CONTROLS],
@@ -78,7 +78,7 @@ export interface Issued {
   readonly apiKey: string;
 }
 
-/** The row whose version changes when an account is changed or removed, but not with its requests. */
+/** The row whose version changes when an account is changed or removed, but not when it sends requests. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
 /** Whether the key with this hash is valid for the account at `now`, suspended or not. */
@@ -123,14 +123,15 @@ export function apiKeyKey(hash: string): Deno.KvKey {
 const HOUR = 3_600_000;
 
 /**
- * Counts a rotation at `now` (ms since the epoch). An hour that began by a clock slightly ahead continues.
+ * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has begun the next hour, that hour
+ * continues.
  *
  * @throws {ApiError} `rotation_limit`.
  */
 export function countRotation(before: Rotations | undefined, now: number): Rotations {
   const hour = Math.floor(now / HOUR);
-  const goesOn = before?.hour === hour || before?.hour === hour + 1;
-  const current = before && goesOn ? before : { hour, count: 0 };
+  const continues = before?.hour === hour || before?.hour === hour + 1;
+  const current = before && continues ? before : { hour, count: 0 };
   if (current.count >= MAX_ROTATIONS) throw rotationLimit((current.hour + 1) * HOUR - now);
   return { ...current, count: current.count + 1 };
 }

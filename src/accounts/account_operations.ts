@@ -73,7 +73,9 @@ const ACCOUNT = named(
     limits: answer({ minute: COUNT, day: COUNT }),
     usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
     bannedUntil: nullable(
-      timestamp({ description: "When the last ban ends. During a ban, this request is refused too." }),
+      timestamp({
+        description: "When the ban ends; null if there is none. During a ban, this request is refused too.",
+      }),
     ),
     createdAt: timestamp(),
     previousKeyExpiresAt: nullable(
@@ -100,8 +102,8 @@ const KEY_ROTATION = named(
     graceSeconds: optional(
       integer(0, MAX_GRACE_SECONDS, {
         description:
-          "How many seconds the key that sends the request stays valid, without a fraction or an exponent; 0 if the key " +
-          "has leaked",
+          "How many seconds the key of this request stays valid, without a fraction or an exponent; 0 if the key has " +
+          "leaked",
       }),
       GRACE_SECONDS,
     ),
@@ -165,12 +167,12 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     method: "POST",
     path: `${PATH}/key`,
     summary: "Rotate the API key",
-    description: "Creates a new API key. The key that sends the request stays valid for `graceSeconds`, " +
-      `${GRACE_SECONDS} by default, so a lost response does not lock you out: send the request again with the same key. ` +
-      "The lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to " +
-      "0: every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
-      `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour. An Idempotency-Key is ` +
-      "refused, because keys are not stored.",
+    description: "Creates a new API key. The key of this request stays valid for `graceSeconds`, " +
+      `${GRACE_SECONDS} by default. So if the response is lost, you can send the request again with the same key. The ` +
+      "lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to 0: " +
+      "every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
+      `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour. Do not send an Idempotency-Key: it ` +
+      "is rejected, because keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,

@@ -56,7 +56,9 @@ export class AccountStore {
   /** Environment of new accounts. */
   readonly #environment: Environment;
 
-  /** Transactions that change or remove an account bump `version`. New accounts do not, because no process caches them. */
+  /**
+   * Transactions that change or remove an account bump `version`. New accounts do not, because no process caches them.
+   */
   constructor(store: Store, version: VersionRow, environment: Environment) {
     this.#store = store;
     this.#version = version;
@@ -109,8 +111,8 @@ export class AccountStore {
   /**
    * Gives an open account a new key. The key with the hash `replaced`, by default the latest, stays valid for `grace`
    * ms. Every other key stops working. A client that never received its new key can ask again, and keep using the key
-   * it has. The result is null if no open account has this ID, or if the replaced key is not valid at `now`. Clients
-   * give `replaced`, and their rotations are limited by the ApiError `rotation_limit`. Operators do not.
+   * it has. The result is null if no open account has this ID, or if the replaced key is not valid at `now`. With
+   * `replaced`, which only clients' rotations have, the transaction may throw the ApiError `rotation_limit`.
    */
   rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
     const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };

@@ -27,7 +27,7 @@ const SIGN_UPS = "sign_ups";
 const BY_HOUR = "sign_ups_by_hour";
 const BY_DAY = "sign_ups_by_day";
 
-/** A limit of new accounts per hour or day (UTC). */
+/** A limit on new accounts per hour or day (UTC). */
 interface Limit {
   readonly window: "hour" | "day";
   /** Length of the window, in ms. */
@@ -60,12 +60,12 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
     tag: "Account",
     summary: "Sign up",
     description:
-      "Creates an account on the Free plan and returns its API key, which is shown only once. An address can create " +
-      `${HOURLY.count} accounts an hour, and all together can create ${
+      "Creates an account on the free plan and returns its API key, which is shown only once. An address can create " +
+      `${HOURLY.count} accounts an hour, and all addresses together ${
         DAILY.count.toLocaleString("en")
       } a day. The limit ` +
-      "headers describe the hour, or the limit that refused the request. An Idempotency-Key is refused, because keys " +
-      "are not stored.",
+      "headers describe the hourly limit, or the limit that refused the request. Do not send an Idempotency-Key: it is " +
+      "rejected, because keys are not stored.",
     isExtension: true,
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,
@@ -151,7 +151,7 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-/** Keys of the counts of new accounts: from the address in the hour, and of all in the day. */
+/** Keys of the counts of new accounts: of the address in this hour, and of all addresses on this day. */
 function countKeys({ address, now }: Call): [hour: Deno.KvKey, day: Deno.KvKey] {
   return [[BY_HOUR, Math.floor(now / HOUR), address()], [BY_DAY, Math.floor(now / DAY)]];
 }

@@ -7,7 +7,7 @@ const DAY = 86_400_000;
 export const FIRST_BAN: number = 5 * MINUTE;
 /** Maximum length of a ban, in ms. */
 export const LONGEST_BAN: number = DAY;
-/** A time further in the future than this, in ms, was written by a clock that was ahead. */
+/** A time that is further in the future than this, in ms, was written by a clock that was ahead. */
 const AHEAD = 5 * MINUTE;
 
 /** The usage of an account, as stored in its row. Times are in ms since the epoch. */
@@ -24,7 +24,7 @@ export interface Usage {
   readonly leased: number;
   /** Permits of the day that are in leases and may be given back. */
   readonly leasedToday: number;
-  /** Nothing is leased before this time, because a window is full. Returned permits then go to waiting requests. */
+  /** No permits are leased before this time, because a window is full. Returned permits go to waiting requests. */
   readonly noLeasesUntil: number;
   /** Requests refused in the minute. */
   readonly strikes: number;
@@ -56,7 +56,7 @@ export const UNUSED: Usage = {
   movedFrom: 0,
 };
 
-/** Why a request was refused. */
+/** Why a request was refused: a full window or a ban. */
 export type Refusal = FullWindow | "ban";
 /** A window whose limit is used up. */
 export type FullWindow = "minute" | "day";
@@ -67,7 +67,7 @@ export interface Returned {
   readonly minute: number;
   /** Number of permits that no longer count as leased. */
   readonly size: number;
-  /** Number of them that were not used. */
+  /** Number of these permits that were not used. */
   readonly left: number;
 }
 
@@ -92,8 +92,8 @@ export interface Taken {
 
 /**
  * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock. They only move forward,
- * so a process whose clock is behind cannot reopen one. The last permit of a window stops leasing until the window
- * ends. Permits that other processes give back until then go to waiting requests.
+ * so a process whose clock is behind cannot reopen one. Once the last permit of a window is taken, no more are leased
+ * until the window ends: permits that other processes give back go to waiting requests.
  *
  * @example
  * ```ts
@@ -132,8 +132,7 @@ export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWind
 }
 
 /**
- * Gives unused permits of a lease back. Nothing goes back to a minute or day that is over. A lease of an earlier epoch
- * is ignored.
+ * Gives unused permits of a lease back, except to a minute or day that is over. Ignores a lease of an earlier epoch.
  */
 export function settle(usage: Usage, { epoch, minute, size, left }: Returned): Usage {
   if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
@@ -156,9 +155,9 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 }
 
 /**
- * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back with their
- * counts, and bans that it started end. When the clock reaches that minute or day again, its counts continue, and
- * leased permits of it stay used.
+ * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back and keep
+ * their counts, and bans that this clock started end. When time reaches that minute or day again, its counts continue,
+ * and its leased permits stay used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
@@ -271,22 +270,22 @@ export function usageKey(accountId: string): Deno.KvKey {
 
 const NAMES = Object.keys(UNUSED);
 
-/** Encodes a usage as an array of numbers in the order of UNUSED. It is short because a commit carries many. */
+/** Encodes a usage as an array of numbers in the order of UNUSED. It is short, because a commit can contain many. */
 export function encodeUsage(usage: Usage): Uint8Array<ArrayBuffer> {
   const { surplus = [], ...numbers } = { ...UNUSED, ...usage };
   return encodeJson([...Object.values(numbers), ...surplus]);
 }
 
 /**
- * Decodes the usage in a row. Numbers that an earlier release did not store are 0. Those that a later one adds are kept
- * as surplus.
+ * Decodes the usage in a row. Numbers that an earlier release did not store are 0. Numbers that a later release has
+ * added are kept as surplus.
  *
  * @throws {CorruptRow}
  */
 export function decodeUsage(entry: Entry): Usage {
   const row: unknown = decodeJson(entry);
   if (!Array.isArray(row) || !row.slice(0, NAMES.length).every(isCount)) {
-    throw new CorruptRow("A row of usage holds no usage");
+    throw new CorruptRow("A row of usage is not a usage");
   }
   const numbers = NAMES.map((name, position) => [name, row[position] ?? 0]);
   const surplus = row.slice(NAMES.length);

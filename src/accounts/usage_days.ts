@@ -4,7 +4,7 @@ import { dayOf, hasCalled, type Usage } from "./usage.ts";
 
 /** Totals of an account's requests on a day. */
 export interface DayTotal {
-  /** Never too low. Permits that were leased but not used at the end of the day count, too. */
+  /** Never too low: it includes permits that were leased but not used at the end of the day. */
   readonly admitted: number;
   /** May be too low. */
   readonly refused: number;
@@ -16,7 +16,7 @@ export interface PastDay {
   readonly total: DayTotal;
 }
 
-/** The totals of the day that a change of the usage ends; undefined if it ends none. */
+/** The totals of the last day, if a change of the usage moves it to a later day; otherwise undefined. */
 export function pastDay(before: Usage, after: Usage): PastDay | undefined {
   const day = dayOf(before.minute);
   if (!hasCalled(before) || day >= dayOf(after.minute)) return undefined;

@@ -27,16 +27,16 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  * An allowance is the state of one account in one process: its rows as last seen, and the permits that the process
  * holds. The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets
  * more requests pass than the limit allows. To avoid a commit per request, a transaction takes more permits than
- * requests are waiting: a lease, which the process hands out from memory.
+ * the waiting requests need: a lease, which the process hands out from memory.
  *
  *     take()      hands out a permit of the lease without a commit; call `confirm()` or `withdraw()` for it later, once
  *     request()   waits for the next transaction, because the lease has no permit
  *     decide()    is the transaction: it gives permits back, takes permits for waiting requests and for the lease, and
  *                 counts refusals. It changes no field, because it may run again.
- *     apply()     takes over the result once the transaction has been committed, and answers requests
+ *     apply()     adopts the result once the transaction has been committed, and resolves waiting requests
  *     fail()      handles a transaction that was not committed
- *     lose()      handles one whose result is unknown: the process uses neither the permits that it gave back nor those
- *                 that it took
+ *     lose()      handles a transaction whose result is unknown: the process uses neither the permits that it gave back
+ *                 nor those that it took
  *
  * The path of a permit:
  *
@@ -44,8 +44,8 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  *              ↓     ↑            ↓
  *     row  ←  lease ended  ←  withdrawn
  *
- * An ended lease hands out nothing. While this process or another may still give permits of a full window back,
- * requests are not refused from memory. They wait for such permits, for at most PATIENCE.
+ * An ended lease hands out no permits. If a window is full but this process or another may still give permits of it
+ * back, requests are not refused from memory. They wait for these permits, for at most PATIENCE.
  */
 
 /** Times that determine the size and life of leases, in ms. */
@@ -62,11 +62,11 @@ export interface LeaseTimes {
 
 /** Maximum life of a lease in every process, in ms. */
 export const LONGEST_LIFE = 2_000;
-/** After this time, in ms, other processes have given their permits back, or never will. */
+/** After this time, in ms, other processes have given their permits back or never will. */
 export const PATIENCE = LONGEST_LIFE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
 const SHARED_FOR = 10_000;
-/** Maximum permits leased per request served, so that two simultaneous requests are not mistaken for a high rate. */
+/** Maximum permits leased per request served. Otherwise two simultaneous requests would look like a high rate. */
 const MAX_PER_SERVED = 16;
 
 /** Permits that a process holds in advance. */
@@ -130,7 +130,7 @@ export interface Run {
   /** Requests that get a permit. */
   readonly granted: readonly Waiting[];
   readonly refused: readonly { readonly request: Waiting; readonly refusal: Refusal }[];
-  /** Requests whose key is not valid for the account any more. */
+  /** Requests whose key is no longer valid for the account. */
   readonly unauthorized: readonly Waiting[];
   /** Number of permits added to the lease. */
   readonly ahead: number;
@@ -144,19 +144,19 @@ export interface Run {
 export class Allowance {
   /** The account and its usage, as last seen. */
   #state: AccountState;
-  /** The version of the accounts when this was read; undefined if it must be read again. */
+  /** The version of the accounts when the account was read; undefined if it must be read again. */
   accountsVersion: string | undefined;
   /** Whether the rows are current, unless another process has changed them. */
   #isKnown = true;
   #lease: Lease | undefined;
   /** Number of permits that are handed out and may be withdrawn. */
   #unconfirmed = 0;
-  /** Leases that hand out nothing any more, but have permits to give back. */
+  /** Leases that no longer hand out permits, but have some to give back. */
   readonly #ended: Set<Lease> = new Set();
   #waiting: Waiting[] = [];
   /** The length of #waiting when the current transaction began. */
   #begun = 0;
-  /** Replaced when the account or the minute changes. */
+  /** Replaced by a new object when the account or the minute changes. */
   #strikes: Strikes = { count: 0, since: 0 };
   /** Number of requests served since the last transaction, and its time, by `performance.now()`. */
   #served = 0;
@@ -166,7 +166,7 @@ export class Allowance {
   /** When the usage row was last seen, and until when it counts as shared, by `performance.now()`. */
   #seenAt = performance.now();
   #sharedUntil = 0;
-  /** Until when requests wait for permits of other processes, by `performance.now()`; 0 if none waits. */
+  /** Until when requests wait for permits of other processes, by `performance.now()`; 0 if no request waits. */
   #awaitsUntil = 0;
   #awaited: Awaited = { window: "minute", end: 0 };
   #writtenOff = NOTHING_WRITTEN_OFF;
@@ -232,7 +232,7 @@ export class Allowance {
     return this.#decision(this.#state.usage, this.account.limits, this.left, undefined, now);
   }
 
-  /** Call it once the request with a permit of `take()` has been served. */
+  /** Marks a permit of `take()` as used, because its request has been served. */
   confirm(lease: Lease): void {
     this.#unconfirmed--;
     lease.used++;
@@ -263,7 +263,7 @@ export class Allowance {
     return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
-  /** Resolves to the decision of the next transaction; AGAIN if the key has to be looked up again. */
+  /** Resolves to the decision of the next transaction, or to AGAIN if the key must be looked up again. */
   request({ hash, now }: KeyUse): Promise<Decision | typeof AGAIN> {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, hash, now }));
   }
@@ -277,8 +277,8 @@ export class Allowance {
   }
 
   /**
-   * Prepares a transaction. The lease ends if it is over, or if requests wait because it had no permit for them. The
-   * transaction then gives it back.
+   * Prepares a transaction. Ends the lease if it is over, or if requests wait because it had no permit for them. The
+   * transaction then gives its permits back.
    */
   begin(now: number, { life }: LeaseTimes): void {
     const lease = this.#lease;
@@ -308,7 +308,7 @@ export class Allowance {
     const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
-    // First it gives permits back and writes earlier strikes. Then it takes permits, and refuses the remaining requests.
+    // First, give permits back and write earlier strikes. Then take permits, and refuse the remaining requests.
     const settled = returned.reduce(settle, usage);
     const before = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
@@ -320,7 +320,7 @@ export class Allowance {
     const awaited = rest.length > 0 ? this.#windowToAwait(taken, writtenOff, now) : undefined;
     const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
     const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
-    // Refusals during a ban are not strikes, but the one that starts it is.
+    // Refusals during a ban are not strikes, but the refusal that starts it is.
     const count = taken.refusal === "ban" ? 0 : Math.min(refused.length, strikesLeft + 1);
     const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
 
@@ -348,7 +348,7 @@ export class Allowance {
     };
   }
 
-  /** Takes over the result of a run that was committed, with the rows after it. */
+  /** Adopts the result of a run that was committed, with the rows after it. */
   apply(run: Run, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
     const { now, state, usage, granted, refused, unauthorized, ahead, rate } = run;
     const { limits } = state.account;
@@ -373,7 +373,7 @@ export class Allowance {
     for (const { resolve } of unauthorized) resolve(AGAIN);
     const answered = new Set([...granted, ...refused.map(({ request }) => request), ...unauthorized]);
     this.#waiting = this.#waiting.filter((request) => !answered.has(request));
-    // Requests that arrived meanwhile may get a permit of the lease.
+    // Requests that arrived in the meantime may get a permit of the lease.
     if (this.leaseAt(now)) this.#requeue();
     this.#updateWait(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
   }
@@ -392,7 +392,7 @@ export class Allowance {
     this.#postponedUntil = performance.now() + LONGEST_LIFE;
   }
 
-  /** Drops everything. Call it if the account is gone, or if permits can no longer be given back. */
+  /** Drops everything. Call it if the account no longer exists, or if permits can no longer be given back. */
   drop(): void {
     this.#requeue();
     this.#lease = undefined;
@@ -403,7 +403,7 @@ export class Allowance {
     this.accountsVersion = undefined;
   }
 
-  /** Takes over rows that were read. If the usage row is newer than the known one, another process wrote it. */
+  /** Adopts rows that were read. If the usage row is newer than the known one, another process has written it. */
   noteRows(state: AccountState): void {
     const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
     if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;
@@ -519,7 +519,7 @@ export class Allowance {
     if (lease.left + lease.used > 0) this.#ended.add(lease);
   }
 
-  /** The permits that a transaction settles: the used ones of the lease, and all of ended leases. */
+  /** The permits that a transaction settles: the used ones of the lease, and all permits of ended leases. */
   #toReturn(): ReturnedOf[] {
     const ended = [...this.#ended].map((lease) => ({ ...lease, lease, size: lease.used + lease.left }));
     const lease = this.#lease;
@@ -553,7 +553,7 @@ export class Allowance {
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    // An admitted request sees permits that are about to be given back. A refused one did not get any of them.
+    // An admitted request counts permits that are about to be given back as free. A refused one could not get them.
     return decide(refusal ? usage : this.#onceReturned(usage), limits, left, refusal, now);
   }
 }
@@ -577,7 +577,7 @@ function isSameRow(one: Entry, other: Entry): boolean {
   return one.versionstamp === other.versionstamp;
 }
 
-/** Whether strikes of one state count in the other. */
+/** Whether strikes of one state also count in the other. */
 function isOfSameMinute(one: AccountState, other: AccountState): boolean {
   return isSameRow(one.accountRow, other.accountRow) && one.usage.epoch === other.usage.epoch &&
     one.usage.minute === other.usage.minute;

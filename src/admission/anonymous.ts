@@ -9,7 +9,10 @@ const SECOND = 1_000;
 /** A clock that was set back by fewer minutes does not start a new one. */
 const MAX_AHEAD = 5;
 
-/** Number of sets of counts, and of counts in each. If a set is full, it drops the oldest, then the smallest count. */
+/**
+ * Number of sets of counts, and of counts in each. A full set drops its oldest count; of equally old counts, the
+ * smallest.
+ */
 const SETS = 2 ** 11;
 const WAYS = 8;
 /** Number of bits of an address's hash that are stored with its count. */
@@ -29,15 +32,15 @@ interface Count {
 /** Creates memory for the counts of one or more {@linkcode AnonymousLimiter}s. */
 export function createCounts(): SharedArrayBuffer {
   const words = new BigUint64Array(new SharedArrayBuffer(8 * (SETS * WAYS + 1)));
-  // The last word seeds the hash, so that nobody can choose an address that shares another's count.
+  // The last word seeds the hash, so that clients cannot choose an address that shares another's count.
   words[SETS * WAYS] = BigInt(Math.floor(Math.random() * 2 ** 32));
   return words.buffer;
 }
 
 /**
  * Counts requests without a valid key by client address and minute, in memory that threads can share. A count is one
- * 64-bit word, so that it changes at once: from the highest bit, the minute, the requests, the second, the reads, and
- * a hash of the address. So the smallest word of a set is the one to drop.
+ * 64-bit word, so that it changes atomically. From the highest bit, it has the minute, the requests, the second, the
+ * reads, and a hash of the address. So a full set drops its smallest word.
  */
 export class AnonymousLimiter {
   readonly #words: BigUint64Array;
@@ -85,7 +88,7 @@ export class AnonymousLimiter {
   /** Changes the count of an address to the result of `change`, if that differs. Returns the count before. */
   #change(address: string, now: number, change: (count: Count) => Count = (count) => count): Count {
     const { first, tag } = placeOf(address, this.#seed);
-    // A repetition means that another thread has changed the same word.
+    // Repeated if another thread has changed the same word.
     while (true) {
       const { index, word } = this.#find(first, tag, now);
       const before = currentCount(word, tag, now);

@@ -17,7 +17,7 @@ export interface ApiKeysOptions {
   readonly environment: Environment;
 }
 
-/** The account of a key, which never changes. */
+/** The account that a key belongs to, which never changes. */
 interface Claim {
   readonly accountId: string;
   readonly hash: string;
@@ -29,7 +29,7 @@ const MAX_ALLOWANCES = 10_000;
 /** Accounts per snapshot of at most ten rows: two rows each, and the version row. */
 const ACCOUNTS_READ = 4;
 
-/** Finds the account of an API key, from memory while no account has changed. */
+/** Finds the account of an API key: in memory, if no account has changed. */
 export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
@@ -58,7 +58,7 @@ export class ApiKeys {
     this.#load = batched((ids) => this.#loadAllowances(ids));
   }
 
-  /** Whether an Authorization header has a well-formed key. Finds typos without a read. */
+  /** Whether an Authorization header has a well-formed key. Detects typos without a read. */
   mayOpen(authorization: string): boolean {
     return this.#keyIn(authorization) !== undefined;
   }
@@ -68,7 +68,9 @@ export class ApiKeys {
     return this.#claims.get(authorization) !== undefined;
   }
 
-  /** The allowance of the key's account, as last read; undefined if unknown, suspended, or the key is not valid. */
+  /**
+   * The allowance of the key's account, as last read; undefined if it is unknown or suspended, or the key is invalid.
+   */
   recall(authorization: string, now: number): Allowance | undefined {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);
@@ -83,7 +85,7 @@ export class ApiKeys {
 
   /**
    * The allowance of the account, suspended or not, for which the key is valid at `now` (ms since the epoch); null if
-   * there is none. It is current as of the last check of the versions, or as of this call if that has to read it.
+   * there is none. It is current as of the last check of the versions, or as of this call if the call has to read it.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
@@ -95,7 +97,7 @@ export class ApiKeys {
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
   }
 
-  /** Makes the next use of a key read its account again. */
+  /** Makes sure that the next use of a key reads its account again. */
   expire(authorization: string): void {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);
@@ -124,8 +126,8 @@ export class ApiKeys {
       this.#claims.delete(authorization);
       return null;
     }
-    // Set only after the account was read, because a known account may be older than the key. Headers with extra spaces
-    // are not cached, because one key could fill the cache with them.
+    // Cached only after the account was read, because a known account may be older than the key. Headers with extra
+    // spaces are not cached, because otherwise one key could fill the cache.
     if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
   }

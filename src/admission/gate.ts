@@ -25,13 +25,13 @@ export interface Admission {
   /** The account that was charged; undefined if the client address was. */
   readonly account: Account | undefined;
   readonly decision: Decision;
-  /** Given if the address was charged because the account is suspended. */
+  /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
   /** The permit of a write that was admitted from memory. A commit or a check of the versions must confirm it. */
   readonly permit?: Permit;
 }
 
-/** AGAIN if the account has changed meanwhile. The request must then be admitted again. */
+/** AGAIN if the account has changed in the meantime. The request must then be admitted again. */
 export type Charged = Admission | typeof AGAIN;
 
 /** Options of a {@linkcode Gate}. */
@@ -63,8 +63,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request that has just arrived, if that needs no check of the versions. It charges the address, or a
-   * lease provisionally, or runs a transaction, or reads the account first. Undefined if the versions have to be
+   * Charges a request that has just arrived, if that needs no check of the versions: charges its address, or charges a
+   * lease provisionally, or runs a transaction, or reads the account first. Returns undefined if the versions must be
    * checked first.
    *
    * @throws {StoreUnavailable}
@@ -74,7 +74,7 @@ export class Gate {
     if (authorization === null) return this.#chargeAddress(caller);
     const allowance = this.#keys.recall(authorization, now);
     if (allowance === undefined) {
-      if (this.#keys.knows(authorization)) return undefined; // The key has ended, or its account is suspended.
+      if (this.#keys.knows(authorization)) return undefined; // The key is no longer valid, or its account is suspended.
       return this.#keys.mayOpen(authorization)
         ? this.#lookUp(authorization, caller)
         : this.#chargeAddress(caller);
@@ -99,8 +99,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request again, because an account has changed since it arrived. Reads its account anew, because what
-   * was read of it in the meantime may be older than the request.
+   * Charges a request again, because an account has changed since it arrived. Reads its account again, because the
+   * account in memory may have been read before the request arrived.
    *
    * @throws {StoreUnavailable}
    */
@@ -120,7 +120,7 @@ export class Gate {
     return allowance?.usageWithoutLease(state, this.#permits.isRunning(allowance)) ?? state.usage;
   }
 
-  /** The check for requests under the current version. They share it, so that they can share a commit. */
+  /** The check of the current version. Requests share one, so that they can share a commit. */
   #check(): VersionCheck {
     if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
     return this.#unchanged;
@@ -147,7 +147,7 @@ export class Gate {
     return { account: undefined, decision: this.#anonymous.take(address(), now) };
   }
 
-  /** Charges a request whose key is not in memory. A spent address has few reads, so its requests share them. */
+  /** Charges a request whose key is not in memory. A spent address has few reads, so its requests share one per key. */
   #lookUp(authorization: string, caller: Caller): Admission | Promise<Charged> {
     const { now } = caller;
     const address = caller.address();

@@ -9,7 +9,7 @@ interface Kept {
   readonly response: Response;
 }
 
-/** By shared response: a clone with the headers of one policy, kept until the minute ends. Other policies are not kept. */
+/** By shared response: a clone with the headers of one policy, cached until the minute ends. Others are not cached. */
 const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
@@ -75,7 +75,7 @@ export function refusedResponse(decision: Decision, refusal: Refusal): Response 
   return response;
 }
 
-/** The cache key of a refusal. Few accounts share one at a time. All anonymous requests do. */
+/** The cache key of a refusal. Few accounts have the same one at a time. All anonymous requests have the same one. */
 function callerOf({ minute, day }: Decision): number {
   return day ? 1_000 * day.remaining + minute.remaining : -1;
 }

@@ -17,8 +17,8 @@ import {
 const TICK = 50;
 
 /**
- * Requests wait for these transactions. With a caller, a commit in doubt is looked into once; without one, for ten
- * seconds.
+ * The caller of these transactions, because requests wait for them. With a caller, the result of a commit in doubt is
+ * looked up once; without a caller, for ten seconds.
  */
 const REQUESTS: Caller = { mayBegin() {} };
 
@@ -30,7 +30,7 @@ export interface PermitsOptions {
   readonly clock: () => number;
 }
 
-/** A permit that was handed out from memory. It must be confirmed or withdrawn once. */
+/** A permit that was handed out from memory. It must be either confirmed or withdrawn, once. */
 export interface Permit {
   /** The permit is valid only if this check holds. Commits of the request include it. */
   readonly check: VersionCheck;
@@ -47,11 +47,11 @@ export class Permits {
   readonly #active: Map<string, Allowance> = new Map();
   /** Allowances with a transaction under way. The promise resolves when no other transaction is due. */
   readonly #running: Map<Allowance, Promise<void>> = new Map();
-  /** Number of requests for a transaction. */
+  /** Number of calls that asked for a transaction. */
   #asked = 0;
   /**
-   * Commits to a far KV are small and run in many lanes, because a conflict over one account costs all transactions of
-   * the commit a round trip.
+   * Commits to a far KV are small and run in many lanes, because a conflict over one account delays all transactions of
+   * the commit by a round trip.
    */
   readonly #queue: Queue = {
     label: "leases",
@@ -94,7 +94,7 @@ export class Permits {
   }
 
   /**
-   * Resolves to the decision of the next transaction; AGAIN if the key has to be looked up again.
+   * Resolves to the decision of the next transaction, or to AGAIN if the key must be looked up again.
    *
    * @throws {StoreUnavailable}
    */
@@ -152,7 +152,7 @@ export class Permits {
     if (allowance.isLow) this.#start(allowance);
   }
 
-  /** Keeps the allowance active until all of it is in its row. */
+  /** Keeps the allowance active until everything is in its row. */
   #keepActive(allowance: Allowance): void {
     this.#active.set(allowance.account.id, allowance);
     this.#timer ??= setInterval(() => this.#startDue(), TICK);

@@ -27,11 +27,11 @@ export function entityTags(description: string): Optional<string> {
 /** The If-None-Match header of a read (RFC 9110 section 13.1.2). A malformed one is ignored. */
 export const IF_NONE_MATCH: Optional<string> = optional(
   text({
-    description: "The ETag of a cached response; if it is current, you get 304.",
+    description: "The ETag of a cached response. If it is current, you get 304.",
   }),
 );
 
-/** The answer to a client whose copy is current. */
+/** The response for a client whose copy is current. */
 export const NOT_MODIFIED: Answer = {
   description: "The cached response is still current",
   headers: ["ETag", "Cache-Control"],
@@ -40,7 +40,7 @@ export const NOT_MODIFIED: Answer = {
 const MAX_KEY_LENGTH = 255;
 const BARE_KEY = `[!#-~]{1,${MAX_KEY_LENGTH}}`;
 const KEY_EXPECTED = `1 to ${MAX_KEY_LENGTH} visible ASCII characters other than the double quote`;
-/** How long a request with the same key gets the first response again, in hours. */
+/** How long a repeated request with the same key gets the first response, in hours. */
 export const REPLAY_HOURS = 24;
 
 /**
@@ -59,14 +59,14 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
     rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
     description:
       `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
-      `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes.`,
+      `response again, and nothing is created twice. A key has ${KEY_EXPECTED}, with or without double quotes around it.`,
   }),
   (key) => key.replaceAll('"', ""),
 );
 
-/** The Idempotency-Key of an operation that refuses one, because its response shows an API key only once. */
+/** The Idempotency-Key of an operation that rejects it, because its response shows an API key only once. */
 export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
-  throw new Invalid("This operation takes no Idempotency-Key, because an API key is shown only once");
+  throw new Invalid("Idempotency-Key is not allowed here, because an API key is shown only once");
 });
 
 function header(

@@ -3,7 +3,7 @@ import { type Schema, text } from "./schema.ts";
 /** A set of characters with a Unicode property. */
 interface Characters {
   readonly property: string;
-  /** For a character class. The escapes also work in Python and Rust, where clients use the document's patterns. */
+  /** For a character class. The escapes also work in Python and Rust, whose clients use the document's patterns. */
   readonly ranges: string;
 }
 
@@ -34,9 +34,9 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
   return text({
     max,
     description:
-      `${description}, kept as sent. It needs a character other than white space, and may have no control characters (Unicode ` +
+      `${description}, stored as sent. It must have a character other than white space, and no control characters (Unicode ` +
       `${properties}) or lone surrogates. Its length is counted in Unicode code points.`,
-    // White space, then one other character, then the rest. This form never backtracks.
+    // White space, then one other character, then the rest. This pattern never backtracks.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule: `have a character other than white space, and no control characters (Unicode ${properties})`,
   });

@@ -25,7 +25,7 @@ error. A request that either limit or a ban refuses does not count. Response hea
 that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and twice as long for
 each further ban within a day, at most 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
 \`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
-const BEYOND = "\n\nThis operation is an addition to interface version 1.0.0.";
+const EXTENSION = "\n\nAn extension: this operation is not part of the original interface, version 1.0.0.";
 
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -39,7 +39,7 @@ const ERROR = named(
   }, { examples: [{ code: "pet_not_found", message: "No animal has this petId.", status: 404 }] }),
 );
 
-/** Headers of responses. A required header is always present if a response lists it. */
+/** Headers of responses. A response that lists a required header always has it. */
 const HEADERS: Readonly<Record<string, object>> = {
   "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
   "X-RateLimit-Remaining": required("Requests remaining", 59),
@@ -49,7 +49,7 @@ const HEADERS: Readonly<Record<string, object>> = {
     '"minute";q=60;w=60, "day";q=1000;w=86400',
   ),
   "RateLimit": required(
-    "What is left of each limit: r requests in the next t seconds",
+    "Remaining requests of each limit: r in the next t seconds",
     '"minute";r=59;t=21, "day";r=999;t=11541',
   ),
   "X-Request-Id": required(
@@ -166,7 +166,7 @@ export function openApiDocument(all: readonly Operation[], base: string): object
   };
 }
 
-/** The operation in the document. JSON leaves out members that are undefined. */
+/** The operation in the document. JSON leaves out undefined fields. */
 function operationObject(operation: Operation): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
   const parameters = parametersOf(operation).map(parameterObject);
@@ -174,7 +174,7 @@ function operationObject(operation: Operation): object {
     operationId: id,
     tags: [tag],
     summary,
-    description: description + (operation.isExtension ? BEYOND : ""),
+    description: description + (operation.isExtension ? EXTENSION : ""),
     deprecated,
     security: access === "key" ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,
@@ -195,7 +195,7 @@ interface Parameter {
   readonly schema: Schema;
 }
 
-/** The parameters of an operation, without a header that it declares only to refuse. */
+/** The parameters of an operation, without headers that it declares only to reject them. */
 function parametersOf({ params, query, headers }: Operation): Parameter[] {
   const byPlace = [["path", params], ["query", query], ["header", headers]] as const;
   return byPlace.flatMap(([place, members]) =>
@@ -240,7 +240,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[]): object {
   };
 }
 
-/** References to all headers of a response below the base path. */
+/** References to these headers and to those of every response below the base path. */
 function references(names: readonly string[]): object {
   const all = ["X-Request-Id", ...LIMIT_HEADERS, ...names];
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
@@ -267,7 +267,7 @@ function header(
   return { description, schema, example };
 }
 
-/** A parameter, a header or a body member of a request. */
+/** A parameter, a header or a body field of a request. */
 export interface InputMember {
   readonly name: string;
   readonly place: Parameter["place"] | "body";
@@ -275,7 +275,7 @@ export interface InputMember {
   readonly schema: JsonSchema;
 }
 
-/** Every parameter, header and body member of the operation's requests. */
+/** Every parameter, header and body field of the operation's requests. */
 export function inputsOf(operation: Operation): InputMember[] {
   const { json = {}, definitions = {} } = operation.body ?? {};
   const { properties = {}, required = [] } = resolved({ json, definitions });

@@ -34,7 +34,9 @@ export interface Call {
   readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
   /** Returns the client's address. */
   readonly address: () => string;
-  /** Reads the body of an operation that declares none, as `readJsonObject` does. The wait does not use up the budget. */
+  /**
+   * Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the budget.
+   */
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
 }
 
@@ -48,7 +50,7 @@ export interface Incoming extends Call {
 
 type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
 
-/** What the client sent, parsed. */
+/** The parsed input of a request. */
 export interface Input<
   Params extends Members = Members,
   Query extends Members = Members,
@@ -63,7 +65,7 @@ export interface Input<
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Answers the requests of an operation. */
+/** Handles the requests of an operation. */
 export type Handler<Sent extends Input = Input> = (input: Sent, call: Call) => Response | Promise<Response>;
 
 /** Tags of operations, in the order of the document. */
@@ -79,7 +81,7 @@ export interface Answer {
   readonly description: string;
   /** Schema of the JSON body, if it has one. */
   readonly body?: Schema;
-  /** Names of its headers, except those of all responses. */
+  /** Names of its headers, without those that all responses have. */
   readonly headers?: readonly string[];
 }
 
@@ -97,7 +99,7 @@ export interface Declaration<
   readonly deprecated?: true;
   /** Not part of interface 1.0.0. */
   readonly isExtension?: true;
-  /** Path parameters by name. An invalid one is `invalid_request`, unless its schema throws an ApiError. */
+  /** Path parameters by name. An invalid one gets `invalid_request`, unless its schema throws an ApiError. */
   readonly params?: Params;
   readonly query?: Query;
   /** Headers by name. All are optional. */
@@ -109,7 +111,7 @@ export interface Declaration<
   readonly bodyIsOptional?: true;
   /** Successful responses by status. */
   readonly answers?: Readonly<Record<number, Answer>>;
-  /** Errors in addition to those that follow from its access and body. */
+  /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorCode[];
   /** Called before the request is parsed. Throws an ApiError to refuse it. */
   readonly before?: (call: Call) => void | Promise<void>;
@@ -123,9 +125,10 @@ export interface Operation extends Declaration {
   readonly answers: Readonly<Record<number, Answer>>;
   readonly errors: readonly ErrorCode[];
   /**
-   * Answers a request.
+   * Responds to a request.
    *
-   * @throws {ApiError} whose message has every fault, if the request is invalid; or an error of the handler.
+   * @throws {ApiError} if the request is invalid. Its message names the faults.
+   * @throws an error of the handler.
    */
   readonly answer: (call: Incoming) => Response | Promise<Response>;
 }

@@ -22,19 +22,19 @@ export interface JsonSchema {
   readonly examples?: readonly unknown[];
 }
 
-/** A schema parses values and describes itself. */
+/** Parses and describes values. */
 export interface Schema<out Value = unknown> {
-  /** Its description, which is a reference if it has a name. */
+  /** Its description. A named schema has a reference instead. */
   readonly json: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /**
-   * Validates a value. Messages call it `subject`.
+   * Validates a value, which messages call `subject`.
    *
    * @throws {Invalid}
    */
   readonly parse: (value: unknown, subject: string) => Value;
-  /** Whether a value has the type. Bounds are not checked, because they may have changed since it was stored. */
+  /** Whether a value has the type. Ignores bounds, because they may have changed since the value was stored. */
   readonly accepts: (value: unknown) => value is Value;
   /**
    * Converts the texts of a query parameter or a command's option to a value that `parse` can validate.
@@ -44,7 +44,7 @@ export interface Schema<out Value = unknown> {
   readonly fromTexts: (texts: readonly string[], name: string) => unknown;
 }
 
-/** The schema of an optional member. */
+/** The schema of an optional field. */
 export interface Optional<out Value> extends Schema<Value | undefined> {
   readonly isOptional: true;
 }
@@ -52,12 +52,12 @@ export interface Optional<out Value> extends Schema<Value | undefined> {
 /** The type of a schema's values. */
 export type Parsed<Of> = Of extends Schema<infer Value> ? Value : never;
 
-/** Schemas by the names of an object's members, or of parameters. */
+/** Schemas by the names of an object's fields, or of parameters. */
 export type Members = Readonly<Record<string, Schema>>;
 
 type OptionalNames<Of> = { [Name in keyof Of]: Of[Name] extends Optional<unknown> ? Name : never }[keyof Of];
 
-/** The type of an object with these members. */
+/** The type of an object with these fields. */
 export type ParsedMembers<Of extends Members> =
   & { readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Parsed<Of[Name]> }
   & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
@@ -65,7 +65,7 @@ export type ParsedMembers<Of extends Members> =
 /** The documentation of a schema. */
 type Annotations = Pick<JsonSchema, "description" | "examples" | "format">;
 
-/** A value does not match its schema. Each fault has a phrase, such as `name must be a string`. */
+/** A value does not match its schema. Each fault is a phrase, such as `name must be a string`. */
 export class Invalid extends Error {
   override readonly name = "Invalid";
   readonly faults: readonly string[];
@@ -76,7 +76,7 @@ export class Invalid extends Error {
   }
 }
 
-/** Options of {@linkcode text}. With `max` a text has 1 to `max` Unicode code points. */
+/** Options of {@linkcode text}. With `max`, a text must have 1 to `max` Unicode code points. */
 export interface TextRules extends Annotations {
   readonly max?: number;
   readonly pattern?: RegExp;
@@ -112,7 +112,7 @@ export function text({ max, pattern, rule, ...annotations }: TextRules = {}): Sc
   });
 }
 
-/** An integer from `min` to `max`, which are safe integers. A text may not have more digits than `max`. */
+/** An integer from `min` to `max`, both safe integers. As text, it may not have more digits than `max`. */
 export function integer(min: number, max: number, annotations: Annotations = {}): Schema<number> {
   const expected = `be an integer from ${min} to ${max}`;
   const digits = new RegExp(`^\\d{1,${`${max}`.length}}$`);
@@ -200,7 +200,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
 }
 
 /**
- * An optional member, with a default if `defaultValue` is given.
+ * An optional field, with a default if `defaultValue` is given.
  *
  * @example
  * ```ts
@@ -222,7 +222,7 @@ export function optional(schema: Schema, defaultValue?: unknown): Schema {
   return Object.assign({ ...schema, parse, accepts }, { isOptional: true });
 }
 
-/** Makes all members optional, as in a merge patch (RFC 7396). */
+/** Makes all fields optional, as in a merge patch (RFC 7396). */
 export function partial<Of extends Members>(
   members: Of,
 ): { readonly [Name in keyof Of]: Optional<Exclude<Parsed<Of[Name]>, undefined>> };
@@ -230,7 +230,7 @@ export function partial(members: Members): Members {
   return mapValues(members, (schema) => optional(withoutDefault(schema)));
 }
 
-/** The object of a request. Unknown members are ignored. */
+/** An object in a request. Unknown fields are ignored. */
 export function object<Of extends Members>(members: Of, json?: JsonSchema): Schema<ParsedMembers<Of>>;
 export function object(members: Members, json: JsonSchema = {}): Schema<JsonObject> {
   const entries = Object.entries(members);
@@ -254,7 +254,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
   };
 }
 
-/** Describes a member. A default goes into its description, because client generators require members with `default`. */
+/** Describes a field. Its default is in the description, because client generators require fields with `default`. */
 function memberJson(schema: Schema): JsonSchema {
   const { default: defaultValue, ...json } = schema.json;
   if (defaultValue === undefined) return json;
@@ -263,7 +263,7 @@ function memberJson(schema: Schema): JsonSchema {
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 
-/** The object of a response. It has no additional members, and its members have no defaults. */
+/** An object in a response. It has no additional fields, and its fields have no defaults. */
 export function answer<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
   return object(mapValues(members, withoutDefault), { additionalProperties: false, ...annotations });
@@ -278,14 +278,14 @@ export function named<Value>(name: string, schema: Schema<Value>): Schema<Value>
   };
 }
 
-/** The description of a schema, with the reference of a named schema resolved. */
+/** The description of a schema. If the schema is named, its reference is resolved. */
 export function resolved(
   { json: { $ref = "", ...json }, definitions }: Pick<Schema, "json" | "definitions">,
 ): JsonSchema {
   return { ...definitions[$ref.split("/").at(-1) ?? ""], ...json };
 }
 
-/** Whether a request must have a value of this schema. */
+/** Whether requests must have a value for this schema. */
 export function isRequired(schema: Schema): boolean {
   return !("isOptional" in schema) && schema.json.default === undefined;
 }
@@ -298,8 +298,8 @@ export function isValid(schema: Schema, value: unknown): boolean {
 }
 
 /**
- * Returns a parser of members, whose values `valueOf` returns. Messages put `prefix` before their names. The parser
- * throws Invalid with the faults of all members.
+ * Returns a parser of fields, whose values `valueOf` returns. Messages put `prefix` before the names of fields. The
+ * parser throws Invalid with the faults of all fields.
  */
 export function membersParser<Source>(
   members: Members,
@@ -319,7 +319,7 @@ export function membersParser<Source>(
 }
 
 /**
- * Calls all parsers and returns their results.
+ * Calls all parsers, and returns their results.
  *
  * @throws {Invalid} with the faults of all parsers.
  */

@@ -22,7 +22,7 @@ export interface BodyRules {
   readonly chunked: boolean;
 }
 
-/** The rules of the service. */
+/** The service's rules for bodies. */
 export const BODY_RULES: BodyRules = {
   maxBytes: 64 * 1024,
   bounds: { values: 1_000, levels: 16 },
@@ -30,7 +30,7 @@ export const BODY_RULES: BodyRules = {
   chunked: false,
 };
 
-/** A JSON object as received. Its members are not validated yet. */
+/** A JSON object as received. Its fields are not validated yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A JSON request body, raw and parsed. */
@@ -60,8 +60,8 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /**
- * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not say, because it is never null.
- * Over HTTP/2, which has no Host, a Content-Type is enough, because no length is needed.
+ * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not show it, because it is never
+ * null. Over HTTP/2, which has no Host header, a Content-Type is enough, because a body needs no length there.
  */
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
@@ -74,7 +74,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Bodies that did not arrive together with their headers. Deno buffers up to 130 kB of each. */
+/** Bodies that did not arrive with their headers. Deno buffers up to 130 kB of each. */
 const AWAITED = new ConcurrencyLimit(1_000, "bodies are being read");
 /** Maximum length to read with `bytes()`, which is fast, but allocates up to twice the length in advance. */
 const MAX_ALLOCATED = 64 * 1024;
@@ -128,17 +128,17 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   AWAITED.requireRoom();
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  // Most bodies arrive together with their headers. Only the others are counted and need a timer.
+  // Most bodies arrive with their headers. Only the others are counted and need a timer.
   const arming = setImmediate(() => {
     // Other bodies of this turn of the event loop may have taken the remaining room.
     AWAITED.run(() => inTime).catch(reject);
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
-  // A body of known length ends by itself (RFC 9112 section 6.3).
+  // If the length is known, no body is longer (RFC 9112 section 6.3).
   const length = request.headers.get("content-length");
   let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   try {
-    // Deno throws here once the request has been answered.
+    // Deno throws here if the response has already been sent.
     if (length === null || Number(length) > MAX_ALLOCATED) {
       reader = (request.body ?? new Blob().stream()).getReader();
     }
@@ -160,7 +160,7 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   }
 }
 
-/** Reads until the body ends or is too large. Chunks are copied, because even a short one holds a buffer of 64 KiB. */
+/** Reads until the body ends or is too large. Chunks are copied, because even a short one uses a buffer of 64 KiB. */
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { maxBytes }: BodyRules,
@@ -181,7 +181,7 @@ async function readChunks(
   return bytes.subarray(0, length);
 }
 
-/** Deno before 2.8 closes the connection without saying so. Later versions add the header themselves if needed. */
+/** Before 2.8, Deno closes the connection without this header. Later versions add it themselves if needed. */
 const CLOSE: Readonly<Record<string, string>> = /^2\.[0-7]\./.test(Deno.version.deno)
   ? { connection: "close" }
   : {};

@@ -21,8 +21,8 @@ const ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None
 const PREFLIGHT_SECONDS = "86400";
 
 /**
- * Lets pages of every origin read the response without credentials, and answers preflights (Fetch standard, CORS
- * protocol).
+ * Allows pages of every origin to read the response without credentials, and adds the headers of preflight responses
+ * (Fetch standard, CORS protocol).
  */
 export function setCorsHeaders(request: Request, headers: Headers): void {
   headers.set("access-control-allow-origin", "*");

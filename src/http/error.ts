@@ -8,24 +8,24 @@ export interface ErrorKind {
   readonly todo: string;
 }
 
-const MEND = "Fix the request. The message says what was expected.";
+const FIX = "Fix the request. The message says what was expected.";
 const WAIT = "Try again after Retry-After. Wait longer each time.";
 
 const CATALOGUE = {
   invalid_request: {
     status: 400,
     means: "A field, parameter or header is missing or invalid.",
-    todo: MEND,
+    todo: FIX,
   },
   invalid_json: {
     status: 400,
     means: "The body is not JSON in UTF-8, or has more than 1,000 values or 16 levels.",
-    todo: MEND,
+    todo: FIX,
   },
   invalid_content_type: {
     status: 400,
     means: "The headers do not declare the body as plain JSON in UTF-8.",
-    todo: MEND,
+    todo: FIX,
   },
   missing_api_key: {
     status: 401,
@@ -78,10 +78,10 @@ const CATALOGUE = {
     means: "The body took longer than 10 seconds to arrive.",
     todo: "Send the request again over a faster connection.",
   },
-  gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor named in Link." },
+  gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
   length_required: {
     status: 411,
-    means: "The body came in chunks, without a length.",
+    means: "The body is sent in chunks, without a length.",
     todo: "Send a Content-Length.",
   },
   precondition_failed: {
@@ -89,7 +89,7 @@ const CATALOGUE = {
     means: "The animal's current ETag does not satisfy If-Match or If-None-Match.",
     todo: "Read the animal again, for example with PATCH and {}, then decide.",
   },
-  payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: MEND },
+  payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: FIX },
   idempotency_key_reused: {
     status: 422,
     means: "The Idempotency-Key was already used with a different body.",
@@ -99,7 +99,7 @@ const CATALOGUE = {
   rate_limit_day: { status: 429, means: "The limit per day (UTC) is used up.", todo: WAIT },
   key_banned: {
     status: 429,
-    means: "The account is banned for a while, because it kept sending requests after 429.",
+    means: "The account is banned because it kept sending requests after 429.",
     todo: "Stop until Retry-After has passed. Each further ban is longer.",
   },
   sign_up_limit: { status: 429, means: "Too many accounts were created.", todo: WAIT },
@@ -116,7 +116,7 @@ const CATALOGUE = {
   idempotency_limit: {
     status: 429,
     means: "The account has used too many Idempotency-Keys on this day (UTC).",
-    todo: "Go on without one, or try again after Retry-After. This request counted toward your limits.",
+    todo: "Continue without a key, or try again after Retry-After. This request counted toward your limits.",
   },
   internal_error: {
     status: 500,
@@ -131,7 +131,7 @@ const CATALOGUE = {
   store_unavailable: {
     status: 503,
     means:
-      "The store does not answer, or the service is stopping. A write may or may not have been carried out.",
+      "The store does not respond, or the service is stopping. A write may or may not have been carried out.",
     todo: "Try again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
@@ -149,7 +149,7 @@ export class ApiError extends Error {
   /** Additional response headers, such as `Allow` or `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
 
-  /** `message` tells the client what was wrong and what was expected. */
+  /** `message` says what is wrong, and names the field or parameter and what was expected. */
   constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.code = code;
@@ -157,7 +157,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The error for requests that arrive while the service stops. */
+/** The error for requests that arrive while the service is stopping. */
 export const STOPPING: ApiError = new ApiError(
   "store_unavailable",
   "The service is stopping. Try again shortly.",
@@ -167,14 +167,14 @@ export const STOPPING: ApiError = new ApiError(
 /** The error for requests beyond the capacity. */
 export const OVERLOADED: ApiError = new ApiError(
   "overloaded",
-  "Too many requests are being answered. Try again shortly.",
+  "Too many requests are in flight. Try again shortly.",
   { "retry-after": "1" },
 );
 
-/** The error for requests that need the store while it does not answer. */
+/** The error for requests that need the store while it does not respond. */
 export const UNAVAILABLE: ApiError = new ApiError(
   "store_unavailable",
-  "The store does not answer. Try again shortly.",
+  "The store does not respond. Try again shortly.",
   { "retry-after": "5" },
 );
 

@@ -10,8 +10,9 @@ export function etagOf(text: string): string {
 }
 
 /**
- * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts get the same tag only if their author
- * wants them to, so use it for texts of one author. Node's hash would take a tenth of the time to add an animal.
+ * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts have the same tag only if their
+ * author intends it, so use it for texts of one author. Node's hash would take a tenth of the time that adding an
+ * animal takes.
  *
  * @example
  * ```ts
@@ -21,7 +22,7 @@ export function etagOf(text: string): string {
  * ```
  */
 export function quickEtagOf(text: string): string {
-  // The 64 bits are four numbers of 16 bits, the lowest first. Such small integers are exact and need no allocation.
+  // The 64 bits are four numbers of 16 bits, lowest first. Such small integers are exact and need no allocation.
   let [a, b, c, d] = [0x2325, 0x8422, 0x9ce4, 0xcbf2];
   for (let index = 0; index < text.length; index++) {
     a ^= text.charCodeAt(index);
@@ -46,7 +47,7 @@ export function isMismatch(wanted: string | undefined, etag: string): boolean {
   return wanted !== undefined && !ifMatch(squeeze(wanted), etag);
 }
 
-/** Shortens runs of spaces, which would take ifMatch() and ifNoneMatch() seconds to split. */
+/** Shortens runs of spaces. Otherwise ifMatch() and ifNoneMatch() could take seconds to split the tags. */
 function squeeze(tags: string): string {
   return tags.replaceAll(/\s+/g, " ");
 }
@@ -57,7 +58,7 @@ export interface Preconditions {
   readonly "If-None-Match"?: string | undefined;
 }
 
-/** Matches a list with a weak tag. A strong tag may contain `W/`, too. */
+/** Matches a weak tag in a list. `W/` alone may also be part of a strong tag. */
 const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
 /**

@@ -1,10 +1,10 @@
 /** Limits of {@linkcode InFlight}. */
 export interface InFlightLimits {
-  /** Maximum number of requests at once. */
+  /** Maximum number of requests in flight. */
   readonly capacity: number;
-  /** Maximum time to answer a request, in ms. Time spent waiting for its client does not count. */
+  /** Maximum time to respond to a request, in ms. Time spent waiting for its client does not count. */
   readonly budgetMs: number;
-  /** Maximum time to answer the remaining requests when the service stops, in ms. */
+  /** Maximum time to respond to the remaining requests when the service stops, in ms. */
   readonly stopMs: number;
 }
 
@@ -14,7 +14,7 @@ export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_
 /** Interval of the check for requests that are out of time, in ms. */
 const TICK = 100;
 
-/** A request was not answered in time. */
+/** A request did not get its response in time. */
 export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
@@ -31,7 +31,7 @@ export class Budget {
   }
 
   /**
-   * Call it before each step with effects. A client may repeat a request that timed out, so no new step may begin.
+   * Call it before each step that has effects. A client may repeat a request that timed out, so no new step may begin.
    *
    * @throws {OutOfTime} if the request has timed out.
    */
@@ -42,21 +42,21 @@ export class Budget {
   /** Stops the clock while the service waits for the client. */
   pausedFor<T>(client: Promise<T>): Promise<T> {
     const left = this.deadline - performance.now();
-    const goOn = () => void (this.deadline = performance.now() + left);
+    const resume = () => void (this.deadline = performance.now() + left);
     this.deadline = Infinity;
-    client.then(goOn, goOn);
+    client.then(resume, resume);
     return client;
   }
 }
 
-/** A request to answer. */
+/** A request to respond to. */
 export interface Task<Answer, Result> {
   /** Time of arrival, by `performance.now()`. */
   readonly started: number;
-  /** Resolves before `work` may begin. */
+  /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Answer | Promise<Answer>;
-  /** Turns the answer into the result. */
+  /** Turns the value of `work` into the result. */
   readonly finish: (answer: Answer) => Result;
   /** Turns an error into the result: OutOfTime, or one that `work` threw. */
   readonly fail: (error: unknown) => Result;
@@ -80,9 +80,9 @@ interface Round {
 }
 
 /**
- * The requests in flight. One timer gives up those that take too long, and the service can wait for the last one before
- * it stops. A synchronous answer costs neither a promise nor a timer. Requests that wait for the same promise begin in
- * one continuation of it.
+ * The requests in flight. One timer times out those that take too long, and the service can wait for the last one
+ * before it stops. A synchronous response costs neither a promise nor a timer. Requests that wait for the same promise
+ * begin in one callback of it.
  *
  * @example
  * ```ts
@@ -102,7 +102,7 @@ interface Round {
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
-  /** Not a Set, because its discarded tables keep dead requests alive from one garbage collection to the next. */
+  /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
   readonly #waits: Wait[] = [];
   #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
@@ -129,7 +129,7 @@ export class InFlight {
     return this.#end !== Infinity;
   }
 
-  /** Answers a request in time, even if a promise that it waits for never settles. */
+  /** Responds to a request in time, even if a promise that it waits for never settles. */
   answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
     const { started, ready, work, finish, fail } = task;
     const budget = new Budget(started + this.#limits.budgetMs);
@@ -142,7 +142,7 @@ export class InFlight {
     }
   }
 
-  /** Resolves once every request has been answered or has timed out, after `stopMs` at most. */
+  /** Resolves once every request has its response or has timed out, after `stopMs` at most. */
   async stop(): Promise<void> {
     this.#end = performance.now() + this.#limits.stopMs;
     if (this.size === 0) this.#empty.resolve();
@@ -150,7 +150,7 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles with the answer, an error or a timeout, whichever comes first. */
+  /** Settles with the result of `work`, an error or a timeout, whichever is first. */
   #inTime<Answer, Result>(
     { ready, finish, fail, late }: Task<Answer, Result>,
     budget: Budget,
@@ -216,7 +216,7 @@ export class InFlight {
       wait.fail(new OutOfTime());
       wait.budget.isOver = true;
     }
-    // Not as soon as the last request is answered, because a timer costs as much as a request.
+    // Not as soon as the last request is done, because a timer costs as much as a request.
     if (this.size === 0) this.#stopTimer();
   }
 
@@ -227,7 +227,8 @@ export class InFlight {
 }
 
 /**
- * Calls `use` with a value: synchronously if the value is there, because a promise would cost more than most calls.
+ * Calls `use` with a value. If the value is no promise, the call is synchronous, because a promise costs more than most
+ * calls.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /** Bounds of a JSON text. */
 export interface JsonBounds {
-  /** Maximum number of objects, arrays and scalars, without the names of members. */
+  /** Maximum number of objects, arrays and scalars, not counting the names of fields. */
   readonly values: number;
   /** Maximum depth of nested objects and arrays, including the outermost. */
   readonly levels: number;
@@ -70,8 +70,8 @@ function endOfString(json: Uint8Array, start: number): number {
 }
 
 /**
- * Parses JSON with exact int64s: a safe integer becomes a number, others a bigint. A number with a fraction or exponent
- * becomes NaN. An integer with more digits than an int64 becomes an unsafe number.
+ * Parses JSON with exact int64s: a safe integer becomes a number, any other int64 a bigint. A number with a fraction or
+ * an exponent becomes NaN. An integer with more digits than an int64 becomes an unsafe number.
  *
  * @throws {SyntaxError} if the text is not JSON.
  * @throws {RangeError} if it is nested too deeply.
@@ -108,10 +108,10 @@ const SHORT = 1_000;
 /** May also match within a string, which does no harm. */
 const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
 const INTEGER = /^-?\d+$/;
-/** At most the digits of an int64, because a bigint of a million digits takes 200 ms to parse. */
+/** An integer with at most as many digits as an int64. A bigint of a million digits would take 200 ms to parse. */
 const INT64 = /^-?\d{1,19}$/;
 
-/** Parses an integer: a number if that is safe, otherwise a bigint. */
+/** Parses an integer: to a number if it is safe, otherwise to a bigint. */
 export function exactInteger(source: string): number | bigint {
   const number = Number(source);
   return Number.isSafeInteger(number) ? number : BigInt(source);

@@ -6,7 +6,7 @@ export interface Output {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** An output that writes one text after another, each whole. */
+/** An output that writes texts one after the other, each as a whole. */
 export function inTurn(output: Output): Output {
   let last: Promise<unknown> = Promise.resolve();
   return {
@@ -29,7 +29,7 @@ export interface AccessRecord {
   readonly time: string;
   readonly id: string;
   readonly method: string;
-  /** The route's pattern, which unlike the path has no client data. */
+  /** The route's pattern. Unlike the path, it has no data from the client. */
   readonly route: string;
   readonly status: number;
   /** Duration in whole ms. */
@@ -43,7 +43,7 @@ export interface ErrorRecord {
   readonly time: string;
   /** Request ID as sent to the client; empty if no request failed. */
   readonly id: string;
-  /** The route's pattern, or another task that failed: `accept`, `schema` or `sweep`. */
+  /** The route's pattern, or another task that failed: `accept`, `schema`, `sweep` or `worker`. */
   readonly route: string;
   /** Name of the error and of its cause. */
   readonly error: string;
@@ -53,19 +53,19 @@ export interface ErrorRecord {
   readonly reason?: string;
 }
 
-/** A log line of an operator's command over HTTP. */
+/** A line of the log for an operator's command over HTTP. */
 export interface CommandRecord {
   /** Time of arrival (ISO 8601, UTC). */
   readonly time: string;
   /** The command and its IDs, such as `accounts close acct_4kQ0…`, without names, keys or other text. May be empty. */
   readonly command: string;
-  /** Its exit code, which is also 1 if it was interrupted. */
+  /** Its exit code. It is also 1 if the command was interrupted. */
   readonly exit: number;
 }
 
 /** The service's log. It never contains a key, a body, or the message of an error without a `logReason`. */
 export interface Log {
-  /** Logs an answered request. */
+  /** Logs a request with its response. */
   readonly access?: (record: AccessRecord) => void;
   /** Logs an internal failure. */
   readonly error: (record: ErrorRecord) => void;
@@ -81,7 +81,7 @@ export interface LogOptions {
   readonly access: Output | undefined;
   /** Destination of failures and commands. */
   readonly errors: Output;
-  /** Replaced by `[secret]` in every line, because clients may put secrets anywhere. */
+  /** Texts to replace by `[secret]` in every line, because clients may put secrets anywhere. */
   readonly secrets: readonly (string | RegExp)[];
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
@@ -136,8 +136,8 @@ function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> 
 }
 
 /**
- * Writes lines in the background, so that no request waits for a slow reader. If a million characters are buffered,
- * further lines are dropped. Once there is room again, `notice` makes a line that says how many were.
+ * Writes lines in the background, so that no request waits for a slow reader. If a million characters are buffered, it
+ * drops further lines. Once there is room again, it writes a line from `notice` with the number of dropped lines.
  */
 export class LineWriter {
   readonly #output: Output;

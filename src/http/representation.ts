@@ -14,7 +14,7 @@ export interface RepresentationOptions {
 }
 
 /**
- * Text that clients may cache, but have to revalidate before each use. Its 200 and 304 responses are made once and
+ * Text that clients may cache, but must revalidate before each use. Its 200 and 304 responses are created once and
  * shared.
  */
 export class Representation {
@@ -63,8 +63,8 @@ const GZIP_HEAD = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255);
 const LAST_BLOCK = deflateRawSync("");
 
 /**
- * Text with URLs of the service, which clients may cache, but have to revalidate before each use. The text around the
- * base of those URLs is compressed once, so a request for another host costs little, and no host needs memory.
+ * Text with URLs of the service, which clients may cache, but must revalidate before each use. The text around the base
+ * of those URLs is compressed once. So a request for another host costs little, and needs no memory afterwards.
  */
 export class HostedContent {
   readonly #type: string;
@@ -89,7 +89,7 @@ export class HostedContent {
   /** The text with URLs that begin with `base`, or 304 if the client's copy is current. */
   respondTo(request: Request, base: string): Response {
     const isCompressed = acceptsGzip(request);
-    // Each content coding has an ETag of its own (RFC 9110 section 8.8.3.3).
+    // Each content coding has its own ETag (RFC 9110 section 8.8.3.3).
     const etag = etagOf(this.#etag + base).replace(/"$/, isCompressed ? '-gzip"' : '"');
     const common = { ...this.#headers, etag };
     if (isNotModified(request.headers.get("if-none-match") ?? undefined, etag)) {

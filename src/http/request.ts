@@ -37,9 +37,9 @@ const AUTHORITY = /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/;
 const MAX_AUTHORITY = 255;
 
 /**
- * Whether the Host header and the URL's authority are each a host and optional port (RFC 3986 section 3.2), or missing.
- * Deno builds the URL from the Host header and the path, so a Host with a slash would change the path. A target in
- * absolute form and HTTP/2 have an authority of their own.
+ * Whether the Host header and the URL's authority are each missing, or a host with an optional port (RFC 3986 section
+ * 3.2). Deno builds the URL from the Host header and the path, so a Host with a slash would change the path. A target
+ * in absolute form and an HTTP/2 request have their own authority.
  */
 export function hasValidHost({ headers }: Request, { origin }: Target): boolean {
   const host = headers.get("host") ?? "";
@@ -57,7 +57,7 @@ const REQUEST_ID = new RegExp(String.raw`^[\x21-\x7e]{1,${MAX_ID_LENGTH}}$`);
 
 /**
  * Returns a function that gives each request an ID: its X-Request-Id if that is 1 to 64 visible characters, otherwise a
- * generated one. Generated IDs are a random prefix and a counter, which is much faster than a UUID for each.
+ * generated one. Generated IDs have a random prefix and a counter, which is much faster than a UUID for each request.
  *
  * @example
  * ```ts
@@ -74,7 +74,7 @@ export function createRequestIds(): (request: Request) => string {
   const prefix = crypto.randomUUID().slice(0, 13);
   let count = 0;
   return function requestId({ headers }: Request): string {
-    // `has` loads all headers at once, so that later lookups need no call into the runtime.
+    // `has` loads all headers, so that later lookups need no call into the runtime.
     const given = headers.has("x-request-id") ? headers.get("x-request-id") : null;
     return given !== null && REQUEST_ID.test(given) ? given : `${prefix}-${++count}`;
   };
@@ -88,8 +88,8 @@ export function bearerToken(authorization: string | null): string | undefined {
 }
 
 /**
- * The client's IPv4 address or IPv6 network. Behind a proxy it is the last entry of `header`, the only one that a
- * client cannot forge. Without a header, or if the entry is not an address, it is the connection's.
+ * The client's IPv4 address or IPv6 network. Behind a proxy, it is the last entry of `header`, the only one that a
+ * client cannot forge. Without a header, or if the entry is not an address, it is the address of the connection.
  *
  * @example
  * ```ts
@@ -119,7 +119,7 @@ function addressIn(text: string): string | undefined {
 }
 
 function networkOf(address: string): string {
-  // The URL parser writes an address as RFC 5952 says. It does not accept zones.
+  // The URL parser formats addresses according to RFC 5952. It does not accept zones.
   const canonical = new URL(`http://[${address.replace(/%.*/, "")}]`).hostname.slice(1, -1);
   const [, high, low] = MAPPED.exec(canonical) ?? [];
   if (high !== undefined && low !== undefined) return dotted(parseInt(high, 16), parseInt(low, 16));

@@ -5,8 +5,8 @@ export interface ResponseOptions {
 }
 
 /**
- * Maximum length of a body that Deno always sends in one system call with the head. A longer body takes another call,
- * unless it is chunked (RFC 9112 section 7.1). Over HTTP/1.0 and HTTP/2, Deno sends its length instead.
+ * Maximum length of a body that Deno always sends in one system call with the head. A longer body needs a second call,
+ * unless it is chunked (RFC 9112 section 7.1). Over HTTP/1.0 and HTTP/2, Deno sends the length instead.
  */
 const SHORT = 100;
 
@@ -15,7 +15,7 @@ export function createResponse(
   body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
-  // Headers in the constructor would be slower, because more are added later.
+  // Passing headers to the constructor would be slower, because more are added later.
   const response = new Response(body, { status });
   const isLong = body !== null && !(body instanceof ReadableStream) && body.length > SHORT;
   if (isLong) response.headers.set("transfer-encoding", "chunked");
@@ -53,7 +53,7 @@ export function shared(response: Response): Response {
   return response;
 }
 
-/** Whether a response is shared, so that it must not be changed or sent itself. */
+/** Whether a response is shared. A shared response must not be changed or sent; clone it. */
 export function isShared(response: Response): boolean {
   return SHARED.has(response);
 }

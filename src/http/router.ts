@@ -4,7 +4,7 @@
  * - `key`: clients with a valid API key. Requests count for the account.
  * - `address`: everyone. Requests count for the client's address.
  * - `public`: everyone. Requests do not count.
- * - `operator`: operators. Other requests count for the client's address.
+ * - `operator`: operators, whose requests do not count. Requests of others count for the client's address.
  */
 export type Access = "key" | "address" | "public" | "operator";
 
@@ -26,15 +26,15 @@ export type Match<Row extends Endpoint> =
   | { readonly kind: "allow"; readonly pattern: string; readonly access: Access; readonly allow: string }
   | { readonly kind: "none"; readonly pattern: "" };
 
-/** The path of `OPTIONS *` in Deno. It asks about the service as a whole (RFC 9110 section 9.3.7). */
+/** The path that Deno reports for `OPTIONS *`, a request about the whole service (RFC 9110 section 9.3.7). */
 const ASTERISK = "/*";
 
 /**
  * Returns a function that matches a method and a raw (still percent-encoded) path. If several paths match, the one with
  * the fewest parameters wins.
  *
- * If the path is in the table only with other methods, the result is `allow` (RFC 9110 section 15.5.6). HEAD matches
- * the row of GET. Case and trailing slashes matter.
+ * If the table has the path only with other methods, the result is `allow` (RFC 9110 section 15.5.6). HEAD matches the
+ * row of GET. Case and trailing slashes matter.
  *
  * @example
  * ```ts
@@ -67,7 +67,7 @@ export function createMatcher<Row extends Endpoint>(
 
   return function match(method: string, path: string): Match<Row> {
     if (method === "OPTIONS" && path === ASTERISK) return service;
-    // One extra segment is enough to tell that a path is too long.
+    // One extra segment is enough to show that a path is too long.
     const given = path.split("/", longest + 1).map(decode);
     for (const { pattern, segments, rows, allow } of paths) {
       const params = paramsIn(segments, given);

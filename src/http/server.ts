@@ -3,13 +3,13 @@ export interface ServerOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly hostname: string;
-  /** Whether other servers may listen on the same port (SO_REUSEPORT); by default not. */
+  /** Whether other servers may listen on the same port (SO_REUSEPORT); false by default. */
   readonly reusePort?: boolean;
   /** Called when connections cannot be accepted, once for each period of failures. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Answers a request. */
+/** Responds to a request. */
 export type ServerHandler = Deno.ServeHandler<Deno.NetAddr>;
 
 const PAUSE = 1_000;
@@ -18,8 +18,8 @@ const LASTING = 60_000;
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
- * An HTTP server that survives a lack of file descriptors. Deno's server then stops accepting connections for good, but
- * keeps the existing ones. So after a pause another server listens on the same port.
+ * An HTTP server that survives a lack of file descriptors. In that case, Deno's server permanently stops accepting
+ * connections, but keeps existing ones. So after a pause, another server listens on the same port.
  *
  * @throws if it cannot listen.
  */
@@ -98,7 +98,7 @@ export function uncompressed(handler: ServerHandler): ServerHandler {
   };
 }
 
-/** Answers HEAD with the body's length and no body. Deno would send the body over HTTP/2. */
+/** Responds to HEAD with the body's length but no body. Over HTTP/2, Deno would send the body. */
 export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
   async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
     const response = await handler(request, info);

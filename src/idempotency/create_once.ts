@@ -31,8 +31,8 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /**
- * Creates an item and returns the response. With an idempotency key, a repeated request gets the first reply again
- * while that is stored.
+ * Creates an item and returns the response. With an idempotency key, a repeated request gets the first response again
+ * while it is stored.
  *
  * @throws {ApiError} `idempotency_key_reused` if the key was used with a different body; `idempotency_limit` if the
  * account has used too many keys on this UTC day.
@@ -49,8 +49,8 @@ export async function createOnce<Item>(
 }
 
 /**
- * The creation with its reply as the result, which is stored in the same commit. If a reply is already stored,
- * nothing is created, and the stored reply is the result. `now` is the time of arrival, in ms since the epoch.
+ * The creation, with its reply as the result. The same commit stores the reply. If a reply is already stored, nothing
+ * is created, and the stored reply is the result. `now` is the time of arrival, in ms since the epoch.
  */
 export function once<Item>(
   name: ReplyName,

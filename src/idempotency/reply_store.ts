@@ -3,14 +3,14 @@ import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { Write } from "../store/transaction.ts";
 
-/** The reply to a successful creation. */
+/** The response to a successful creation. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** The reply to the first request with an idempotency key. */
+/** The response to the first request with an idempotency key. */
 export interface StoredReply extends Reply {
   /** Hash of the request's body. */
   readonly fingerprint: string;
@@ -37,7 +37,7 @@ export async function sweepReplies(store: Store, now: number): Promise<boolean> 
     await store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });
 }
 
-/** Removes expired replies, in each commit as many as it can check. */
+/** Removes expired replies, as many in each commit as it can check. */
 async function sweepExpired(store: Store, now: number): Promise<boolean> {
   const { maxChecks, isLocal } = store;
   const limit = maxChecks * (isLocal ? 1 : COMMITS_AT_ONCE);
@@ -55,7 +55,7 @@ async function remove(store: Store, expired: readonly Entry[], now: number): Pro
   const replies = await store.getMany(names);
   const { ok } = await store.commit((operation) => {
     for (const { key } of expired) operation.delete(key);
-    // A key that was used again after its reply had expired has a newer reply and another expiry row.
+    // If a key was used again after its reply expired, it has a newer reply and another expiry row.
     for (const reply of replies) {
       if (reply !== null && hasExpired(reply, now)) operation.check(reply).delete(reply.key);
     }

@@ -5,8 +5,8 @@ import { SCHEMA, Schema } from "./schema.ts";
 
 /**
  * Adds checks and changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin.
- * It is called again if an attempt had no effect. Sums must come first: if a row is not a counter, KV throws at
- * its sum, but stores the changes before it.
+ * It is called again if an attempt had no effect. Sums must come first: if a row is not a counter, its sum fails, but
+ * KV stores the changes before it.
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
@@ -15,17 +15,17 @@ export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
 
-/** How long to look into a commit in doubt, and the pause between two attempts, in ms. */
+/** How long to try to find out the result of a commit in doubt, and the pause between two attempts, in ms. */
 const PATIENCE = 10_000;
 const PAUSE = 500;
 
-/** It is unknown whether a commit has applied, or still will. */
+/** It is unknown whether a commit has applied, or will still apply. */
 export class CommitInDoubt extends StoreUnavailable {
   override readonly name = "CommitInDoubt";
   /**
    * Finds out the commit's final result.
    *
-   * @throws {StoreUnavailable} if it cannot. It can be called again.
+   * @throws {StoreUnavailable} if that fails. It can be called again.
    */
   readonly findOut: () => Promise<CommitResult>;
 
@@ -58,7 +58,7 @@ interface Marker {
   readonly schema?: number;
 }
 
-/** A marker, as the last commit left it. Only one commit at a time uses it. */
+/** A marker, as the last commit has left it. Only one commit at a time uses it. */
 interface Lane {
   readonly key: Deno.KvKey;
   /** Null before it is opened. */
@@ -67,7 +67,7 @@ interface Lane {
 
 const COMMITS = "commits";
 const ABANDONED_AFTER = 24 * 3_600_000;
-/** A process that was not suspended learns within this time (ms) the result of a commit, or that it is in doubt. */
+/** Unless a process was suspended, it learns within this time (ms) the result of a commit, or that it is in doubt. */
 const AWAKE = 60_000;
 /** Range of the markers of all processes. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
@@ -78,11 +78,11 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
 /**
  * Commits that apply at most once, and whose result can always be found out.
  *
- * Deno's client of a KV Connect server repeats a commit whose reply was lost, and a commit that timed out may apply
- * later. So each commit takes a lane: it checks the marker that the last commit set there, and sets its own. A repeated
- * commit fails that check. If a commit is refused, its marker shows whether it had already applied. If its result is
- * unknown, a fence is sent before the lane is used again: a commit that only replaces the old marker. If the fence
- * applies, the first commit never will. If the fence is refused, the marker shows which of them applied.
+ * Deno's client of a KV Connect server repeats a commit whose response was lost, and a commit that timed out may apply
+ * later. So each commit uses a lane: it checks the marker that the last commit set there, and sets its own. A repeated
+ * commit fails this check. If a commit is refused, the marker shows whether it had already applied. If the result of a
+ * commit is unknown, a fence is sent before the lane is used again: a commit that only replaces the old marker. If the
+ * fence applies, the first commit never will. If the fence is refused, the marker shows which of the two applied.
  */
 export class Markers {
   /** The version of the rows, read when the last lane was opened. */
@@ -104,7 +104,7 @@ export class Markers {
   }
 
   /**
-   * Commits the operation that `build` makes. If a check fails, reads the rows with these keys.
+   * Commits the operation that `build` fills. If a check fails, reads the rows with these keys.
    *
    * @throws {StoreUnavailable} if it did not apply.
    * @throws {CommitInDoubt} if that is unknown.
@@ -122,7 +122,7 @@ export class Markers {
     });
   }
 
-  /** Whether the marker is of another process and a day old, so that its process must have been killed. */
+  /** Whether the marker is of another process and over a day old. Its process must then have been killed. */
   isAbandoned(marker: Entry): boolean {
     const isOwn = marker.key[1] === this.#process;
     return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
@@ -138,9 +138,9 @@ export class Markers {
   }
 
   /**
-   * Sets the lane's first marker in a commit of its own, so that no other commit depends on a missing marker. Then
-   * reads the marker together with the schema version. A migration raises that version and then removes the markers
-   * of processes that do not support it. After that such a process has no lane, and cannot open one.
+   * Sets the lane's first marker in a separate commit, so that no other commit depends on a missing marker. Then reads
+   * the marker together with the schema version. A migration raises that version and then removes the markers of
+   * processes that do not support it. After that, such a process has no lane and cannot open one.
    */
   async #open(lane: Lane): Promise<void> {
     try {
@@ -151,7 +151,7 @@ export class Markers {
       if (marker === null) throw new StoreUnavailable("A marker is missing");
       lane.versionstamp = marker.versionstamp;
     } catch (error) {
-      this.#free.push(lane); // Its marker may be set nevertheless.
+      this.#free.push(lane); // Its marker may have been set.
       throw error;
     }
   }
@@ -178,7 +178,7 @@ export class Markers {
         this.#connection.metrics.kvConflicts.add(1);
         return this.#release(lane, versionstamp, { ok: false, rows });
       }
-      // Another process has removed the marker. Unless this process was suspended, that was before the commit.
+      // Another process has removed the marker. Unless this process was suspended, it did so before the commit.
       if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
       throw new StoreUnavailable("A marker is missing");
     } catch (error) {
@@ -188,7 +188,9 @@ export class Markers {
     }
   }
 
-  /** Returns a function that finds out the result of a commit and frees its lane. If it fails, it can be called again. */
+  /**
+   * Returns a function that finds out the result of a commit and frees its lane. If it fails, it can be called again.
+   */
   #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
     let found: Promise<CommitResult> | undefined;
     const fence = async (): Promise<CommitResult> => {
@@ -202,7 +204,7 @@ export class Markers {
       if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
       if (!marker) throw new StoreUnavailable("A marker is missing");
       const { versionstamp } = marker;
-      // Any other number is of an earlier fence that timed out.
+      // Any other number is that of an earlier fence that timed out.
       const result: CommitResult = isSetBy(commit, marker)
         ? { ok: true, versionstamp }
         : { ok: false, rows: [] };

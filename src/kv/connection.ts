@@ -15,8 +15,8 @@ export interface ConnectionOptions {
   /** Deadline of one operation, in ms. */
   readonly deadline?: number;
   /**
-   * Opens new handles on a KV Connect server as soon as it answers. Rejects when the signal aborts. Not given for a
-   * file, because new handles would be no better, and only one of them may write.
+   * Opens new handles on a KV Connect server as soon as it responds. Rejects when the signal aborts. Not set for a
+   * file, because new handles would not help, and only one of them may write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** The state of the file, if KV is one. */
@@ -47,7 +47,7 @@ interface Generation extends Readonly<Record<Kind, readonly Handle[]>> {
 
 /** How long a handle is avoided after a failure if there are others, in ms. */
 const REST = 1_000;
-/** The handles are replaced if one has only failed for this many deadlines. */
+/** The handles are replaced if all operations on one have failed for this many deadlines. */
 const MAX_FAILING = 2;
 const MAX_HANGING = 16;
 /** While this many replaced generations hang, no new handles are opened. */
@@ -68,9 +68,9 @@ const WAIT_NOTICE = 1_000;
  * one handle for writes and another for reads, so that reads do not wait for writes.
  *
  * Deno's client of a server does not notice that its connection is dead, and repeats operations that timed out forever.
- * So after a missed deadline all operations are refused until new handles are open. A client that received wrong
- * metadata may fail forever, so all handles are also replaced when one does nothing but fail. The handles on a file are
- * never replaced. While too many operations hang on a file, only one is tried per deadline.
+ * So after a missed deadline, all operations are refused until new handles are open. A client that received wrong
+ * metadata may fail forever, so all handles are also replaced if one keeps failing. The handles on a file are never
+ * replaced. While too many operations hang on a file, only one is tried per deadline.
  *
  * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
  * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
@@ -149,7 +149,7 @@ export class Connection {
 
   /** Why no operation can be started now; undefined if one can. */
   #obstacle(): string | undefined {
-    if (this.#generation.isGivenUp) return "The server does not answer";
+    if (this.#generation.isGivenUp) return "The server does not respond";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
     if (performance.now() < this.#nextTry) return "Earlier operations still hang";
     this.#nextTry = performance.now() + this.#deadline;
@@ -164,7 +164,7 @@ export class Connection {
     this.#replace(generation);
   }
 
-  /** Replaces the handles if one has failed for too long. They serve until then. */
+  /** Replaces the handles if one has failed for too long. Until new ones are open, the old ones stay in use. */
   #noteFailure(handle: Handle, generation: Generation): void {
     const now = performance.now();
     handle.failingSince ??= now;
@@ -172,7 +172,7 @@ export class Connection {
     if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
-  /** Starts to replace a server's handles, unless that is already under way or done. */
+  /** Starts to replace a server's handles, unless a replacement is already under way or done. */
   #replace(generation: Generation): void {
     if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
   }
@@ -206,7 +206,7 @@ function close({ kvs }: Generation): void {
   for (const kv of kvs) kv.close();
 }
 
-/** The load of a handle. One that has just failed sorts behind all others. */
+/** The load of a handle. A handle that has just failed sorts after all others. */
 function load({ busy, restsUntil }: Handle): number {
   return performance.now() < restsUntil ? busy + 1e9 : busy;
 }
@@ -232,7 +232,7 @@ export async function openServer(
     try {
       await waitForServer(url, AbortSignal.timeout(patience.ms));
     } catch {
-      throw new StoreUnavailable(`it did not answer for ${patience.ms / 1000} s`);
+      throw new StoreUnavailable(`it did not respond for ${patience.ms / 1000} s`);
     } finally {
       clearTimeout(timer);
     }
@@ -242,9 +242,9 @@ export async function openServer(
 }
 
 /**
- * Returns a function that opens `count` handles as soon as the server answers. It polls the server with plain requests,
- * which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice `count`
- * hang, for at most half a minute. The function rejects when the signal aborts.
+ * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
+ * requests, which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice
+ * `count` hang, for at most half a minute. The function rejects when the signal aborts.
  */
 export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;
@@ -258,7 +258,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
       try {
         if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
       } catch {
-        // The server answers, but not as a KV Connect server, perhaps because it is starting.
+        // The server responds, but not as a KV Connect server, perhaps because it is starting.
       }
       await pause(POLL);
     }
@@ -268,7 +268,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
 /**
  * Opens a handle.
  *
- * @param onFailure Called if that fails, with a promise that resolves once the attempt has ended and is cleaned up.
+ * @param onFailure Called if that fails, with a promise that resolves once the attempt has ended.
  * @throws {StoreUnavailable}
  */
 export async function openKv(
@@ -285,7 +285,7 @@ export async function openKv(
   }
 }
 
-/** Opens a handle. Tries again if that fails early, because Deno does not repeat the first requests of a handle. */
+/** Opens a handle. Retries if that fails before the deadline, because Deno does not retry a handle's first requests. */
 async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
   try {
     return await openKv(url);
@@ -298,7 +298,7 @@ async function openPersistently(url: string, tries: number = OPENING_TRIES): Pro
 /**
  * Opens `count` handles, or none.
  *
- * @throws the error of the first that cannot be opened.
+ * @throws the error of the first handle that cannot be opened.
  */
 async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Deno.Kv[]> {
   const opened = await Promise.allSettled(Array.from({ length: count }, open));
@@ -310,7 +310,7 @@ async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Den
 }
 
 /**
- * Resolves once the server answers with any status. Rejects when the signal aborts. Sends a request every half second,
+ * Resolves once the server responds with any status. Rejects when the signal aborts. Sends a request every half second,
  * because packets get lost.
  */
 export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@ const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 
-  /** The reason for the log: the first line of KV's own message, if any. Of a URL only the host is shown. */
+  /** The reason for the log: the first line of KV's own message, if any. URLs are reduced to their host. */
   get logReason(): string {
     const { cause } = this;
     if (cause instanceof StoreUnavailable) return cause.logReason;
@@ -13,7 +13,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** KV did not answer in time. The operation may still take effect. */
+/** KV did not respond in time. The operation may still take effect. */
 export class DeadlineExceeded extends StoreUnavailable {
   override readonly name = "DeadlineExceeded";
 }
@@ -24,12 +24,12 @@ export const KV_DEADLINE = 5_000;
 /**
  * Settles with the promise, or rejects after `ms` milliseconds.
  *
- * @throws {DeadlineExceeded} if the time is over first.
+ * @throws {DeadlineExceeded} if the promise does not settle in time.
  * @throws {StoreUnavailable} if the promise rejects, with its error as the cause.
  */
 export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new DeadlineExceeded(`No answer within ${ms} ms`)), ms);
+  const timer = setTimeout(() => late.reject(new DeadlineExceeded(`No response within ${ms} ms`)), ms);
   try {
     return await Promise.race([promise, late.promise]);
   } catch (error) {

@@ -1,9 +1,9 @@
 import type { StatementSync } from "node:sqlite";
 
 /**
- * Creates the folder of a KV's file if it is missing. Only its owner gets access.
+ * Creates the folder of a KV's file if it does not exist. Only its owner gets access.
  *
- * @throws {Error} if it cannot be created, saying why.
+ * @throws {Error} with the reason, if it cannot be created.
  */
 export async function makeFolder(path: string): Promise<void> {
   const folder = folderOf(path);
@@ -11,7 +11,7 @@ export async function makeFolder(path: string): Promise<void> {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     const reason = error instanceof Error ? error.message : typeof error;
-    throw new Error(`the folder ${folder} cannot be made: ${reason}`);
+    throw new Error(`the folder ${folder} cannot be created: ${reason}`);
   }
 }
 
@@ -24,23 +24,23 @@ export interface FileOptions {
 }
 
 /**
- * Makes sure that a path can be opened as a KV file. Its folder must exist, because the path may be mistyped. It must
+ * Checks that a path can be opened as a KV file. Its folder must exist, because the path may be mistyped. The file must
  * not be another program's database, because opening it would change it.
  *
- * @throws {Error} if it cannot be opened, saying why.
+ * @throws {Error} with the reason, if it cannot be opened.
  */
 export async function prepareFile(path: string, { create, makesFolder }: FileOptions): Promise<void> {
   const folder = folderOf(path);
   if (makesFolder) await makeFolder(path);
   else if (create && !(await find(folder))?.isDirectory) {
-    throw new Error(`there is no folder ${folder}, and only that of the default KV_PATH is made`);
+    throw new Error(`there is no folder ${folder}, and only the folder of the default KV_PATH is created`);
   }
   const found = await find(path);
   if (!found && create) return;
-  if (!found) throw new Error("there is no such file, and only the service makes it when it starts");
+  if (!found) throw new Error("there is no such file, and only the service creates it when it starts");
   if (found.isDirectory) throw new Error("it is a folder");
   // Opening a pipe would never return.
-  if (!found.isFile) throw new Error("it is no file");
+  if (!found.isFile) throw new Error("it is not a file");
   if (found.size === 0 && !create) throw new Error("it is empty");
   const tables = await tablesIn(path);
   // The first table that Deno creates in a KV.
@@ -75,7 +75,7 @@ async function tablesIn(path: string): Promise<unknown[]> {
   }
 }
 
-/** SQLite's own numbers of a KV file. They are read synchronously. */
+/** Numbers that SQLite reports about a KV file. They are read synchronously. */
 export interface FileState {
   /** A number that changes with every commit; undefined if the file is locked or cannot be read. */
   readonly version: () => number | undefined;

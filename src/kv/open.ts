@@ -5,7 +5,7 @@ import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
-/** The KV could not be opened. The message tells the operator why. */
+/** The KV could not be opened. The message, which is for the operator, says why. */
 export class OpenError extends Error {
   override readonly name = "OpenError";
 }
@@ -14,7 +14,7 @@ export class OpenError extends Error {
 export interface OpenOptions extends FileOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** How long to wait for a server that is not up yet; by default not at all. */
+  /** How long to wait for a server that has not started yet; by default not at all. */
   readonly patience?: Patience;
   readonly metrics?: Metrics;
 }
@@ -26,7 +26,7 @@ const LOCAL_CHECKS = 100;
 
 /**
  * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
- * Checks at once that the rows are of this service and can be written.
+ * Checks that the rows are of this service and can be written.
  *
  * @throws {OpenError} if it cannot be used.
  */
@@ -55,7 +55,7 @@ async function connect(path: string | undefined, options: OpenOptions): Promise<
   return new Connection(kvs, { file: await openFileState(path), metrics });
 }
 
-/** How a message names the KV. Of a URL only the host is shown, because it may contain a password. */
+/** How a message names the KV. A URL is reduced to its host, because it may contain a password. */
 export function nameOfKv(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
   return isUrl(path) ? new URL(path).host : path;
@@ -66,7 +66,9 @@ export function isUrl(path: string): boolean {
   return /^https?:/.test(path) && URL.canParse(path);
 }
 
-/** The reason of an error without a full stop. KV's own message may have many lines, so its first line is used. */
+/**
+ * The reason of an error, without a full stop. KV's own message may have many lines, so only its first line is used.
+ */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   return (error instanceof StoreUnavailable ? error.logReason : error.message).replace(/\.$/, "");

@@ -5,7 +5,7 @@ export interface Entry {
   readonly versionstamp: string;
 }
 
-/** A row does not have the format that this service stores. The message names the first part of its key. */
+/** A row does not have a format that this service stores. The message names the first part of its key. */
 export class CorruptRow extends Error {
   override readonly name = "CorruptRow";
 }
@@ -43,7 +43,7 @@ export function decodeJson<T>(entry: Entry): T {
   try {
     return JSON.parse(text);
   } catch {
-    throw new CorruptRow(`A row of ${String(entry.key[0])} holds no JSON`);
+    throw new CorruptRow(`A row of ${String(entry.key[0])} is not JSON`);
   }
 }
 
@@ -58,7 +58,7 @@ export function decodeText({ key, value }: Entry): string {
   } catch {
     // Not UTF-8.
   }
-  throw new CorruptRow(`A row of ${String(key[0])} holds no text`);
+  throw new CorruptRow(`A row of ${String(key[0])} is not text`);
 }
 
 /**
@@ -69,7 +69,7 @@ export function decodeText({ key, value }: Entry): string {
 export function decodeCount(entry: Entry | null): number {
   if (entry === null) return 0;
   if (entry.value instanceof Deno.KvU64) return Number(entry.value.value);
-  throw new CorruptRow(`A row of ${String(entry.key[0])} holds no number`);
+  throw new CorruptRow(`A row of ${String(entry.key[0])} is not a number`);
 }
 
 /** The versionstamp for a check of the row; null if the row must not exist. */

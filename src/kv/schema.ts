@@ -11,10 +11,12 @@ export interface KnownVersions {
   readonly newest: number;
 }
 
-/** The versions of this release. A migration raises the newest, and the release after it the oldest. */
+/**
+ * The versions of this release. A release with a migration raises the newest; the release after it raises the oldest.
+ */
 const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
-const FOREIGN = "it holds rows of something else, or of an unreleased version";
+const FOREIGN = "it has rows of another program, or of an unreleased version";
 
 /** This release does not know the version of the rows, so it stops writing. Its last commits may have applied. */
 export class UnknownSchema extends StoreUnavailable {
@@ -26,7 +28,7 @@ export class Schema {
   readonly known: KnownVersions;
   /** Version of the rows; the newest known one before it is read. */
   version: number;
-  /** Resolves when the rows have an unknown version. From then on no lane is opened. */
+  /** Resolves when the rows have an unknown version. After that, no lane is opened. */
   readonly superseded: Promise<UnknownSchema>;
   readonly #supersede: (error: UnknownSchema) => void;
 
@@ -61,7 +63,7 @@ export class Schema {
 /**
  * Reads the version of the rows. An empty KV gets the newest known version if `create` is true.
  *
- * @throws {Error} if this release cannot read the rows, saying why.
+ * @throws {Error} with the reason, if this release cannot read the rows.
  * @throws {StoreUnavailable}
  */
 export async function requireSchema(
@@ -71,7 +73,7 @@ export async function requireSchema(
 ): Promise<Schema> {
   const schema = new Schema(known);
   return await retried(async () => {
-    // Read before SCHEMA. The other way round, rows that another process creates meanwhile would look foreign.
+    // Read before SCHEMA. In the reverse order, rows that another process creates in between would look foreign.
     const [row] = await connection.read((kv) => Array.fromAsync(kv.list({ prefix: [] }, { limit: 1 })));
     const entry = await connection.read((kv) => kv.get(SCHEMA));
     if (entry.versionstamp !== null) {
@@ -80,7 +82,7 @@ export async function requireSchema(
     }
     if (row !== undefined) throw new Error(FOREIGN);
     if (!create) {
-      throw new Error("it is empty, and only the service makes its first rows when it starts");
+      throw new Error("it is empty, and only the service creates its first rows when it starts");
     }
     const first = encodeJson({ version: known.newest });
     await connection.write((kv) => kv.atomic().check(entry).set(SCHEMA, first).commit().catch(againIfLocked));

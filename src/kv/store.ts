@@ -19,14 +19,14 @@ export interface StoreOptions {
   readonly schema?: Schema;
 }
 
-/** Maximum number of rows that KV returns at once. */
+/** Maximum number of rows that KV returns in one batch. */
 const MAX_BATCH = 500;
 const REMOVED_AT_ONCE = 200;
 
 /**
  * The rows of Deno KV, with a deadline on every operation, and commits that apply at most once.
  *
- * @throws {StoreUnavailable} from every method if KV fails or does not answer in time.
+ * @throws {StoreUnavailable} from every method if KV fails or does not respond in time.
  */
 export class Store {
   /** Maximum number of checks that a caller can add to one commit. */
@@ -91,7 +91,7 @@ export class Store {
   }
 
   /**
-   * Commits the operation that `build` makes, at most once. If a check fails, reads the rows with these keys.
+   * Commits the operation that `build` fills, at most once. If a check fails, reads the rows with these keys.
    *
    * @throws {CommitInDoubt} if it is unknown whether it applied.
    */
@@ -180,13 +180,15 @@ export class RoundTrip {
     return result;
   }
 
-  /** Waits for requests that arrive at the same time, which `count` counts, or for `enough` of them. */
+  /** Waits for requests that arrive at the same time, or until there are `enough`. `count` returns their number. */
   gather(count: () => number, enough?: number): Promise<void> {
     return this.isFar ? pause(GATHERING) : noMoreArrive(count, enough);
   }
 }
 
-/** Resolves when `count` stops growing from one turn of the event loop to the next, at `enough`, or after a few turns. */
+/**
+ * Resolves when `count` stops growing from one turn of the event loop to the next, at `enough`, or after a few turns.
+ */
 export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
   let before = 0;
   for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {

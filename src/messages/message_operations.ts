@@ -11,7 +11,7 @@ const NEW_MESSAGE = named(
     message: text({
       max: 10_000,
       description:
-        `The text of the message. Its length is counted in Unicode code points. The whole body may have at most ${
+        `The text of the message. Its length is counted in Unicode code points. The whole body can have at most ${
           BODY_RULES.maxBytes / 1024
         } KiB.`,
     }),
@@ -23,7 +23,7 @@ const MESSAGE = named(
   answer({
     id: text(),
     message: text(),
-    status: oneOf(["queued"], { description: "Always `queued`: the message is stored, and not yet sent." }),
+    status: oneOf(["queued"], { description: "Always `queued`: the message is stored, but not yet sent." }),
     createdAt: timestamp(),
   }, {
     examples: [{

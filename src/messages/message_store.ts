@@ -15,7 +15,7 @@ export interface Message {
   readonly accountId: string;
 }
 
-/** A message to accept. */
+/** A message to queue. */
 export type NewMessage = Pick<Message, "message" | "accountId">;
 
 /** Maximum number of queued messages of one account. */

@@ -5,14 +5,14 @@ const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /** The metrics of one service. */
 export class Metrics {
-  readonly requests: Counter = new Counter("animal_store_requests_total", "Requests answered.", [
+  readonly requests: Counter = new Counter("animal_store_requests_total", "Requests completed.", [
     "route",
     "method",
     "status",
   ]);
   readonly requestDuration: Histogram = new Histogram(
     "animal_store_request_duration_seconds",
-    "Time from the head of a request to the head of its response.",
+    "Time from the arrival of a request to its response.",
     SECONDS,
     ["route"],
   );
@@ -29,7 +29,7 @@ export class Metrics {
   readonly bans: Counter = new Counter("animal_store_bans_total", "Bans started.");
   readonly kvDuration: Histogram = new Histogram(
     "animal_store_kv_operation_duration_seconds",
-    "Time that a read or a write of the KV took.",
+    "Duration of the KV's reads and writes.",
     SECONDS,
     ["operation"],
   );
@@ -50,7 +50,7 @@ export class Metrics {
   );
   readonly logLinesDropped: Counter = new Counter(
     "animal_store_log_lines_dropped_total",
-    "Log lines that could not be written because their reader stalled or the disk was full.",
+    "Log lines that were lost because their reader stalled or the disk was full.",
   );
 
   constructor() {

@@ -43,7 +43,7 @@ export class Counter {
     this.#name = name;
     this.#help = help;
     this.#values = new Labelled(labels, () => ({ value: 0 }));
-    // A counter that starts at 0 also shows its first increase.
+    // It starts at 0, because Prometheus would not see the first increase of a counter that appears later.
     if (labels.length === 0) this.add(0);
   }
 
@@ -106,7 +106,7 @@ export function gauge(name: string, help: string, value: number, labels: readonl
   return family(name, "gauge", help, [sample(name, labels, value)]);
 }
 
-/** Adds up metrics of several texts in the Prometheus text format. */
+/** Adds up the metrics in several texts in the Prometheus text format. */
 export function sumOf(texts: readonly string[]): string {
   const families = new Map<string, Map<string, number>>();
   for (const text of texts.flatMap((text) => text.split(/^(?=# HELP )/m))) {

@@ -42,8 +42,8 @@ export const ACCOUNTS: Task = {
         [`NAME [--plan ${Object.keys(PLAN_LIMITS).join("|")}]`]: "",
         "NAME --plan enterprise --per-minute N --per-day N":
           `create an account and print its API key, which is shown only once; the default plan is free`,
-        "- [--plan ...]": `create an account for each name on standard input; prints NAME, a tab and the
-          key of each. If a connection over HTTP breaks, some accounts may exist whose keys were not
+        "- [--plan ...]": `create an account for each name on standard input; print NAME, a tab and the key
+          of each. If a connection over HTTP breaks, some accounts may exist whose keys were not
           printed: see accounts list`,
       },
       input: namesIn,
@@ -144,13 +144,13 @@ export const ACCOUNTS: Task = {
     },
     delete: {
       forms: {
-        ID: `delete a closed account and its data, once its messages have been taken; its animals stay,
-          and for ${REPLAY_HOURS} hours the responses kept for its Idempotency-Keys`,
+        ID: `delete a closed account and its data, after its messages have been taken; its animals stay,
+          and the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
       },
       prepare: onAccount(async (id, { accounts, messages, transact }, { err }) => {
         const waiting = await messages.countWaiting(id);
         if (waiting > 0) {
-          throw new CommandError(`It still has messages waiting (${waiting}); take them first`);
+          throw new CommandError(`The account still has messages waiting (${waiting}); take them first`);
         }
         const removing = accounts.removing(id, ({ account }) => {
           if (account.closedAt === null) throw new CommandError(`Account ${id} is open; close it first`);
@@ -210,7 +210,7 @@ function parseDuration(name: string, text: string): number {
   return ms;
 }
 
-/** The names in lines of input. Empty lines are ignored. @throws {CommandError} if one is invalid. */
+/** The names in lines of input, without empty lines. @throws {CommandError} if a name is invalid. */
 function namesIn(lines: readonly string[]): readonly string[] {
   const names = lines.filter((line) => line !== "");
   const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
@@ -251,7 +251,7 @@ async function createMany(
         if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
         const issued = issuedInDoubt(result.reason);
         if (issued === undefined) continue;
-        err(`The KV did not answer: it is unknown whether the key of ${issued.account.id} is valid:`);
+        err(`The KV did not respond: it is unknown whether the key of ${issued.account.id} is valid:`);
         await print(issued);
       }
     }
@@ -262,7 +262,7 @@ async function createMany(
   }
 }
 
-/** Prints an account's new key. `what` says what was done, such as `Created`. */
+/** Prints an account's new key. `what` is the participle to print, such as `Created`. */
 async function printKey(what: string, issued: Issued, { out, err }: CommandIo): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
   err("The key is shown only this once:");
@@ -287,7 +287,7 @@ const COLUMNS: Columns<ReturnType<typeof detailsOf>> = {
   lastUsed: ({ lastUsed }) => lastUsed,
 };
 
-/** Everything that `accounts show` prints of an account at `now` (ms since the epoch). */
+/** Everything that `accounts show` prints about an account at `now` (ms since the epoch). */
 function detailsOf({ account, usage: stored }: AccountState, now: number) {
   const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;
   const usage = roll(stored, now);

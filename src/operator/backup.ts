@@ -11,7 +11,7 @@ const WITH_LOG = 2;
 /**
  * Backs up a store, which may be in use. The file appears once it is complete and checked.
  *
- * @throws {CommandError} if that fails. No part of the backup remains then.
+ * @throws {CommandError} if that fails. Then no part of the backup remains.
  */
 export async function backUp(kvPath: string, file: string, options: CopyOptions): Promise<void> {
   await withReason(`${kvPath} was not backed up`, async () => {
@@ -26,11 +26,11 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
 /**
  * Restores a backup to a path without a store. The store appears once it is complete and checked.
  *
- * @throws {CommandError} if that fails. No part of the store remains then.
+ * @throws {CommandError} if that fails. Then no part of the store remains.
  */
 export async function restore(file: string, kvPath: string, options: CopyOptions): Promise<void> {
   await withReason(`${file} was not restored`, async () => {
-    // SQLite would apply logs of an old file to the new one.
+    // SQLite would apply the log of an old file to the new one.
     for (const end of ["", "-wal", "-shm", "-journal"]) {
       await requireNone(kvPath + end, "a restore never overwrites a store: move it away first");
     }
@@ -42,7 +42,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     try {
       await writeAtomically(kvPath, (target) => copyInWorker({ source, target, distrusted: true }, options));
     } catch (error) {
-      if (isNew) await Deno.remove(folder).catch(() => {}); // Fails if another process uses it by now.
+      if (isNew) await Deno.remove(folder).catch(() => {}); // Fails if another process already uses it.
       throw error;
     }
   });
@@ -114,8 +114,9 @@ export async function writeAtomically(path: string, write: (path: string) => Pro
 }
 
 /**
- * Creates a temporary folder, so that files that SQLite creates beside the new one are removed with it. It is not named
- * after the file, whose name may be too long, or have characters that Deno does not allow here, such as colons.
+ * Creates a temporary folder for the new file and the files that SQLite creates beside it, so that all can be removed
+ * together. Its name does not contain the file's name, which may be too long or have characters that Deno does not
+ * allow here, such as colons.
  */
 async function makeUnfinished(folder: string): Promise<string> {
   try {
@@ -132,7 +133,7 @@ async function sync(path: string, options: Deno.OpenOptions): Promise<void> {
   await file.sync();
 }
 
-/** Gives the file its path. A link, unlike a rename, never replaces a file that was created meanwhile. */
+/** Gives the file its path. Unlike a rename, a link never replaces a file that was created in the meantime. */
 async function linkTo(file: string, path: string): Promise<void> {
   try {
     await Deno.link(file, path);

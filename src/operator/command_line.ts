@@ -22,22 +22,22 @@ interface CommandGroup<Base> {
   readonly loggable: RegExp;
 }
 
-/** The declaration of a command. Its help, its words and its options follow from its forms. */
+/** The declaration of a command. Its help, its words and its options are derived from its forms. */
 export interface Command<Base = Stores> {
-  /** Descriptions by usage, such as `ID [--grace 24h]`. A form with an empty description has the next form's. */
+  /** Descriptions by usage, such as `ID [--grace 24h]`. A form with an empty description shares the next form's. */
   readonly forms: Readonly<Record<string, string>>;
   /** Parses the arguments, which match the forms. @throws {UsageError} */
   readonly prepare: (args: Arguments, io: CommandIo) => Work<Base>;
   /** Selects the lines of standard input to send, if the first word is `-`. @throws {CommandError} */
   readonly input?: (lines: readonly string[]) => readonly string[];
-  /** Runs the command through the service, if one request is not enough. Resolves to the exit code. */
+  /** Runs the command in the service, if one request is not enough. Resolves to the exit code. */
   readonly remotely?: (args: Arguments, send: Send, io: CommandIo) => Promise<number>;
 }
 
 /** The work of a prepared command. */
 export type Work<Base = Stores> = (base: Base) => Promise<void>;
 
-/** Runs a command line, with the text of its standard input, in the service. Resolves to the exit code. */
+/** Runs a command line in the service, with this text as its standard input. Resolves to the exit code. */
 export type Send = (args: readonly string[], input: string, io: CommandIo) => Promise<number>;
 
 /** The stores that commands work on. */
@@ -56,7 +56,7 @@ export interface Arguments {
   readonly name: string;
   /** The words after the name. */
   readonly words: readonly string[];
-  /** The values of each option, which are none for a flag. */
+  /** The values of each option. A flag has none. */
   readonly options: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -72,7 +72,7 @@ export interface CommandIo {
   readonly err: (line: string) => void;
   /** Whether the process is stopping, so that the command should end. */
   readonly isStopping: () => boolean;
-  /** Whether output goes over the network, so that a line that was written may still be lost. */
+  /** Whether output goes over the network, so that a written line may still be lost. */
   readonly isRemote: boolean;
 }
 
@@ -226,7 +226,7 @@ function commandIn<Base>(
   return { command, name: `${task.name} ${name}`, words: rest };
 }
 
-/** Names of the words of forms, in messages. */
+/** How messages name the words of forms. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ["ID", "an ID"],
   ["NAME", "a NAME"],
@@ -240,13 +240,13 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
   const known = optionsIn(forms);
   const unknown = options.keys().find((option) => !known.has(option));
-  if (unknown !== undefined) throw new UsageError(`${name} takes no --${unknown}`);
+  if (unknown !== undefined) throw new UsageError(`${name} accepts no --${unknown}`);
   const expected = (forms[0] ?? "").replace(/ ?\[?--.*/, "").split(" ").filter((word) => word !== "");
   if (words.length < expected.length) {
     throw new UsageError(`${name} needs ${expected.map((word) => WORDS.get(word) ?? word).join(" and ")}`);
   }
   if (words.length > expected.length) {
-    throw new UsageError(`${name} takes no argument '${words[expected.length]}'`);
+    throw new UsageError(`${name} accepts no argument '${words[expected.length]}'`);
   }
 }
 
@@ -255,19 +255,19 @@ async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promi
   const issued = issuedInDoubt(error);
   if (issued) {
     err(
-      `The KV did not answer: it is unknown whether this key of ${issued.account.id} is valid. Try the key, or run the command again:`,
+      `The KV did not respond: it is unknown whether this key of ${issued.account.id} is valid. Try the key, or run the command again:`,
     );
     await out(issued.apiKey);
   } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
     // KV's own message is shown only on this machine.
     const { message } = !isRemote && error.cause instanceof Error ? error.cause : error;
-    err(`The KV does not answer: ${message}.`);
+    err(`The KV does not respond: ${message}.`);
   } else throw error;
   return 1;
 }
 
-/** The new key that a transaction may have stored before KV stopped answering; undefined if there is none. */
+/** The new key that a transaction may have stored before KV stopped responding; undefined if there is none. */
 export function issuedInDoubt(error: unknown): Issued | undefined {
   return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
 }
@@ -279,7 +279,7 @@ function isIssued(result: unknown): result is Issued {
 /**
  * Parses a whole number from 1 to 10^12.
  *
- * @throws {UsageError} with `name`, if it is not one.
+ * @throws {UsageError} that names `name`, if the text is anything else.
  */
 export function parseCount(name: string, text = ""): number {
   const count = /^\d{1,13}$/.test(text) ? Number(text) : 0;

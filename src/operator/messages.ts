@@ -15,8 +15,8 @@ export const MESSAGES: Task = {
     take: {
       forms: {
         N: `print the N oldest messages, one JSON object per line, and remove each once it is printed; a
-          message that was printed but not removed is printed again next time. Two commands at the same
-          time may print the same messages`,
+          message that was printed but not removed is printed again next time. If two commands run at the
+          same time, they may print the same messages`,
       },
       prepare({ words }, io) {
         const count = parseCount("N", words[0]);
@@ -88,7 +88,7 @@ async function takeRemotely(count: number, send: Send, io: CommandIo): Promise<n
     }
     if (removal !== 0) {
       io.err(
-        "The messages that were printed last could not be removed, and will be printed again next time.",
+        "The last messages that were printed could not be removed, so they will be printed again next time.",
       );
       return removal;
     }

@@ -29,7 +29,9 @@ export interface MetricsOptions {
   };
 }
 
-/** Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so the other metrics are sent. */
+/**
+ * Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so that other metrics are sent.
+ */
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -38,13 +40,13 @@ export function workerMetrics({ store, inFlight, permits }: WorkerMetricsOptions
   const held = permits.count();
   return [
     store.metrics.text(),
-    gauge("animal_store_requests_in_flight", "Requests being answered.", inFlight.size),
+    gauge("animal_store_requests_in_flight", "Requests in flight.", inFlight.size),
     gauge("animal_store_leases", "Accounts for which this process holds a lease.", held.leases),
     gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
   ].join("");
 }
 
-/** The operation that Prometheus scrapes: metrics of this process and, if KV answers, of the queue of messages. */
+/** The operation that Prometheus scrapes: metrics of this process and, if KV responds, of the queue of messages. */
 export function metricsOperation(
   { version, store, messages, pool }: MetricsOptions,
 ): Operation {

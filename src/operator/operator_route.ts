@@ -49,7 +49,7 @@ class ClientGone extends Error {
 
 /** The operation that runs commands for operators who cannot reach the store. */
 export function operatorOperation({ stores, clock, log, inFlight }: OperatorOptions): Operation {
-  const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being carried out");
+  const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "commands are running");
 
   /** Responds once the command has begun. The response ends with the command. */
   function operate(call: Call): Promise<Response> {
@@ -71,7 +71,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
   ): Promise<void> {
     const write = (line: OperatorLine) =>
       writer.write(ENCODER.encode(`${JSON.stringify(line)}\n`)).catch((cause) => {
-        throw new ClientGone("Nobody reads the answer", { cause });
+        throw new ClientGone("The client has disconnected", { cause });
       });
     const io: CommandIo = {
       clock,
@@ -81,14 +81,14 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
       isStopping: () => inFlight.isStopping,
       isRemote: true,
     };
-    const tell = (exit: number) =>
+    const logExit = (exit: number) =>
       log.command({ time: new Date(now).toISOString(), command: describeCommand(STORE_TASKS, args), exit });
     try {
       const exit = await runCommandLine(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
-      tell(exit);
+      logExit(exit);
       write({ exit }).then(() => writer.close()).catch(() => {});
     } catch (error) {
-      tell(1);
+      logExit(1);
       if (!(error instanceof ClientGone)) log.error(errorRecord(error, now, OPERATOR_PATH));
       writer.abort().catch(() => {});
     }
@@ -104,7 +104,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
   }, (_input, call) => operate(call));
 }
 
-/** @throws {ApiError} `invalid_request`, naming the member and what was expected. */
+/** @throws {ApiError} `invalid_request`, naming the field and what was expected. */
 function parseCommandRequest({ args, input = "" }: JsonObject): CommandRequest {
   if (!isTexts(args)) throw new ApiError("invalid_request", "args must be an array of strings.");
   if (args.length > MAX_ARGUMENTS) {

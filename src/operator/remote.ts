@@ -10,7 +10,9 @@ export interface RemoteService {
   readonly token: string;
 }
 
-/** Maximum size of one part of the input as JSON, in bytes. The service accepts four times as much, with the arguments. */
+/**
+ * Maximum size of one part of the input as JSON, in bytes. The service accepts four times as much, with the arguments.
+ */
 const MAX_PART = 256 * 1024;
 const ENCODER = new TextEncoder();
 /** Maximum wait for the next line of a response, in ms. */
@@ -19,7 +21,7 @@ const SILENCE = 60_000;
 /**
  * Runs a prepared command in a service. Resolves to the exit code.
  *
- * @throws {CommandError} if the service cannot be reached or refuses, or if its response is incomplete.
+ * @throws {CommandError} if the service cannot be reached or refuses the command, or if its response is incomplete.
  */
 export async function runRemotely(
   { command, args }: Prepared,
@@ -44,7 +46,7 @@ function partsOf(lines: readonly string[]): readonly string[] {
   let part: string[] = [];
   let bytes = 0;
   for (const line of lines) {
-    const more = ENCODER.encode(JSON.stringify(line)).length; // Its two quotes count for the `\n` that follows it.
+    const more = ENCODER.encode(JSON.stringify(line)).length; // The two quotes are as long as the `\n` after the line.
     if (bytes + more > MAX_PART && part.length > 0) {
       parts.push(part.join("\n"));
       [part, bytes] = [[], 0];
@@ -79,7 +81,7 @@ async function sendCommand(
   throw new CommandError("The connection broke, so it is unknown how the command ended");
 }
 
-/** Sends a command. Resolves to the response once the service has begun to run it. */
+/** Sends a command. Resolves to the response once the service has started the command. */
 async function post(
   request: CommandRequest,
   url: string,
@@ -114,7 +116,7 @@ function failureIn(error: unknown): string {
 async function reasonOf(response: Response): Promise<string> {
   const location = response.headers.get("location");
   const problem: unknown = await response.json().catch(() => undefined);
-  if (location !== null) return `The service has moved. Try SERVICE_URL with the beginning of ${location}`;
+  if (location !== null) return `The service has moved. Set SERVICE_URL to the beginning of ${location}`;
   if (!isJsonObject(problem) || typeof problem.message !== "string") {
     return `The service returned ${response.status}`;
   }

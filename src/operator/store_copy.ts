@@ -12,7 +12,7 @@ export interface CopyJob {
   readonly target: string;
   /** Whether to check the source, too. */
   readonly distrusted: boolean;
-  /** Number of pages between two notices. */
+  /** Number of pages between two progress notices. */
   readonly step?: number;
 }
 
@@ -24,7 +24,7 @@ export interface CopyOptions {
   readonly signal: AbortSignal;
 }
 
-/** A message of the worker. The last one is empty if the copy succeeded. */
+/** A message from the worker. The last one is empty if the copy succeeded. */
 interface CopyReport {
   /** A line for the operator. */
   readonly notice?: string;
@@ -33,8 +33,8 @@ interface CopyReport {
 }
 
 /**
- * Calls `copyStore` in a worker, because SQLite blocks its thread while it checks a file or waits for locks. Meanwhile
- * this thread can handle Ctrl-C.
+ * Calls `copyStore` in a worker, because SQLite blocks its thread while it checks a file or waits for locks. In the
+ * meantime, this thread can handle Ctrl-C.
  *
  * @throws {CommandError}
  */
@@ -75,7 +75,7 @@ export async function copyStore(job: CopyJob, notice: (line: string) => void): P
   let noticed = false;
   try {
     if (job.distrusted) requireSound(source);
-    // While this snapshot is open, writes of other processes do not make SQLite start over.
+    // While this snapshot is open, writes by other processes do not make SQLite start over.
     source.exec("BEGIN");
     source.prepare("SELECT * FROM sqlite_schema").get();
     await backup(source, job.target, {

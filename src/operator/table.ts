@@ -5,8 +5,8 @@ import type { CommandIo } from "./command_line.ts";
 export type Columns<Item> = Readonly<Record<string, (item: Item) => unknown>>;
 
 /**
- * Begins a table with one line per item: a JSON object, or cells with tabs between them. The header of the latter
- * goes to standard error. Returns a function that writes the line of an item.
+ * Begins a table with one line per item: a JSON object, or cells separated by tabs, with a header on standard error.
+ * Returns a function that writes the line of an item.
  */
 export function startTable<Item>(
   columns: Columns<Item>,
@@ -30,7 +30,7 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\u{fffd}");
 }
 
-/** Escapes those characters in JSON, as far as JSON.stringify does not. */
+/** Escapes those characters in JSON text, unless JSON.stringify has already escaped them. */
 export function printableJson(json: string): string {
   return json.replace(
     /[\x7f-\x9f\p{Bidi_Control}]/gu,

@@ -5,7 +5,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 
-/** HTML, which is not escaped again. */
+/** HTML that is not escaped again. */
 export class Html {
   readonly #text: string;
 
@@ -18,11 +18,11 @@ export class Html {
   }
 }
 
-/** Content of a template: text, which is escaped, HTML, or a list of both. */
+/** Content of a template: text, which is escaped; HTML; or a list of both. */
 export type Content = string | number | Html | readonly Content[];
 
 /**
- * Makes HTML from a template, without white space around it. Text is escaped for elements and quoted attributes.
+ * Creates HTML from a template, without white space around it. Text is escaped for elements and quoted attributes.
  *
  * @example
  * ```ts
@@ -37,14 +37,14 @@ export function html(strings: TemplateStringsArray, ...contents: readonly Conten
 }
 
 /**
- * Makes HTML from a template file. Each `{{name}}` is replaced by the content of that name.
+ * Creates HTML from the text of a template. Each `{{name}}` is replaced by the content of that name.
  *
  * @example
  * ```ts
  * import { assertEquals, assertThrows } from "@std/assert";
  *
  * assertEquals(String(fill("<p>{{text}}</p>", { text: "a<b" })), "<p>a&lt;b</p>");
- * assertThrows(() => fill("<p>{{text}}</p>", {}), Error, "nothing stands for it");
+ * assertThrows(() => fill("<p>{{text}}</p>", {}), Error, "no content");
  * ```
  *
  * @throws {Error} if there is no content of that name.
@@ -52,12 +52,14 @@ export function html(strings: TemplateStringsArray, ...contents: readonly Conten
 export function fill(template: string, contents: Readonly<Record<string, Content>>): Html {
   return new Html(template.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => {
     const content = contents[name];
-    if (content === undefined) throw new Error(`The template has ${name}, and nothing stands for it`);
+    if (content === undefined) {
+      throw new Error(`The template has {{${name}}}, but there is no content of that name`);
+    }
     return render(content);
   }));
 }
 
-/** Makes HTML from a sentence with `code` in backquotes. */
+/** Creates HTML from a sentence with `code` in backquotes. */
 export function prose(text: string): Html {
   return html`${text.split("`").map((part, index) => index % 2 === 1 ? html`<code>${part}</code>` : part)}`;
 }

@@ -1,6 +1,6 @@
 // @ts-check
 /// <reference lib="dom" />
-// The page's inline script. Tests import its functions. It starts only if there is a document.
+// The page's inline script. Tests import its functions. It runs only in a page.
 
 /** Placeholder of the API key in samples. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
@@ -15,10 +15,10 @@ const FIRST_CALL = "listPets";
  * @typedef {{ name: string, limit: number, left: number, seconds: number }} Limit A limit, which resets in `seconds`.
  * @typedef {{ reset: number, limit: number, used: number, marks: ("ok" | "bad")[], refused: number }} Minute
  *   A window: the service's count, and the outcomes of this page's requests.
- * @typedef {"" | "ok" | "bad" | "other" | "refused"} Print The outcome of the request that a paw print stands for.
- * @typedef {{ status: number, reset: number }} Finish The outcome of a request of the race. Status 0 means no answer.
+ * @typedef {"" | "ok" | "bad" | "other" | "refused"} Print The outcome that a paw print shows.
+ * @typedef {{ status: number, reset: number }} Finish The outcome of a request of the race. Status 0 means no response.
  * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
- *   message: string, newKey: string, wait: number }} Answer Status 0 means no answer. `wait` is in seconds.
+ *   message: string, newKey: string, wait: number }} Answer A response. Status 0 means none. `wait` is in seconds.
  */
 
 /**
@@ -45,7 +45,7 @@ export function buildRequest({ base, method, path, bodyType, key }, fields, body
 }
 
 /**
- * Writes the request for `curl`, in `javascript` or `python`, or otherwise as HTTP.
+ * Writes the request for `curl`, in `javascript` or `python`, or for any other language as HTTP.
  * @param {string} language
  * @param {Call} call
  * @returns {string}
@@ -98,7 +98,7 @@ export function sample(language, { method, url, headers, body }) {
 }
 
 /**
- * Splits JSON into indented pieces to colour. Numbers are not parsed, so they keep all digits.
+ * Splits JSON into indented pieces, which are then coloured. Numbers are not parsed, so they keep all digits.
  * @param {string} text
  * @returns {[kind: "name" | "string" | "number" | "plain", text: string][]}
  */
@@ -145,15 +145,16 @@ export function readLimits(headers) {
  */
 export function minuteReset(headers) {
   const limits = readLimits(headers);
-  const told = Number(headers.get("x-ratelimit-limit"));
+  const shown = Number(headers.get("x-ratelimit-limit"));
   const seconds = (/** @type {Limit | undefined} */ limit) => limit?.seconds ?? 0;
   const minute = limits.find(({ name }) => name === "minute");
-  const meant = minute?.limit === told ? minute : limits.find(({ limit }) => limit === told);
+  const meant = minute?.limit === shown ? minute : limits.find(({ limit }) => limit === shown);
   return Number(headers.get("x-ratelimit-reset")) - seconds(meant) + seconds(minute);
 }
 
 /**
- * Updates the minute after an answer: a new minute if the answer is of a later one, the same if it is of an earlier one.
+ * Updates the minute after a response. A response of a later minute starts a new one. One of an earlier minute is
+ * ignored.
  * @param {Minute | undefined} minute
  * @param {{ status: number, headers: Headers }} answer
  * @returns {Minute | undefined}
@@ -176,7 +177,7 @@ export function countAnswer(minute, { status, headers }) {
 /**
  * The paw prints of a minute: requests of other clients first, refused ones after the limit.
  * @param {Minute} minute
- * @param {number} [pending] Number of requests of this page that are not answered yet.
+ * @param {number} [pending] Number of requests of this page that have no response yet.
  * @returns {{ per: number, others: number, prints: Print[] }} `per` is the number of requests per print.
  */
 export function printsOf({ limit, used, marks, refused }, pending = 0) {
@@ -194,8 +195,8 @@ export function printsOf({ limit, used, marks, refused }, pending = 0) {
 }
 
 /**
- * The number of requests of a race: the rest of the minute and a few more, but too few for a ban. 0 if
- * too many are left, or the day has too few.
+ * The number of requests of a race: all that the minute has left and a few more, but too few for a ban. 0 if the minute
+ * has too many left, or the day too few.
  * @param {readonly Limit[]} limits
  */
 export function raceSize(limits) {
@@ -206,7 +207,7 @@ export function raceSize(limits) {
 }
 
 /**
- * The outcome of a race, counted in the minute of most answers.
+ * The outcome of a race, counted in the minute of most responses.
  * @param {readonly Finish[]} finishes
  * @param {(reset: number) => number} leftOf Returns the remaining requests of the minute before the race.
  */
@@ -291,7 +292,7 @@ export async function exchange({ method, url, headers, body }) {
       ? "The request was not sent, because a header, such as the key, has a character that headers cannot carry."
       : `There was no response. Check that you are online and the service is running, ${again}`;
     const nothing = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0 };
-    return { ...nothing, status: 0, text: "No answer", ms: performance.now() - begun, message };
+    return { ...nothing, status: 0, text: "No response", ms: performance.now() - begun, message };
   }
 }
 
@@ -431,7 +432,7 @@ class HeldKey {
   }
 }
 
-/** The paw prints and the numbers beside them, from the answers to requests with the key. */
+/** The paw prints and the numbers beside them, from the responses to requests with the key. */
 class Meter {
   /** Number of requests with the key under way. */
   pending = 0;
@@ -471,11 +472,11 @@ class Meter {
     part("minute").textContent = `${left} left`;
     part("minute-end").textContent = seconds > 0 ? `new in ${duration(seconds)}` : "";
     part("day").textContent = day ? `${count(day.left)} of ${count(day.limit)} today` : "";
-    part("per").textContent = per === 1 ? "" : `One print stands for ${per} requests.`;
+    part("per").textContent = per === 1 ? "" : `One print for every ${per} requests.`;
     this.#drawPrints(prints);
     const marked = (/** @type {string} */ wanted) => marks.filter((mark) => mark === wanted).length;
     this.#image.ariaLabel = `${left} requests of the minute are left: ${marked("ok")} succeeded, ` +
-      `${marked("bad")} failed, ${others} came from elsewhere; ${refused} were refused`;
+      `${marked("bad")} failed, ${others} came from other clients; ${refused} were refused`;
   }
 
   /** @param {readonly Print[]} prints */
@@ -487,17 +488,17 @@ class Meter {
     for (const [index, kind] of prints.entries()) this.#image.children[index]?.setAttribute("class", kind);
   }
 
-  /** Takes over an answer to a call with the key. @param {{ status: number, headers: Headers, code: string }} answer */
+  /** Records a response to a call with the key. @param {{ status: number, headers: Headers, code: string }} answer */
   note(answer) {
-    const told = readLimits(answer.headers);
-    const isOfKey = told.some(({ name }) => name === "day");
+    const limits = readLimits(answer.headers);
+    const isOfKey = limits.some(({ name }) => name === "day");
     const isLate = minuteReset(answer.headers) < (this.#minute?.reset ?? 0);
-    // Ignores late answers of an earlier minute, and the 429 of a ban, whose reset is the end of the ban.
+    // Ignores late responses of an earlier minute, and the 429 of a ban, whose reset is the end of the ban.
     if (!isOfKey || isLate || answer.code === "key_banned") return;
     this.#minute = countAnswer(this.#minute, answer);
-    this.#limits = told.map((limit) => {
+    this.#limits = limits.map((limit) => {
       const until = Date.now() + limit.seconds * 1_000;
-      // Answers may overtake each other.
+      // Responses may overtake each other.
       const before = this.#limits.find(({ name, until: end }) =>
         name === limit.name && Math.abs(end - until) < 2_000
       );
@@ -506,7 +507,7 @@ class Meter {
     this.draw();
   }
 
-  /** Goes back to the state before the first call, because the plan of another key is not known yet. */
+  /** Returns to the state before the first call, because the plan of another key is not known yet. */
   forget() {
     this.#minute = undefined;
     this.#limits = [];
@@ -545,39 +546,39 @@ function showOutcome({ head, message, advice, kind }, { body = "", headers = new
   if (next.value === "" && document.activeElement === next) part("answer").focus();
 }
 
-/** @param {Answer} answer @param {Call} call The request that it answers. */
+/** Shows a response. @param {Answer} answer @param {Call} call Its request. */
 function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, { method, url }) {
   const { pathname, search } = new URL(url);
   const facts = `${Math.max(1, Math.round(ms))} ms · ${method} ${pathname}${search}`;
   const kind = status === 429 ? "429" : `${status}`.slice(0, 1);
   const head = status === 0 ? [["status", text]] : [["status", `${status}`], ["", text]];
-  const told = newKey === "" ? message : "This is your new key. It is shown only once: copy it above.";
+  const note = newKey === "" ? message : "This is your new key. It is shown only once: copy it above.";
   const todo = body === "[]" ? "The list is empty." : adviceOn(code);
   const advice = wait > 0 ? todo.replace("Retry-After", `Retry-After (${duration(wait)})`) : todo;
   const shown = status === 204 || status === 304 ? "No body." : body;
-  showOutcome({ head: [...head, ["", facts]], message: told, advice, kind }, { body: shown, headers });
+  showOutcome({ head: [...head, ["", facts]], message: note, advice, kind }, { body: shown, headers });
 }
 
-/** Shows the example of an answer, before the first call. @param {DOMStringMap} operation */
+/** Shows the example of a response, before the first call. @param {DOMStringMap} operation */
 function showExample({ status = "", example = "" }) {
-  const head = [["status", status], ["", "an example, until your first call"]];
+  const head = [["status", status], ["", "an example until your first call"]];
   const headers = new Headers({ "content-type": "application/json" });
   showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
 }
 
-/** @param {readonly Finish[]} finishes @param {Minute} before The minute in which it began. @param {number} ms */
+/** Shows a race. @param {readonly Finish[]} finishes @param {Minute} before The minute before it. @param {number} ms */
 function showRace(finishes, before, ms) {
   const left = before.limit - before.used;
   const outcome = tally(finishes, (reset) => reset === before.reset ? left : before.limit);
   const message = [
-    `${finishes.length} requests came at once; the minute had ${left} left.`,
-    ...(outcome.otherMinute ? [`${outcome.otherMinute} more came in another minute.`] : []),
-    ...(outcome.lost ? [`${outcome.lost} had no answer.`] : []),
+    `${finishes.length} requests at once; the minute had ${left} left.`,
+    ...(outcome.otherMinute ? [`${outcome.otherMinute} of them arrived in another minute.`] : []),
+    ...(outcome.lost ? [`${outcome.lost} got 503 or no response.`] : []),
   ].join(" ");
   showOutcome({
     head: [
       ["ok", `${outcome.answered}`],
-      ["", "answered,"],
+      ["", "admitted,"],
       ["refused", `${outcome.refused}`],
       ["", "refused,"],
       ["over", outcome.over ? `${outcome.over}` : "none"],
@@ -586,8 +587,8 @@ function showRace(finishes, before, ms) {
     ],
     message,
     advice:
-      "No matter how many requests come at once, exactly the number that the minute has left are answered. " +
-      "Clients that keep going after a 429 are banned, at first for five minutes. This page waits instead.",
+      "No matter how many requests arrive at once, the service admits exactly as many as the minute has left. " +
+      "Clients that keep sending requests after a 429 are banned, at first for five minutes. This page waits instead.",
     kind: "race",
   });
 }
@@ -603,7 +604,7 @@ function reveal() {
   if (top < 0 || bottom > innerHeight * 0.75) part("answer").scrollIntoView({ block: "nearest" });
 }
 
-/** The form in which the visitor composes a request, and the button that sends it. */
+/** The form for a request, and the button that sends it. */
 class Composer {
   /** Prefix of the service's URLs. */
   base = part("console").dataset.base || location.origin;
@@ -707,7 +708,7 @@ class Composer {
     }
   }
 
-  /** Requests the page of the list that begins at the cursor. @param {string} cursor */
+  /** Requests the page of the list at this cursor. @param {string} cursor */
   #turnTo(cursor) {
     this.#isTouched = true;
     this.choose();
@@ -718,7 +719,7 @@ class Composer {
     this.form.requestSubmit();
   }
 
-  /** Shows the operation that the visitor reads about, until the visitor changes a field. */
+  /** Shows the operation whose reference is in view, until the visitor changes a field. */
   #follow() {
     if (this.#isTouched || part("console").ariaBusy || !matchMedia("(min-width: 70rem)").matches) return;
     const { id = FIRST_CALL } = lastAbove("#reference article", innerHeight / 3) ?? {};
@@ -727,7 +728,7 @@ class Composer {
 }
 
 /**
- * Adapts a request to the values of its fields.
+ * Adapts the display of a request to the values of its fields.
  * @param {HTMLFieldSetElement} fieldset
  * @param {string} key
  */
@@ -749,7 +750,7 @@ function drawFields(fieldset, key) {
   if (credentials) credentials.textContent = key && `Bearer ${maskKey(key)}`;
 }
 
-/** The console: creates a key, composes and sends requests, and shows answers. */
+/** The console: creates a key, composes and sends requests, and shows responses. */
 class Console {
   #key = new HeldKey();
   #meter = new Meter();
@@ -778,7 +779,7 @@ class Console {
   }
 
   /**
-   * Sends one or more requests while the buttons are locked, and announces the answer.
+   * Sends one or more requests while the buttons are locked, and announces the outcome.
    * @param {() => Promise<void>} act
    * @param {string} [news] What to announce first.
    */
@@ -793,7 +794,7 @@ class Console {
     say([news, ...shown].filter(Boolean).join(". ").replaceAll("..", "."));
   }
 
-  /** Sends a request, and uses the key and the limits of the answer. @param {Call} call */
+  /** Sends a request, and uses the key and the limits in the response. @param {Call} call */
   async #run(call, payer = this.#request.payer) {
     const isOfKey = payer === this.#key.current;
     if (isOfKey) this.#meter.pending++;

@@ -36,12 +36,12 @@ const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed"
 const PRINT = new Html(`<svg><use href="#paw"/></svg>`);
 const DEPRECATED = html`<em>deprecated</em>`;
 
-/** Reads a file beside this one. Before Deno 2.6, text imports would need an unstable flag in each configuration. */
+/** Reads a file in this folder. Before Deno 2.6, text imports would need an unstable flag in each configuration. */
 function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** Renders the page. Samples and links begin with `base`. The console calls the public URL, or the page's own origin. */
+/** Renders the page. Samples and links begin with `base`. The console uses the public URL, or the page's own origin. */
 export function renderPage(base: string, options: PageOptions): string {
   const { publicUrl = "", environment, signUpIsOpen } = options;
   const operations = options.operations().filter(isDocumented);
@@ -152,23 +152,23 @@ function operationLine({ id, method, path, summary, deprecated }: Operation): Ht
   `;
 }
 
-/** The reference of an operation: its inputs, answers, and the errors that are not common to all. */
+/** The reference of an operation: its inputs, responses, and the errors that are not common to all operations. */
 function article(operation: Operation, errors: readonly Content[]): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
     <article id="${id}">
       <h3>${summary} ${deprecated ? DEPRECATED : ""}</h3>
       <p class="endpoint"><code><b>${method}</b> ${path}</code>
-        ${isExtension ? html`<span class="small">added after interface 1.0.0</span>` : ""}
+        ${isExtension ? html`<span class="small">extension of interface 1.0.0</span>` : ""}
         <button type="button" class="link scripted" data-try="${id}" aria-label="Try it: ${summary}">Try it</button></p>
       ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
       ${deprecated
-        ? html`<p>Its responses say so in <code>Deprecation</code>, <code>Sunset</code> and
-        <code>Link</code>. Let your client log them.</p>`
+        ? html`<p>Its responses have the headers <code>Deprecation</code>, <code>Sunset</code> and
+        <code>Link</code>. Log them in your client.</p>`
         : ""}
       <dl class="rows">
         ${inputsOf(operation).map(row)}
-        <div><dt>answers</dt><dd>${Object.entries(answers).map(([status, { description }]) =>
+        <div><dt>responses</dt><dd>${Object.entries(answers).map(([status, { description }]) =>
           html`<p><code class="ok">${status}</code> ${prose(description)}</p>`
         )}</dd></div>
         ${errors.length === 0 ? "" : html`
@@ -182,7 +182,7 @@ function article(operation: Operation, errors: readonly Content[]): Html {
   `;
 }
 
-/** An input of a request, with the first sentence of its description. The document has the rest. */
+/** An input of a request, with the first sentence of its description. The OpenAPI document has the rest. */
 function row({ name, place, isRequired, schema }: InputMember): Html {
   const [sentence = ""] = /^.*?\.(?= [A-Z])|^.*/.exec(schema.description ?? "") ?? [];
   const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");

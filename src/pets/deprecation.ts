@@ -22,7 +22,7 @@ export function deprecationHeaders(root: string): Readonly<Record<string, string
   };
 }
 
-/** Whether the operation is removed at `now` (ms since the epoch). */
+/** Whether the operation has been removed at `now` (ms since the epoch). */
 export function isRemoved(now: number): boolean {
   return now >= SUNSET;
 }
@@ -39,7 +39,7 @@ export const DEPRECATION_OPERATION: Operation = operation({
 }, () => createResponse(TEXT, { headers: { "content-type": "text/plain; charset=utf-8" } }));
 
 const TEXT = `GET /v1/pets/{petId} has been deprecated since ${dayOf(SINCE)} and will be removed on
-${SUNSET_DAY}. From that day on it returns 410. Use GET /v1/pets with the status filter instead.
+${SUNSET_DAY}. From that day on, it returns 410. Use GET /v1/pets with the status filter instead.
 `;
 
 function dayOf(time: number): string {

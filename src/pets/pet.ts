@@ -27,7 +27,7 @@ export const PET_FIELDS = {
   name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
   categoryId: int64({
     description:
-      "Identifier of the category the animal belongs to. An int64, written without a fraction or an exponent, and kept " +
+      "Identifier of the category the animal belongs to. An int64, written without a fraction or an exponent, and stored " +
       "exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
       "the source text: " +
       "`JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
@@ -42,7 +42,7 @@ export const NEW_PET = named("NewPet", object(PET_FIELDS, { examples: [{ name: "
 export const PET_PATCH = named(
   "PetPatch",
   object(partial(PET_FIELDS), {
-    description: "A JSON Merge Patch (RFC 7396). Members cannot be removed, so none may be null.",
+    description: "A JSON Merge Patch (RFC 7396). Fields cannot be removed, so none may be null.",
     examples: [{ status: "sold" }],
   }),
 );

@@ -29,10 +29,9 @@ export interface PetOperationsOptions {
 
 const PRECONDITIONS = {
   "If-Match": entityTags(
-    "Requires the animal's ETag to be one of these tags. Each tag is in double quotes; `*` matches any. Use it so that " +
-      "you do not overwrite a change you have not seen. POST and PATCH return the animal's ETag, and so does " +
-      "`GET /v1/pets/{petId}`. A PATCH with `{}` changes nothing and returns it too. The ETag of a list is a different " +
-      "one.",
+    "Requires the animal's ETag to be one of these tags. Each tag is in double quotes; `*` matches any. Use this header " +
+      "to avoid overwriting a change that you have not seen. POST, PATCH and `GET /v1/pets/{petId}` return the animal's " +
+      "ETag. A PATCH with `{}` changes nothing, but returns it too. The ETag of a list is a different one.",
   ),
   "If-None-Match": entityTags(
     "Requires the animal's ETag to be none of these tags. Each tag is in double quotes.",
@@ -84,7 +83,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     access: "key",
     tag: "Animals",
     summary: "Add an animal",
-    description: "Adds an animal to the catalogue. Unknown members of the body are ignored.",
+    description: "Adds an animal to the catalogue. Unknown fields of the body are ignored.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: NEW_PET,
     answers: {
@@ -103,7 +102,8 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       reply(pet) {
         const json = stringifyJson(pet);
         const location = `${call.base}${PETS_PATH}/${pet.id}`;
-        // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends both at once.
+        // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends both in one
+        // system call.
         const headers = { location, "content-location": location, etag: quickEtagOf(json) };
         return { status: 201, headers, body: json };
       },
@@ -152,8 +152,8 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     tag: "Animals",
     summary: "Update an animal",
     description:
-      "Only the account that added the animal may update it. Members that you leave out stay as they are, and unknown " +
-      "members are ignored.",
+      "Only the account that added the animal can update it. Fields that you leave out stay as they are, and unknown " +
+      "fields are ignored.",
     isExtension: true,
     params: { petId: petId() },
     headers: PRECONDITIONS,
@@ -179,7 +179,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     access: "key",
     tag: "Animals",
     summary: "Delete an animal",
-    description: "Only the account that added the animal may delete it. Its id is never reused.",
+    description: "Only the account that added the animal can delete it. Its id is never reused.",
     isExtension: true,
     params: { petId: petId() },
     headers: PRECONDITIONS,
@@ -201,7 +201,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
   return [listPets, createPet, getPet, updatePet, deletePet, DEPRECATION_OPERATION];
 }
 
-/** The animal, if the account owns it and the preconditions hold (RFC 9110 section 13.2). Otherwise throws an ApiError. */
+/** The animal. Throws an ApiError unless the account owns it and the preconditions hold (RFC 9110 section 13.2). */
 function changeable(owned: OwnedPet | null, accountId: string, headers: Preconditions): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
@@ -215,7 +215,7 @@ function petNotFound(headers: Readonly<Record<string, string>> = {}): ApiError {
   return new ApiError("pet_not_found", "No animal has this petId.", headers);
 }
 
-/** The ID in a path, at most 2^53 - 1. No animal can have an invalid ID, so that is 404, with these headers. */
+/** The ID in a path, at most 2^53 - 1. No animal can have an invalid ID, so it gets 404, with these headers. */
 function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
   return {
     ...integer(1, Number.MAX_SAFE_INTEGER),

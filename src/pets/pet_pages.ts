@@ -16,7 +16,7 @@ const FIRST_PAGES = (1 + PET_STATUSES.length) * MAX_LIMIT;
 const MAX_OTHER_PAGES = 100;
 const MAX_BASES = 4;
 
-/** The ID of the last animal before the page. As text it is opaque, so that clients do not rely on its content. */
+/** The ID of the last animal before the page. Its text is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {
   json: {
     type: "string",
@@ -29,7 +29,7 @@ export const CURSOR: Schema<number> = {
   parse(value, subject) {
     const id = typeof value === "string" ? decodeCursor(value) : NaN;
     if (Number.isSafeInteger(id) && id > 0 && encodeCursor(id) === value) return id;
-    throw new Invalid(`${subject} must be one that a Link header of this service gave`);
+    throw new Invalid(`${subject} must be a cursor from a Link header of this service`);
   },
 };
 

@@ -9,7 +9,7 @@ import type { Transactions } from "../store/transactions.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { type NewPet, PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
 
-/** The members of an animal that this release knows. */
+/** The fields of an animal that this release knows. */
 const MEMBERS: ReadonlySet<string> = new Set(["id", ...Object.keys(PET_FIELDS)]);
 const CATALOGUE: Queue = { label: "changes", lanes: () => 3 };
 
@@ -39,7 +39,7 @@ export interface PetPage {
 export interface OwnedPet {
   readonly pet: Pet;
   readonly ownerId: string;
-  /** Members that a later release has stored. They are kept unchanged. */
+  /** Fields that a later release has stored. They are kept unchanged. */
   readonly rest?: JsonObject;
 }
 
@@ -120,7 +120,9 @@ export class PetStore {
     };
   }
 
-  /** Writes both rows of an animal, by ID and by status. The first line is the JSON for clients, the second the owner. */
+  /**
+   * Writes both rows of an animal, by ID and by status. The first line is the JSON for clients, the second the owner.
+   */
   #put({ pet, ownerId, rest }: OwnedPet, write: Write): void {
     const value = encodeText(`${stringifyJson({ ...pet, ...rest })}\n${ownerId}`);
     write.set(petKey(pet.id), value);
@@ -137,7 +139,7 @@ function statusKey({ status, id }: Pet): Deno.KvKey {
   return ["pets_by_status", status, id];
 }
 
-/** The JSON of an animal for clients: the stored text, without members that only a later release knows. */
+/** The JSON of an animal for clients: the stored text, without fields that only a later release knows. */
 function jsonIn(entry: Entry): string {
   const { json, members } = linesIn(entry);
   return Object.keys(members).every((name) => MEMBERS.has(name))
@@ -153,7 +155,7 @@ function ownedPetIn(entry: Entry): OwnedPet {
     ([name]) => MEMBERS.has(name) ? "known" : "rest",
   );
   const pet: unknown = Object.fromEntries(known);
-  if (!PET.accepts(pet)) throw new CorruptRow("A row of pets holds no animal");
+  if (!PET.accepts(pet)) throw new CorruptRow("A row of pets is not an animal");
   return { pet, ownerId, ...(rest && { rest: Object.fromEntries(rest) }) };
 }
 
@@ -166,5 +168,5 @@ function linesIn(entry: Entry): { json: string; members: JsonObject; ownerId: st
   } catch {
     // Not JSON.
   }
-  throw new CorruptRow("A row of pets holds no animal");
+  throw new CorruptRow("A row of pets is not an animal");
 }

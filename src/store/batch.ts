@@ -1,6 +1,6 @@
 /** Options of {@linkcode batched}. */
 export interface BatchOptions {
-  /** Resolves when a round has enough calls. Waiting pays if a round costs far more than a call. */
+  /** Resolves when a round has enough calls. Waiting is worthwhile if a round costs far more than a call. */
   readonly gather?: () => Promise<void>;
   /** Maximum number of rounds at a time; by default one. */
   readonly lanes?: () => number;
@@ -8,9 +8,9 @@ export interface BatchOptions {
 
 /**
  * Joins concurrent calls into rounds. Calls that arrive while a round runs wait for the next one. Calls for the same
- * item share its result. A round starts after its calls have arrived, so what it reads is never older than they are.
- * `run` resolves to a function from an item's index to its result. If that throws, only the calls for this item are
- * rejected.
+ * item share its result. A round starts after its calls have arrived, so it never reads anything older than its calls.
+ * `run` resolves to a function that returns the result for an item's index. If this function throws, only the calls for
+ * that item are rejected.
  *
  * @example
  * ```ts
@@ -45,7 +45,7 @@ export function batched<Item, Result>(
     [...calls.values()].forEach(({ resolve }, index) => resolve(found.then((resultAt) => resultAt(index))));
     await Promise.allSettled([found]);
     running--;
-    // Calls that had to wait for a round need not wait for others to join.
+    // Calls that have waited for a round do not wait again for others to join.
     if (waiting.size > 0 && !isGathering) runNext(true);
   }
 

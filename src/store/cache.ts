@@ -1,9 +1,9 @@
 import type { VersionRow } from "./versions.ts";
 
 /**
- * A map of at most `capacity` entries, which evicts those that have been unused for longest. It keeps two generations,
- * each of up to half the capacity. An entry that is used moves to the young one. When that is full, the old one is
- * dropped, and the young one becomes the old one.
+ * A map of at most `capacity` entries, which evicts those that have been unused for longest. It has two generations,
+ * each of up to half the capacity. An entry that is used moves to the young generation. When that is full, the old
+ * generation is dropped, and the young one becomes the old one.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export class BoundedMap<Key, Value> {
     this.#halfCapacity = Math.floor(capacity / 2);
   }
 
-  /** Returns the value, and counts as a use of it. */
+  /** Returns the value. This counts as a use of the entry. */
   get(key: Key): Value | undefined {
     const value = this.#young.get(key);
     if (value !== undefined) return value;
@@ -52,14 +52,14 @@ export class BoundedMap<Key, Value> {
   }
 }
 
-/** A value or its promise, with the version that was known before it was made. */
+/** A value or its promise, with the version that was known before it was created. */
 interface Kept<Value> {
   readonly version: string;
   value: Value | Promise<Value>;
 }
 
 /**
- * Caches values made from rows until the version of these rows changes.
+ * Caches values derived from rows until the version of these rows changes.
  *
  * @example
  * ```ts

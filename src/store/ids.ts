@@ -6,13 +6,13 @@ import type { Transactions } from "./transactions.ts";
 const QUEUE: Queue = { label: "changes", lanes: () => 1 };
 const SMALLEST = 16;
 const LARGEST = 1_000;
-/** A range used up in less than this time, in ms, is followed by one twice as large; any other by one half as large. */
+/** If a range is used up in less time than this, in ms, the next range is twice as large, otherwise half as large. */
 const BUSY = 5_000;
 
 /**
- * Ascending ids from 1, which several processes draw from one row. A process takes a range of them at a time, and the
- * next one in the background when half of the range is left. When it stops, it gives the rest back, unless another
- * process has taken a range since. The rest of a killed process is lost.
+ * Ascending ids from 1, which several processes draw from one row. A process takes a range of ids at a time, and the
+ * next range in the background when half of the current one is left. When it stops, it gives the rest back, unless
+ * another process has taken a range since then. If it is killed, the rest is lost.
  */
 export class Ids implements IdSource {
   readonly #transactions: Transactions;
@@ -22,7 +22,7 @@ export class Ids implements IdSource {
   #size = SMALLEST;
   /** When the last range was taken, by `performance.now()`. */
   #takenAt = -Infinity;
-  /** Settles when a range has been taken, or could not be; undefined if none is being taken. */
+  /** Settles when a range has been taken, or when that has failed; undefined if no range is being taken. */
   #taking: Promise<void> | undefined;
   /** Number of requests for the next range. */
   #asked = 0;
@@ -33,7 +33,8 @@ export class Ids implements IdSource {
   }
 
   draw(): number | undefined {
-    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {}); // A transaction that needs the range waits for it.
+    // A failure is ignored here, because a transaction that needs the range takes it again.
+    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {});
     return this.#free.shift();
   }
 
@@ -51,7 +52,7 @@ export class Ids implements IdSource {
     return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
   }
 
-  /** Gives the remaining ids back. If that is not possible, they are lost. No id may be drawn meanwhile. */
+  /** Gives the remaining ids back. If that fails, they are lost. No id may be drawn in the meantime. */
   async settle(): Promise<void> {
     await this.#taking?.catch(() => {});
     const free = this.#free;
@@ -67,7 +68,7 @@ export class Ids implements IdSource {
   }
 
   async #take(): Promise<void> {
-    await Promise.resolve(); // Calls of the same turn of the event loop count.
+    await Promise.resolve(); // Counts all calls of this turn of the event loop.
     const isBusy = performance.now() - this.#takenAt < BUSY;
     this.#takenAt = performance.now();
     const paced = isBusy ? this.#size * 2 : this.#size / 2;
@@ -96,5 +97,5 @@ function decodeIds(entry: Entry | null): { readonly next: number } {
   if (entry === null) return { next: 1 };
   const row = decodeJson<{ readonly next: number }>(entry);
   if (typeof row.next === "number") return row;
-  throw new CorruptRow("A row of ids holds no next id");
+  throw new CorruptRow("A row of ids has no next id");
 }

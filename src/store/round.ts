@@ -6,11 +6,11 @@ import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 export interface Snapshot {
   /** By name. */
   readonly rows: ReadonlyMap<string, Entry | null>;
-  /** When the read of all of them began, by `performance.now()`; -Infinity if they were not read together. */
+  /** When the read of these rows began, by `performance.now()`; -Infinity if they were not read together. */
   readonly began: number;
 }
 
-/** A transaction that is being run. */
+/** A transaction that is being carried out. */
 export interface Job {
   /** Keys of the rows that it decides on, by name. */
   readonly reads: ReadonlyMap<string, Deno.KvKey>;
@@ -25,23 +25,23 @@ export interface Job {
   snapshot: Snapshot | undefined;
   /** Number of refused commits that it was part of. */
   refusals: number;
-  /** Whether KV failed to carry out a commit that it was part of. It then gets the next commit to itself. */
+  /** Whether KV failed to carry out a commit that it was part of. It then gets a commit to itself. */
   hasFailed: boolean;
   id: number | undefined;
-  /** Whether its id was handed to KV, which may have stored it. */
+  /** Whether its id was sent to KV, which may have stored it. */
   isSent: boolean;
   decide(rows: Rows, write: Write, now: number): Outcome;
   reject(reason: unknown): void;
 }
 
-/** What a transaction decided, before its commit. */
+/** The decision of a transaction, before its commit. */
 interface Outcome {
   readonly result: unknown;
   /** Resolves the call. */
   resolve(done: Omit<Done<unknown>, "result">): void;
 }
 
-/** The result of offering a job to a commit. If the job is settled, its call has been answered. */
+/** The result of offering a job to a commit. If it is `settled`, the call of the job has its result or error. */
 export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
 
 /** A change of one row. */
@@ -51,31 +51,31 @@ interface Change {
   readonly value: Uint8Array<ArrayBuffer> | null | number;
 }
 
-/** Limits of one atomic operation, reduced by some room for what is not counted here. */
+/** Limits of one atomic operation. They leave room for everything that is not counted here. */
 const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
 
-/** The value of a version row, which is empty because only the version matters. */
+/** The value of a version row. It is empty, because only the version matters. */
 const NOTHING = encodeJson({});
 
-/** Shared by all blind jobs, of which there are many. Nobody needs to know what they change. */
+/** Shared by all blind jobs, of which there are many. No other job needs to know their changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
 /** Thrown by `write.id()` if no id is available. */
 const NO_ID: unique symbol = Symbol("no id");
 
-/** The decision of one job, on its rows as earlier decisions of the same commit leave them. */
+/** The decision of one job, based on its rows as earlier decisions of the same commit leave them. */
 class Decision implements Rows, Write {
   readonly job: Job;
   readonly outcome: Outcome;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
-  /** Rows as it leaves them, by name. Blind jobs come last, so nobody needs to know what they write. */
+  /** Rows as it leaves them, by name. Blind jobs come last, so no other job needs to know their writes. */
   readonly changed: Map<string, Entry | null>;
-  /** Whether it has seen what another decision writes. */
+  /** Whether it depends on another decision's write. */
   restsOnOthers = false;
-  /** Whether it mixes sums with other changes of a row, its own or earlier ones. Sums come first in a commit. */
+  /** Whether it mixes sums with other changes of a row, its own or earlier ones. A commit does all sums first. */
   mixesSums = false;
   /** Whether it asked for an id while none was available. */
   lacksId = false;
@@ -131,7 +131,7 @@ class Decision implements Rows, Write {
 
   id(): number {
     const { job } = this;
-    if (job.ids === undefined) throw new TypeError("A transaction has not named where to draw ids");
+    if (job.ids === undefined) throw new TypeError("A transaction that draws ids has no source of ids");
     job.id ??= job.ids.draw();
     if (job.id === undefined) throw NO_ID;
     return job.id;
@@ -156,12 +156,12 @@ class Decision implements Rows, Write {
   }
 }
 
-/** The content of one commit: decisions of jobs in order, each on the rows as the earlier ones leave them. */
+/** The content of one commit: the decisions of jobs, in order. Each is based on the rows as earlier ones leave them. */
 export class Round {
   readonly decisions: Decision[] = [];
   readonly #maxChecks: number;
   readonly #now: number;
-  /** Checks that rows still are as they were read or assumed, by the name of the row. */
+  /** Checks that rows are still as they were read or assumed, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
   /** Rows as the decisions leave them. */
   readonly #changed: Map<string, Entry | null> = new Map();
@@ -192,7 +192,8 @@ export class Round {
     }
     const isFirst = this.decisions.length === 0;
     const isFull = this.#checks.size + added > this.#maxChecks;
-    // Checked before it decides. Otherwise each of many waiting jobs would decide in vain for every earlier commit.
+    // Checked before the job decides. Otherwise many waiting jobs would decide for every commit that has no room for
+    // them.
     if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
     const decision = new Decision(job, this.#changed, this.#now);
     if (decision.lacksId) return "no id";
@@ -204,7 +205,7 @@ export class Round {
     }
     if (isFull || decision.mixesSums || !this.#hasRoomFor(decision)) {
       if (!isFirst) return this.#leaveOut(job);
-      job.reject(new RangeError("No commit can carry this transaction"));
+      job.reject(new RangeError("The transaction is too large for one commit"));
       return "settled";
     }
     for (const [name, check] of checks) this.#checks.set(name, check);
@@ -220,7 +221,7 @@ export class Round {
   /** The rows with these keys, from the result of a read. */
   checkedRows(rows: readonly (Entry | null)[]): Snapshot {
     const names = [...this.#checks.keys()];
-    // There may be too many for one snapshot.
+    // There may be too many rows for one snapshot.
     return { rows: new Map(names.map((name, index) => [name, rows[index] ?? null])), began: -Infinity };
   }
 
@@ -247,7 +248,7 @@ export class Round {
     }
   }
 
-  /** The verdict on a job that does not fit. If this commit may change its rows, they have to be read again. */
+  /** The verdict on a job that does not fit. If this commit may change the job's rows, they must be read again. */
   #leaveOut({ reads }: Job): Verdict {
     return reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
   }
@@ -279,7 +280,7 @@ export class Round {
   }
 }
 
-/** The conditions of a job's decision: its rows as they were read, and what its caller assumes. */
+/** The conditions of a job's decision: its rows as they were read, and its caller's assumption. */
 function checksOf({ reads, snapshot, caller }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
   const checks: (readonly [string, Deno.AtomicCheck])[] = [];
   for (const [name, key] of reads) {

@@ -10,7 +10,7 @@ export interface Queue {
   readonly lanes: (isFar: boolean) => number;
   /** Maximum number of rows that a commit may check; undefined if only KV limits it. */
   readonly maxChecks?: (isFar: boolean) => number;
-  /** Number of requests so far, if many share a transaction. A commit waits until it stops growing. */
+  /** Number of requests so far, if many share a transaction. A commit waits until the number stops growing. */
   readonly requests?: () => number;
 }
 
@@ -23,11 +23,14 @@ export interface KnownRow {
 /** A change of the store. */
 export interface Transaction<Result> {
   readonly queue: Queue;
-  /** The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of them may pass them in. */
+  /**
+   * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows may pass
+   * them.
+   */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
   /** Rows that are read in the same snapshot but not checked, for limits that concurrent transactions may exceed. */
   readonly peeks?: readonly Deno.KvKey[];
-  /** Where `write.id()` draws from. */
+  /** The source of `write.id()`. */
   readonly ids?: IdSource;
   /**
    * Decides, from the rows at `now` (ms since the epoch), what to write. It has no effect except through `write`, and
@@ -43,13 +46,13 @@ export interface Rows {
 }
 
 /**
- * The changes of a transaction. If others of its queue decide on a row, it may change that row only if it decides on
- * it, too, or if it peeks at the row and only adds to it.
+ * The changes of a transaction. If other transactions of its queue decide on a row, it may change that row only if it
+ * decides on the row, too, or if it peeks at the row and only adds to it.
  */
 export interface Write {
   set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
   delete(key: Deno.KvKey): void;
-  /** Adds `count`, which may be negative, to a number. The transaction has to read the row or peek at it. */
+  /** Adds `count`, which may be negative, to a number. The transaction must read the row or peek at it. */
   add(key: Deno.KvKey, count: number): void;
   /** Changes the version of a row. */
   bump(row: VersionRow): void;
@@ -57,11 +60,11 @@ export interface Write {
   id(): number;
 }
 
-/** Gives ids to transactions. */
+/** A source of ids for transactions. */
 export interface IdSource {
   /** The next id; undefined if none is available. */
   draw(): number | undefined;
-  /** Takes an id back that was not used. */
+  /** Gives an unused id back. */
   giveBack(id: number): void;
   /** Resolves when ids are available. */
   refilled(): Promise<void>;
@@ -69,9 +72,9 @@ export interface IdSource {
 
 /** The caller that a transaction runs for. */
 export interface Caller {
-  /** What it assumes; undefined if it assumes nothing. */
+  /** Its assumption; undefined if it has none. */
   readonly assumes?: VersionCheck | undefined;
-  /** Throws if nothing new may begin. */
+  /** Throws if no new step may begin. */
   mayBegin(): void;
 }
 

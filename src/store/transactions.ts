@@ -15,52 +15,52 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /*
  * Every write of this service is a transaction: it reads some rows, decides from them what to write, and commits on
- * condition that these rows have not changed since. If one has, it reads and decides again. This file runs many
- * transactions in one commit, because a commit costs far more than its content.
+ * condition that these rows have not changed. If one has, it reads and decides again. This file runs many transactions
+ * in one commit, because a commit costs far more than its content.
  *
  * The path of a transaction through its queue (`Line`):
  *
  *     run()  waiting   for its rows, if it reads any, and for earlier transactions that decide on the same rows
- *       ↓    reading   together with all others that are waiting, ten keys per snapshot
+ *       ↓    reading   together with all other waiting transactions, ten keys per snapshot
  *       ↓    ready     for a lane, with the transactions that read nothing
- *       ↓    deciding  one after the other, each on what the earlier ones wrote (`Round`)
+ *       ↓    deciding  one after the other, each on the rows as earlier ones leave them (`Round`)
  *            in KV     one commit: checks of all rows that were decided on, then sums, writes and version rows
  *
  * How its commit may end:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows changed. The transactions that decided on them read and decide again; those whose
- *               callers passed the rows in decide on what that read showed. The others decide again at once, together.
+ *     refused   A read shows which rows have changed. Transactions that decided on these rows read and decide again. If
+ *               a caller passed the rows in, its transaction decides on the rows of that read. All other transactions
+ *               decide again immediately, together.
  *     in doubt  Nothing runs again until it is known whether the commit applied. The markers in KV show it
  *               (`kv/commit.ts`). If they cannot be read, callers get `Unresolved`.
  *
  * Why the results are exact:
  *
- * - `decide` is a function of its rows. An id, which must not be drawn twice, is drawn once for all runs; random values
- *   are drawn before.
- * - A decision that rests on another's write in the same commit is returned after that commit applied. If the commit is
- *   refused, that write never happened.
+ * - `decide` is a pure function of its rows. An id, which must not be drawn twice, is drawn once for all runs; random
+ *   values are drawn before the transaction runs.
+ * - If a decision depends on another's write in the same commit, its result is returned after the commit has applied.
+ *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
- *   call: its result was true at that moment. Rows that the caller brought along may be older, so they do not
- *   suffice.
- * - What the caller assumes of a version row is checked in the same commit, or read in the same snapshot.
- * - Whether the caller is still waiting is checked in the step that hands the commit to KV. A commit may wait long
- *   before that, and nothing must be stored for a request that has already been answered with 503.
- * - If the row of a sum holds no number, KV stores the sums before it and nothing else. So sums come first in a
- *   commit, and only rows that were seen to hold numbers are added to.
+ *   call: its result was true at that moment. Rows that the caller passed in may be older, so they are not enough.
+ * - A caller's assumption about a version row is checked in the same commit, or read in the same snapshot.
+ * - The step that sends the commit to KV checks whether the caller is still waiting. A commit may wait long before
+ *   that, and nothing must be stored for a request that has already received 503.
+ * - If the row of a sum is not a number, KV stores the sums before it and nothing else. So sums come first in a commit,
+ *   and a sum is added only to a row that was read and is a number.
  *
- * Why no transaction waits for ever:
+ * Why no transaction waits forever:
  *
- * - From its read to the end of its commit, a transaction has the rows that it decides on to itself in this process.
- *   Others get them in the order in which they came. So none is overtaken for ever, and no commit of this process
- *   causes another to be refused, unless it adds to rows that it only peeked at.
- * - Rows are read again for each commit, even if this process knows how its last one left them. A process that went
- *   from commit to commit on its own results would shut out all others. So a caller must not bring rows along while
- *   other processes write them.
- * - The transaction that came first is among those of the next commit.
- * - A transaction that was in two refused commits no longer shares one with transactions of other rows. So a row that
- *   others change all the time holds up only transactions that want it. The same applies to a transaction without
- *   rows that two commits had no room for, because such transactions come last in a commit.
+ * - From its read to the end of its commit, a transaction has exclusive use of the rows that it decides on in this
+ *   process. Other transactions get these rows in the order of their arrival. So none is overtaken forever, and no
+ *   commit of this process causes another to be refused, unless it adds to rows that it only peeked at.
+ * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that
+ *   committed again and again on its own results would block all others. So a caller must not pass rows in while other
+ *   processes write them.
+ * - The transaction that arrived first is part of the next commit.
+ * - A transaction that was in two refused commits no longer shares one with transactions on other rows. So a row that
+ *   other processes change all the time delays only transactions on that row. The same applies to a transaction without
+ *   rows that did not fit into two commits, because such transactions come last in a commit.
  */
 
 /** Carries out transactions. */
@@ -76,8 +76,8 @@ export class Transactions {
   }
 
   /**
-   * Carries out a transaction, at most once. Without a caller, it is attempted for five seconds, followed by up to
-   * ten more to find out the result of a commit in doubt.
+   * Carries out a transaction, at most once. Without a caller, it is attempted for five seconds, and the result of a
+   * commit in doubt is looked up for up to ten more.
    *
    * @throws an error of `decide` or `mayBegin`. Nothing was done.
    * @throws {Outdated} if the caller's assumption no longer holds. Nothing was done.
@@ -100,7 +100,7 @@ const READING_LANES = 12;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
-/** Thrown if a caller ran out of time before its commit was handed to KV. */
+/** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
 /** The transactions of one queue. */
@@ -160,11 +160,11 @@ class Line {
 
   #enqueue(job: Job): void {
     (isBlind(job) ? this.#ready : this.#waiting).push(job);
-    const canGoOn = this.#waiting.length > 0 || this.#committing < this.#lanes;
-    if (!this.#isGathering && canGoOn) this.#gather();
+    const canAdvance = this.#waiting.length > 0 || this.#committing < this.#lanes;
+    if (!this.#isGathering && canAdvance) this.#gather();
   }
 
-  /** Waits for transactions that arrive at the same time, then goes on. */
+  /** Waits for transactions that arrive at the same time, then advances. */
   async #gather(): Promise<void> {
     this.#isGathering = true;
     await Promise.resolve(); // Calls of the same turn of the event loop always join.
@@ -190,7 +190,7 @@ class Line {
     }
   }
 
-  /** Reads the rows of all jobs that need not wait for another. Of those that wait for a row, the oldest gets it next. */
+  /** Reads the rows of all jobs that need not wait for others. If several wait for a row, the oldest gets it first. */
   #startReading(): void {
     const taken = new Set([...this.#holding].flatMap(({ reads }) => [...reads.keys()]));
     const { free = [], waiting = [] } = Object.groupBy(this.#waiting.toSorted(byAge), ({ reads }) => {
@@ -248,7 +248,7 @@ class Line {
     return [...deciding, ...blind];
   }
 
-  /** Commits what can be committed together. */
+  /** Commits as many of the jobs together as possible. */
   async #commit(candidates: readonly Job[]): Promise<void> {
     const round = this.#form(candidates);
     const jobs = round.decisions.map(({ job }) => job);
@@ -308,7 +308,7 @@ class Line {
     return undefined;
   }
 
-  /** Retries the jobs of a refused commit. `shown` has the rows that it checked, as they are now. */
+  /** Retries the jobs of a refused commit. `shown` has the rows that the commit checked, as they are now. */
   #retry(jobs: readonly Job[], shown: Snapshot): void {
     for (const job of jobs) job.refusals++;
     const { outdated = [], lost = [], others = [] } = Object.groupBy(jobs, (job) => {
@@ -316,7 +316,7 @@ class Line {
       return hasChanged(job, shown) ? "lost" : "others";
     });
     this.#fail(outdated, new Outdated());
-    if (outdated.length + lost.length === 0) this.#retryLater(others, shown); // KV did not say why.
+    if (outdated.length + lost.length === 0) this.#retryLater(others, shown); // The reason is unknown.
     else {
       this.#ready.push(...others);
       this.#retryLater(lost, shown);
@@ -324,9 +324,9 @@ class Line {
   }
 
   /**
-   * Retries jobs that lost a race: at once after the first refusal, because the process that won was reading its next
-   * rows while the refusal was investigated; after further refusals with a random delay, which differs between
-   * processes.
+   * Retries jobs that lost a race. After the first refusal, it retries immediately, because the process that won was
+   * reading its next rows in the meantime. After further refusals, it waits for a random time, so that processes do not
+   * retry in step.
    */
   async #retryLater(jobs: readonly Job[], shown: Snapshot): Promise<void> {
     if (jobs.some(isApart)) await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
@@ -389,7 +389,7 @@ class Line {
   }
 }
 
-/** Divides jobs among snapshots of ten keys each at most; all keys of a job are in one. */
+/** Divides jobs among snapshots of at most ten keys each. All keys of a job are in one snapshot. */
 function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   const groups: Job[][] = [];
   let names: ReadonlySet<string> = new Set();
@@ -411,7 +411,7 @@ function keysToRead({ reads, peeks, caller }: Job): ReadonlyMap<string, Deno.KvK
   return new Map([...reads, ...byName(assumes ? [...peeks, assumes.key] : peeks)]);
 }
 
-/** Whether what a job assumes holds in a snapshot. */
+/** Whether the assumption of a job's caller holds in a snapshot. */
 function assumptionHolds({ caller }: Job, { rows, began }: Snapshot): boolean {
   const assumes = caller?.assumes;
   if (assumes === undefined) return true;
@@ -422,7 +422,7 @@ function assumptionHolds({ caller }: Job, { rows, began }: Snapshot): boolean {
   return true;
 }
 
-/** Whether a row that a job has decided on has another version in a snapshot. */
+/** Whether a row that a job has decided on has a different version in a snapshot. */
 function hasChanged({ reads, snapshot }: Job, { rows }: Snapshot): boolean {
   const versionIn = (some: Snapshot["rows"] | undefined, name: string) =>
     versionstampOf(some?.get(name) ?? null);
@@ -447,12 +447,12 @@ function byAge(one: Job, other: Job): number {
   return one.started - other.started;
 }
 
-/** Whether a job has been refused so often that it holds up others. */
+/** Whether a job has been refused so often that it would delay others. */
 function isApart({ refusals }: Job): boolean {
   return refusals >= 2;
 }
 
-/** Whether a job may share a commit with the one that came first. */
+/** Whether a job may share a commit with the first one. */
 function mayJoin(job: Job, first: Job): boolean {
   if (job === first) return true;
   if (job.hasFailed || first.hasFailed) return false;

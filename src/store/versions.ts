@@ -2,14 +2,16 @@ import { versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched } from "./batch.ts";
 
-/** A row whose version changes whenever one of many other rows does. One read shows whether caches of them are current. */
+/**
+ * A row whose version changes whenever any of many other rows does. One read shows whether caches of those are current.
+ */
 export interface VersionRow {
   readonly key: Deno.KvKey;
   /** The last known version; "" if there is no row. Versions compare as strings. */
   version: string;
 }
 
-/** Records a version that was seen; null if there was no row. Versions only rise. */
+/** Records a version that was read; null if there was no row. Versions only rise. */
 export function noteVersion(row: VersionRow, versionstamp: string | null): void {
   if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
@@ -20,13 +22,13 @@ export function nameOf(key: Deno.KvKey): string {
 }
 
 const MAX_READS = 10;
-/** Number of requests that justify a read. Waiting for many more would take longer than sharing the read saves. */
+/** Number of requests that are enough for a read. Waiting for more would take longer than sharing the read saves. */
 const ENOUGH = 24;
 
 /**
- * The version rows that a process's caches depend on. One shared read tells all requests that wait for it whether the
- * caches are current. Versions only rise, so a slow read cannot undo what a later read, or a commit of this process,
- * has shown.
+ * The version rows that a process's caches depend on. One read shows all requests that wait for it whether the caches
+ * are current. Versions only rise, so a slow read never replaces the version of a later read or of this process's
+ * commit.
  *
  * @example
  * ```ts
@@ -83,8 +85,8 @@ export class Versions {
   }
 
   /**
-   * Resolves once what is known was read after this call, or at most `maxStaleness` ms before it; undefined if it
-   * already was.
+   * Resolves once the known versions were read after this call, or at most `maxStaleness` ms before it; undefined if
+   * they already were.
    *
    * @throws {StoreUnavailable}
    */
@@ -93,13 +95,13 @@ export class Versions {
     if (this.#maxStaleness === 0) return this.#begin();
     const age = performance.now() - this.#checkedAt;
     if (age > this.#maxStaleness) return this.#begin();
-    // One at a time, because with a far KV every request that arrives during a check would begin another.
+    // One at a time. Otherwise, with a far KV, every request that arrives during a check would begin another.
     if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
     return undefined;
   }
 
   /**
-   * Makes sure that a check held at `since`, by `performance.now()`, or later.
+   * Requires that a check held at `since`, by `performance.now()`, or later.
    *
    * @throws {Outdated} if it did not.
    * @throws {StoreUnavailable}
@@ -136,8 +138,8 @@ export class Outdated extends Error {
 }
 
 /**
- * The assumption that a version row still has its last known version. A transaction that makes it also verifies it, so
- * nobody has to read the row beforehand.
+ * The assumption that a version row still has its last known version. A transaction with this assumption also verifies
+ * it, so the row need not be read beforehand.
  */
 export class VersionCheck implements Deno.AtomicCheck {
   readonly row: VersionRow;
@@ -156,12 +158,12 @@ export class VersionCheck implements Deno.AtomicCheck {
     this.versionstamp = row.version || null;
   }
 
-  /** Whether it holds, as far as is known. */
+  /** Whether it holds, as far as this process knows. */
   get holds(): boolean {
     return this.row.version === (this.versionstamp ?? "");
   }
 
-  /** Whether a commit or a read that started at this time, by `performance.now()`, or later has found that it held. */
+  /** Whether a commit or a read has shown that it held at this time, by `performance.now()`, or later. */
   heldSince(time: number): boolean {
     return this.#heldAt >= time;
   }

@@ -145,10 +145,10 @@ Deno.test("page shows a message if a sign-up returns no key or no response", asy
 
   await page.locator("#answer-message", { hasText: "There was no response. Check that you are online" })
     .waitFor();
-  assertEquals(await status(page), "No answer");
+  assertEquals(await status(page), "No response");
   assertMatch(
     await page.locator("#announcement").textContent() ?? "",
-    /^No answer .*whether the request took effect/,
+    /^No response .*whether the request took effect/,
   );
 });
 
@@ -162,7 +162,7 @@ Deno.test("page explains that it cannot send a key with a character that headers
     await page.locator("#answer-message").textContent() ?? "",
     /^The request was not sent, because a header/,
   );
-  assertEquals(await status(page), "No answer");
+  assertEquals(await status(page), "No response");
 });
 
 Deno.test("page stores the key nowhere, and warns once before the visitor leaves without a copy", async () => {
@@ -320,7 +320,7 @@ Deno.test("page shows an example of the operation in view until a field is edite
   const read = (id: string) => page.locator(`article#${id}`).evaluate((article) => article.scrollIntoView());
   assertMatch(
     await page.locator("#answer-head").textContent() ?? "",
-    /^200\s+an example, until your first call/,
+    /^200\s+an example until your first call/,
   );
   await read("createMessage");
   await page.waitForFunction(() =>

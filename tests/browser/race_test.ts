@@ -12,7 +12,7 @@ async function roomInMinute(): Promise<void> {
 
 /** Numbers of requests that were answered and refused, according to the page. */
 function outcome(head: string): number[] {
-  const [, ...numbers] = /^(\d+) answered, (\d+) refused, none over, in \d+ ms$/.exec(head) ?? [];
+  const [, ...numbers] = /^(\d+) admitted, (\d+) refused, none over, in \d+ ms$/.exec(head) ?? [];
   return numbers.map(Number);
 }
 
@@ -43,7 +43,7 @@ Deno.test("page races the limit of a free plan once a minute, without excess or 
   assert(said.startsWith(head) && said.includes("are banned"), said);
   assertMatch(
     await page.locator("#prints").getAttribute("aria-label") ?? "",
-    /^0 of 60 requests of the minute are left: 60 succeeded, 0 failed, 0 came from elsewhere; 12 were refused$/,
+    /^0 of 60 requests of the minute are left: 60 succeeded, 0 failed, 0 came from other clients; 12 were refused$/,
   );
   const account = await fetch(`${visitor.origin}/v1/account`, {
     headers: { authorization: `Bearer ${key}` },
@@ -68,7 +68,7 @@ Deno.test("page races the limit of a pro plan when few requests of the minute ar
   await paste(page, key);
   assertEquals(await page.locator("#minute").textContent(), "299 of 300 left");
   assertEquals(await page.locator("#race").isVisible(), false);
-  assertEquals(await page.locator("#per").textContent(), "One print stands for 5 requests.");
+  assertEquals(await page.locator("#per").textContent(), "One print for every 5 requests.");
   for (let count = 0; count < 231; count++) {
     await (await fetch(`${origin}/v1/pets`, { headers })).body?.cancel();
   }
@@ -132,7 +132,7 @@ Deno.test("page shows calls of other clients with the key, and starts again each
   assertEquals(await prints(page), { other: 3, ok: 1, bad: 1, "": 55 });
   assertMatch(
     await page.locator("#prints").getAttribute("aria-label") ?? "",
-    /^55 of 60 .*: 1 succeeded, 1 failed, 3 came from elsewhere; 0 were refused$/,
+    /^55 of 60 .*: 1 succeeded, 1 failed, 3 came from other clients; 0 were refused$/,
   );
   await page.clock.runFor(MINUTE + 1_000);
   assertEquals(await prints(page), { "": 60 });

@@ -55,7 +55,7 @@ for (const [width, height] of SIZES) {
       (route) =>
         route.fulfill({
           status: 503,
-          json: { code: "overloaded", message: "Too many requests are being answered." },
+          json: { code: "overloaded", message: "Too many requests are in flight." },
         }),
     );
     await paste(page, "as_test_another_key");

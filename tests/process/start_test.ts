@@ -13,7 +13,7 @@ Deno.test("server prints its help and its version on request, and rejects other 
 
   assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
   assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
-  const errorLines = ["The service takes no arguments. See: deno task start --help"];
+  const errorLines = ["The service accepts no arguments. See: deno task start --help"];
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
 });
 

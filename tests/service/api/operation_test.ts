@@ -106,7 +106,7 @@ Deno.test("service reports all faults of a request at once", async () => {
       ["GET /v1/pets?limit=0&status=lost&cursor=x", {}, [
         "The query parameter limit must be an integer from 1 to 100",
         "The query parameter status must be one of available, pending, sold",
-        "The query parameter cursor must be one that a Link header of this service gave",
+        "The query parameter cursor must be a cursor from a Link header of this service",
       ]],
       ["POST /v1/pets", { json: { ...SURROGATE, categoryId: "1" }, headers: KEY }, [
         "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, with or without double quotes around them",

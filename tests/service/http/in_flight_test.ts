@@ -259,7 +259,7 @@ Deno.test("service responds within 5 s even if only the sum of its KV operations
   const response = await answered(5_100);
 
   assertEquals(response.headers.get("retry-after"), "5");
-  await assertError(response, 503, "store_unavailable", /store does not answer/);
+  await assertError(response, 503, "store_unavailable", /store does not respond/);
 });
 
 Deno.test("service logs the error of a request that fails after its timeout", async () => {

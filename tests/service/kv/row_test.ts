@@ -9,11 +9,11 @@ Deno.test("decodeText() reverses encodeText()", () => {
 });
 
 Deno.test.each([
-  ["an object", { a: 1 }, "no text"],
-  ["invalid UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "no text"],
-  ["invalid JSON", encodeText("{"), "no JSON"],
+  ["an object", { a: 1 }, "text"],
+  ["invalid UTF-8", new Uint8Array([0x22, 0xff, 0x22]), "text"],
+  ["invalid JSON", encodeText("{"), "JSON"],
 ])("decodeJson() names the table of a row that holds %s", (_, value, message) => {
-  assertThrows(() => decodeJson(row(value)), CorruptRow, `A row of numbers holds ${message}`);
+  assertThrows(() => decodeJson(row(value)), CorruptRow, `A row of numbers is not ${message}`);
 });
 
 Deno.test("service stores only bytes and counts", async () => {

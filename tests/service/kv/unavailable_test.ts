@@ -53,7 +53,7 @@ for (
         response,
         503,
         "store_unavailable",
-        /^The store does not answer\. Try again shortly\.$/,
+        /^The store does not respond\. Try again shortly\.$/,
       );
     }
     // Writes begin with a commit, and other requests with a read.

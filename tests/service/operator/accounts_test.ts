@@ -428,7 +428,7 @@ Deno.test("accounts delete removes a closed account and all its rows, except its
 
   assertEquals(refusals, [
     [1, "There is no account with the id acct_0000."],
-    [1, "It still has messages waiting (1); take them first."],
+    [1, "The account still has messages waiting (1); take them first."],
     [1, `Account ${id} is open; close it first.`],
   ]);
   assertEquals([code, operator.err], [0, [`Deleted: account ${id}.`]]);

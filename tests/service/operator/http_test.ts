@@ -288,7 +288,7 @@ Deno.test("POST /operator accepts 1,000 args and 1 MiB", async () => {
 
   const response = await service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
 
-  assertMatch(await response.text(), /takes no argument '-'.*\n\{"exit":2\}\n$/);
+  assertMatch(await response.text(), /accepts no argument '-'.*\n\{"exit":2\}\n$/);
 });
 
 Deno.test("POST /operator reads no body without an operator token", async () => {
@@ -316,7 +316,7 @@ Deno.test("POST /operator handles eight requests at a time, each until its comma
 
   const refused = await list();
   assertEquals(refused.headers.get("retry-after"), "1");
-  await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+  await assertError(refused, 503, "overloaded", /Too many commands/);
 
   assertMatch(await begun[0]?.text() ?? "", /\{"exit":0\}\n$/);
   const next = await list();
@@ -479,7 +479,7 @@ Deno.test("main() exits with 1 and prints in one line why a service does not run
     new Response(null, { status: 307, headers: { location: "https://localhost/operator" } });
   assertEquals(
     await fail(redirect),
-    "The service has moved. Try SERVICE_URL with the beginning of https://localhost/operator.",
+    "The service has moved. Set SERVICE_URL to the beginning of https://localhost/operator.",
   );
   assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not the/);
   await using closed = await Harness.open();
@@ -488,7 +488,7 @@ Deno.test("main() exits with 1 and prints in one line why a service does not run
     await fail(() => none) ?? "",
     /^The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
   );
-  assertEquals(await fail((send) => send(), ""), "SERVICE_URL needs OPERATOR_TOKEN beside it.");
+  assertEquals(await fail((send) => send(), ""), "With SERVICE_URL, also set OPERATOR_TOKEN.");
   assertEquals(service.errors, []);
 
   remote.requests = [];

@@ -60,7 +60,7 @@ Deno.test("CURSOR accepts the ID of an animal only as links encode it", () => {
     assertThrows(
       () => CURSOR.parse(wrong, "cursor"),
       Invalid,
-      "cursor must be one that a Link header of this service",
+      "cursor must be a cursor from a Link header of this service",
     );
   }
 });

@@ -116,7 +116,7 @@ Deno.test("Connection to a server rejects operations after a missed deadline unt
   await time.advance(DEADLINE / 2);
 
   for (const kind of KINDS) {
-    await assertRejects(() => connection[kind](hang), StoreUnavailable, "does not answer");
+    await assertRejects(() => connection[kind](hang), StoreUnavailable, "does not respond");
   }
   await time.advance(10 * DEADLINE);
   assertEquals(fixture.handlesOf("read", 2), "");
@@ -188,7 +188,7 @@ Deno.test("Connection rejects operations if one hangs while new handles are bein
   fixture.start("read");
   await time.advance(DEADLINE);
 
-  await assertRejects(() => connection.read(hang), StoreUnavailable, "does not answer");
+  await assertRejects(() => connection.read(hang), StoreUnavailable, "does not respond");
   assertEquals(fixture.signals.length, 1);
 });
 

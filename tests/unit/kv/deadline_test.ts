@@ -17,7 +17,7 @@ Deno.test("withDeadline() resolves to the value, or rejects once the deadline ha
   const late = withDeadline(hang(), 250);
 
   await assertRejects(() => time.until(late, 249), Error, "within 249 ms");
-  await assertRejects(() => time.until(late, 250), DeadlineExceeded, "No answer within 250 ms");
+  await assertRejects(() => time.until(late, 250), DeadlineExceeded, "No response within 250 ms");
 });
 
 Deno.test("withDeadline() rejects with StoreUnavailable and makes any other error its cause", async () => {
@@ -31,7 +31,7 @@ Deno.test("withDeadline() rejects with StoreUnavailable and makes any other erro
 });
 
 Deno.test.each<[string, StoreUnavailable, string]>([
-  ["its own message", new DeadlineExceeded("No answer within 250 ms"), "No answer within 250 ms"],
+  ["its own message", new DeadlineExceeded("No response within 250 ms"), "No response within 250 ms"],
   ["the message of its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
   [
     "the first line only",

@@ -44,7 +44,8 @@ Deno.test("openStore() creates nothing without `create`, and no folder without `
   }
   const mistyped = `${folder.path}/mistyped/animals.kv`;
   const { message } = await assertRejects(() => openStore(mistyped, CREATE), OpenError);
-  const reason = `there is no folder ${folder.path}/mistyped/, and only that of the default KV_PATH is made`;
+  const reason =
+    `there is no folder ${folder.path}/mistyped/, and only the folder of the default KV_PATH is created`;
   assertEquals(message, `The KV ${mistyped} cannot be used: ${reason}.`);
   assertEquals(await folder.names(), []);
 
@@ -116,9 +117,9 @@ Deno.test("openStore() explains in one line why a file cannot be used", async ()
       [folder.path, CREATE, `The KV ${folder.path} cannot be used`],
       [file, FIND, `The KV ${file} cannot be used`],
       [empty, FIND, "it is empty"],
-      [pipe, CREATE, "it is no file"],
+      [pipe, CREATE, "it is not a file"],
       [`${file}/animals.kv`, CREATE, `there is no folder ${file}/`],
-      [`${file}/animals.kv`, { ...CREATE, makesFolder: true }, `the folder ${file}/ cannot be made`],
+      [`${file}/animals.kv`, { ...CREATE, makesFolder: true }, `the folder ${file}/ cannot be created`],
       [`${file}/animals.kv`, FIND, "cannot be used"],
       [foreign, CREATE, "its rows are of version 9"],
     ] as const

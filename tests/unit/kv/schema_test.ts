@@ -26,9 +26,9 @@ Deno.test.each([
     "no rows when create is false",
     undefined,
     false,
-    "it is empty, and only the service makes its first rows",
+    "it is empty, and only the service creates its first rows",
   ],
-  ["foreign rows", ["pets", 7], true, "it holds rows of something else"],
+  ["foreign rows", ["pets", 7], true, "it has rows of another program"],
   [
     "version 2",
     ["schema", encodeJson({ version: 2 })],
@@ -36,7 +36,7 @@ Deno.test.each([
     "of version 2, and this service knows version 1",
   ],
   ["no version", ["schema", encodeJson({})], true, "its rows are of version undefined"],
-  ["a version that is not JSON", ["schema", encodeText("1.")], true, "it holds rows of something else"],
+  ["a version that is not JSON", ["schema", encodeText("1.")], true, "it has rows of another program"],
 ])("requireSchema() rejects a KV with %s, and leaves it unchanged", async (_, row, create, message) => {
   using kv = await Deno.openKv(":memory:");
   if (row) await kv.set(row.slice(0, 1) as Deno.KvKey, row[1]);

@@ -177,7 +177,7 @@ Deno.test(
         [fake.url, OPTIONS, "403"],
         [`http://user:password@${host}/`, { ...OPTIONS, patience: { ...patience, ms: 5_000 } }, "403"],
         ["http://user:password@127.0.0.1:1/", OPTIONS, ""],
-        ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not answer for 0.1 s"],
+        ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not respond for 0.1 s"],
       ] as const
     ) {
       const { message } = await assertRejects(() => openStore(url, options), OpenError, reason);
@@ -210,7 +210,7 @@ Deno.test("openStore() gives up on a server that responds but does not open its 
   using _ = hastened();
   using handles = closedHandles();
 
-  await assertRejects(() => openStore(fake.url, OPTIONS), OpenError, "No answer within");
+  await assertRejects(() => openStore(fake.url, OPTIONS), OpenError, "No response within");
   end.resolve();
 
   await handles.reach(8);

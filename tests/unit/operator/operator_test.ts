@@ -23,7 +23,7 @@ Deno.test("runCommandLine() prints KV's own message about a failure, except over
   }
 
   assertEquals(printed, [
-    "The KV does not answer: the disk is full.",
-    "The KV does not answer: The operation failed.",
+    "The KV does not respond: the disk is full.",
+    "The KV does not respond: The operation failed.",
   ]);
 });

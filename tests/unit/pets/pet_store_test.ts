@@ -165,7 +165,7 @@ Deno.test.each([
     await assertRejects(
       () => catalogueOn(kv).change(1, () => null),
       CorruptRow,
-      "A row of pets holds no animal",
+      "A row of pets is not an animal",
     );
   },
 );
