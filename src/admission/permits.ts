@@ -1,7 +1,7 @@
 import type { Decision } from "../accounts/usage.ts";
 import type { AGAIN } from "../kv/deadline.ts";
 import type { Store } from "../kv/store.ts";
-import { type Caller, type Queue, Unresolved } from "../store/transaction.ts";
+import { type Queue, Unresolved } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionCheck } from "../store/versions.ts";
 import {
@@ -15,12 +15,6 @@ import {
 
 /** Interval of the check for allowances that are due, in ms. */
 const TICK = 50;
-
-/**
- * The caller of these transactions, because requests wait for them. With a caller, the result of a commit in doubt is
- * looked up once; without a caller, for ten seconds.
- */
-const REQUESTS: Caller = { mayBegin() {} };
 
 /** Options of {@linkcode Permits}. */
 export interface PermitsOptions {
@@ -190,7 +184,7 @@ export class Permits {
         queue: this.#queue,
         reads: allowance.reads(this.#timesOf(allowance)),
         decide: (rows, write, now) => run = allowance.decide(rows, write, now, this.#timesOf(allowance)),
-      }, REQUESTS);
+      }, { isPatient: false }); // Requests wait for it.
       if (run === undefined) return allowance.drop();
       if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#store.metrics.bans.add(1);
       allowance.apply(run, rows, this.#timesOf(allowance));

@@ -1,5 +1,5 @@
 import { decodeCount, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
-import type { Caller, Done, IdSource, KnownRow, Rows, Write } from "./transaction.ts";
+import type { Done, IdSource, KnownRow, Rows, RunOptions, Write } from "./transaction.ts";
 import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
 /** The known state of some rows. */
@@ -16,7 +16,7 @@ export interface Job {
   readonly reads: ReadonlyMap<string, Deno.KvKey>;
   readonly peeks: readonly Deno.KvKey[];
   readonly ids: IdSource | undefined;
-  readonly caller: Caller | undefined;
+  readonly options: RunOptions;
   /** Time of the call, by `performance.now()`. */
   readonly started: number;
   /** Whether it needs no read, because it has no rows or its caller passed them in. */
@@ -178,7 +178,7 @@ export class Round {
 
   /** Lets a job decide, and adds its decision if there is room. Blind jobs must come last. */
   take(job: Job): Verdict {
-    const assumes = job.caller?.assumes;
+    const assumes = job.options.assumes;
     if (assumes && !assumes.holds) {
       job.reject(new Outdated());
       return "settled";
@@ -243,7 +243,7 @@ export class Round {
   resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
     for (const { job, outcome, hasWritten } of this.decisions) {
-      job.caller?.assumes?.noteHeld(started);
+      job.options.assumes?.noteHeld(started);
       outcome.resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
     }
   }
@@ -280,13 +280,13 @@ export class Round {
   }
 }
 
-/** The conditions of a job's decision: its rows as they were read, and its caller's assumption. */
-function checksOf({ reads, snapshot, caller }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
+/** The conditions of a job's decision: its rows as they were read, and its assumption. */
+function checksOf({ reads, snapshot, options: { assumes } }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
   const checks: (readonly [string, Deno.AtomicCheck])[] = [];
   for (const [name, key] of reads) {
     checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);
   }
-  if (caller?.assumes) checks.push([caller.assumes.name, caller.assumes]);
+  if (assumes) checks.push([assumes.name, assumes]);
   return checks;
 }
 

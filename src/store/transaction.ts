@@ -70,12 +70,14 @@ export interface IdSource {
   refilled(): Promise<void>;
 }
 
-/** The caller that a transaction runs for. */
-export interface Caller {
-  /** Its assumption; undefined if it has none. */
+/** Options of a run of a transaction. */
+export interface RunOptions {
+  /** An assumption that its commit checks, too. */
   readonly assumes?: VersionCheck | undefined;
   /** Throws if no new step may begin. */
-  mayBegin(): void;
+  readonly mayBegin?: () => void;
+  /** Whether the result of a commit in doubt is looked up for up to ten seconds, and not just once; by default true. */
+  readonly isPatient?: boolean;
 }
 
 /** The result of a transaction. */

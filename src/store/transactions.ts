@@ -4,10 +4,10 @@ import { type Entry, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
 import {
-  type Caller,
   type Done,
   type KnownRow,
   type Queue,
+  type RunOptions,
   type Transaction,
   Unresolved,
 } from "./transaction.ts";
@@ -43,7 +43,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
  *   call: its result was true at that moment. Rows that the caller passed in may be older, so they are not enough.
- * - A caller's assumption about a version row is checked in the same commit, or read in the same snapshot.
+ * - An assumption about a version row is checked in the same commit, or read in the same snapshot.
  * - The step that sends the commit to KV checks whether the caller is still waiting. A commit may wait long before
  *   that, and nothing must be stored for a request that has already received 503.
  * - If the row of a sum is not a number, KV stores the sums before it and nothing else. So sums come first in a commit,
@@ -76,19 +76,18 @@ export class Transactions {
   }
 
   /**
-   * Carries out a transaction, at most once. Without a caller, it is attempted for five seconds, and the result of a
-   * commit in doubt is looked up for up to ten more.
+   * Carries out a transaction, at most once. It is attempted for five seconds.
    *
    * @throws an error of `decide` or `mayBegin`. Nothing was done.
-   * @throws {Outdated} if the caller's assumption no longer holds. Nothing was done.
+   * @throws {Outdated} if its assumption no longer holds. Nothing was done.
    * @throws {Unresolved} if it is unknown whether the transaction was carried out.
    * @throws {StoreUnavailable} if it was not carried out.
    */
-  run<Result>(transaction: Transaction<Result>, caller?: Caller): Promise<Done<Result>> {
+  run<Result>(transaction: Transaction<Result>, options: RunOptions = {}): Promise<Done<Result>> {
     const { queue } = transaction;
     let line = this.#lines.get(queue);
     if (line === undefined) this.#lines.set(queue, line = new Line(this.#store, this.#clock, queue));
-    return line.run(transaction, caller);
+    return line.run(transaction, options);
   }
 }
 
@@ -129,7 +128,7 @@ class Line {
     return this.#queue.lanes(this.#store.commits.isFar);
   }
 
-  run<Result>(transaction: Transaction<Result>, caller: Caller | undefined): Promise<Done<Result>> {
+  run<Result>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = [], peeks = [], ids } = transaction;
     const known = reads.filter(isKnown);
@@ -138,7 +137,7 @@ class Line {
       reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
       peeks,
       ids,
-      caller,
+      options,
       started: performance.now(),
       knowsRows,
       snapshot: knowsRows ? snapshotOf(known) : undefined,
@@ -291,7 +290,7 @@ class Line {
     if (error === LATE) this.#ready.push(...jobs);
     else if (!(error instanceof CommitInDoubt)) this.#fail(jobs, error);
     else {
-      const isPatient = jobs.some(({ caller }) => caller === undefined);
+      const isPatient = jobs.some(({ options: { isPatient = true } }) => isPatient);
       const finding = isPatient ? error.findOutPatiently() : error.findOut();
       const found = await finding.catch(() => undefined);
       if (found?.ok) return found;
@@ -366,7 +365,7 @@ class Line {
   /** Whether a job may still begin. Otherwise its caller gets the error. */
   #mayBegin(job: Job): boolean {
     try {
-      job.caller?.mayBegin();
+      job.options.mayBegin?.();
       return true;
     } catch (error) {
       this.#fail([job], error);
@@ -405,15 +404,13 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   return groups;
 }
 
-/** Keys of all rows that a job needs, by name, with the version row that its caller makes an assumption about. */
-function keysToRead({ reads, peeks, caller }: Job): ReadonlyMap<string, Deno.KvKey> {
-  const assumes = caller?.assumes;
+/** Keys of all rows that a job needs, by name, with the version row that it makes an assumption about. */
+function keysToRead({ reads, peeks, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
   return new Map([...reads, ...byName(assumes ? [...peeks, assumes.key] : peeks)]);
 }
 
-/** Whether the assumption of a job's caller holds in a snapshot. */
-function assumptionHolds({ caller }: Job, { rows, began }: Snapshot): boolean {
-  const assumes = caller?.assumes;
+/** Whether a job's assumption holds in a snapshot. */
+function assumptionHolds({ options: { assumes } }: Job, { rows, began }: Snapshot): boolean {
   if (assumes === undefined) return true;
   const versionstamp = versionstampOf(rows.get(assumes.name) ?? null);
   noteVersion(assumes.row, versionstamp);

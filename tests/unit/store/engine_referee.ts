@@ -196,7 +196,7 @@ export class Referee {
         return decide(plan, rows, write);
       },
     };
-    engine.transactions.run(transaction, { assumes, mayBegin }).then(
+    engine.transactions.run(transaction, { assumes, mayBegin, isPatient: false }).then(
       ({ result, committed, rows }) => {
         this.#answer(call, "result", result, committed, rows);
         for (const row of rows) engine.remember(row);

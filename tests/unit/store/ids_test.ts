@@ -47,7 +47,7 @@ class Process {
         return id;
       },
     };
-    return (await this.#transactions.run(transaction, { mayBegin() {} })).result;
+    return (await this.#transactions.run(transaction, { isPatient: false })).result;
   }
 
   drawMany(count: number): Promise<number[]> {

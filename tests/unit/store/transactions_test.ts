@@ -4,9 +4,9 @@ import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { CorruptRow, decodeCount, decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import {
-  type Caller,
   type Done,
   type Queue,
+  type RunOptions,
   type Transaction,
   Unresolved,
 } from "../../../src/store/transaction.ts";
@@ -46,8 +46,8 @@ class Process {
     return new Process(kv.connect(), options);
   }
 
-  run<Result>(transaction: Transaction<Result>, caller?: Partial<Caller>): Promise<Done<Result>> {
-    return this.transactions.run(transaction, { mayBegin() {}, ...caller });
+  run<Result>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
+    return this.transactions.run(transaction, { isPatient: false, ...options });
   }
 }
 
@@ -480,7 +480,7 @@ Deno.test("run() sends nothing to KV for a caller that ran out of time while it 
   using time = new VirtualTime();
   const kv = new FakeKv();
   const process = Process.on(kv, { deadline: 5_000 });
-  const caller: Caller = {
+  const options: RunOptions = {
     mayBegin() {
       if (time.now > 1_000) throw new RangeError("out of time");
     },
@@ -493,7 +493,7 @@ Deno.test("run() sends nothing to KV for a caller that ran out of time while it 
   await time.advance(10);
 
   const waiting = [setting("b"), counting("c")].map((transaction) =>
-    process.run<unknown>(transaction, caller)
+    process.run<unknown>(transaction, options)
   );
   await time.advance(20);
   process.disturbance = {};
