@@ -7,7 +7,7 @@ interface Characters {
   readonly ranges: string;
 }
 
-/** Control characters, which could change the operator's terminal. */
+/** Control characters, which could disrupt the operator's terminal. */
 export const CONTROLS: Characters = { property: "Cc", ranges: String.raw`\x00-\x1f\x7f-\x9f` };
 
 /** Characters that change the direction of the text around them. */

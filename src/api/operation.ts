@@ -81,7 +81,7 @@ export interface Answer {
   readonly description: string;
   /** Schema of the JSON body, if it has one. */
   readonly body?: Schema;
-  /** Names of its headers, without those that all responses have. */
+  /** Names of its headers, except those that all responses have. */
   readonly headers?: readonly string[];
 }
 

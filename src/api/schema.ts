@@ -37,7 +37,7 @@ export interface Schema<out Value = unknown> {
   /** Whether a value has the type. Ignores bounds, because they may have changed since the value was stored. */
   readonly accepts: (value: unknown) => value is Value;
   /**
-   * Converts the texts of a query parameter or a command's option to a value that `parse` can validate.
+   * Converts the strings given for a query parameter or a command's option to a value that `parse` can validate.
    *
    * @throws {Invalid}
    */
@@ -254,7 +254,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
   };
 }
 
-/** Describes a field. Its default is in the description, because client generators require fields with `default`. */
+/** Describes a field. Its default is in the description, because generated clients require fields with a `default`. */
 function memberJson(schema: Schema): JsonSchema {
   const { default: defaultValue, ...json } = schema.json;
   if (defaultValue === undefined) return json;
@@ -298,7 +298,7 @@ export function isValid(schema: Schema, value: unknown): boolean {
 }
 
 /**
- * Returns a parser of fields, whose values `valueOf` returns. Messages put `prefix` before the names of fields. The
+ * Returns a parser for fields. `valueOf` returns each field's value, and messages put `prefix` before its name. The
  * parser throws Invalid with the faults of all fields.
  */
 export function membersParser<Source>(

@@ -16,8 +16,8 @@ export interface BodyRules {
   /** Maximum wait for the whole body, in ms. */
   readonly timeoutMs: number;
   /**
-   * Whether an HTTP/1.1 body may use chunked transfer coding (RFC 9112 section 7.1). Deno buffers any amount of
-   * trailers after the last chunk.
+   * Whether an HTTP/1.1 body may use chunked transfer coding (RFC 9112 section 7.1). Deno buffers trailers of any
+   * length after the last chunk.
    */
   readonly chunked: boolean;
 }
@@ -60,8 +60,8 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 }
 
 /**
- * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` does not show it, because it is never
- * null. Over HTTP/2, which has no Host header, a Content-Type is enough, because a body needs no length there.
+ * Whether the headers announce a body (RFC 9112 section 6.3). `request.body` cannot tell, because it is never null.
+ * Over HTTP/2, which has no Host header, a Content-Type is enough, because a body needs no length there.
  */
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
@@ -130,7 +130,7 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Most bodies arrive with their headers. Only the others are counted and need a timer.
   const arming = setImmediate(() => {
-    // Other bodies of this turn of the event loop may have taken the remaining room.
+    // Other bodies in this turn of the event loop may have taken the remaining room.
     AWAITED.run(() => inTime).catch(reject);
     timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
   });
@@ -181,7 +181,7 @@ async function readChunks(
   return bytes.subarray(0, length);
 }
 
-/** Before 2.8, Deno closes the connection without this header. Later versions add it themselves if needed. */
+/** Before 2.8, Deno closes the connection but does not send this header. Later versions add it if needed. */
 const CLOSE: Readonly<Record<string, string>> = /^2\.[0-7]\./.test(Deno.version.deno)
   ? { connection: "close" }
   : {};

@@ -21,7 +21,7 @@ const ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None
 const PREFLIGHT_SECONDS = "86400";
 
 /**
- * Allows pages of every origin to read the response without credentials, and adds the headers of preflight responses
+ * Allows pages from any origin to read the response without credentials, and adds the headers of preflight responses
  * (Fetch standard, CORS protocol).
  */
 export function setCorsHeaders(request: Request, headers: Headers): void {

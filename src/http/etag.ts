@@ -10,9 +10,8 @@ export function etagOf(text: string): string {
 }
 
 /**
- * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts have the same tag only if their
- * author intends it, so use it for texts of one author. Node's hash would take a tenth of the time that adding an
- * animal takes.
+ * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts share a tag only if someone crafts them
+ * to, so use it only for texts by one author. Node's hash would make adding an animal cost a tenth more.
  *
  * @example
  * ```ts
@@ -37,12 +36,12 @@ export function quickEtagOf(text: string): string {
   return `"${hex(d, c)}${hex(b, a)}"`;
 }
 
-/** Whether If-None-Match has this entity tag, so that the client's copy is current (RFC 9110 section 13.1.2). */
+/** Whether If-None-Match has this entity tag, so the client's copy is current (RFC 9110 section 13.1.2). */
 export function isNotModified(known: string | undefined, etag: string): boolean {
   return known !== undefined && !ifNoneMatch(squeeze(known), etag);
 }
 
-/** Whether If-Match lacks this entity tag, so that the client's copy is not current (RFC 9110 section 13.1.1). */
+/** Whether If-Match lacks this entity tag, so the client's copy is outdated (RFC 9110 section 13.1.1). */
 export function isMismatch(wanted: string | undefined, etag: string): boolean {
   return wanted !== undefined && !ifMatch(squeeze(wanted), etag);
 }

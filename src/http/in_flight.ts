@@ -11,7 +11,7 @@ export interface InFlightLimits {
 /** The limits of the service. */
 export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
 
-/** Interval of the check for requests that are out of time, in ms. */
+/** How often to check for requests that have timed out, in ms. */
 const TICK = 100;
 
 /** A request did not get its response in time. */
@@ -19,7 +19,7 @@ export class OutOfTime extends Error {
   override readonly name = "OutOfTime";
 }
 
-/** The time that is left for a request. */
+/** The time left for a request. */
 export class Budget {
   /** By `performance.now()`. */
   deadline: number;
@@ -31,7 +31,7 @@ export class Budget {
   }
 
   /**
-   * Call it before each step that has effects. A client may repeat a request that timed out, so no new step may begin.
+   * Call before each step with side effects. A client may repeat a request that timed out, so no new step may begin.
    *
    * @throws {OutOfTime} if the request has timed out.
    */
@@ -82,7 +82,7 @@ interface Round {
 /**
  * The requests in flight. One timer times out those that take too long, and the service can wait for the last one
  * before it stops. A synchronous response costs neither a promise nor a timer. Requests that wait for the same promise
- * begin in one callback of it.
+ * begin in a single callback.
  *
  * @example
  * ```ts
@@ -106,7 +106,7 @@ export class InFlight {
   readonly #waits: Wait[] = [];
   #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
-  /** Deadline of a stop, by `performance.now()`. */
+  /** When a stop must be complete, by `performance.now()`. */
   #end = Infinity;
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -150,7 +150,7 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles with the result of `work`, an error or a timeout, whichever is first. */
+  /** Settles with the result of `work`, an error or a timeout, whichever comes first. */
   #inTime<Answer, Result>(
     { ready, finish, fail, late }: Task<Answer, Result>,
     budget: Budget,
@@ -216,7 +216,7 @@ export class InFlight {
       wait.fail(new OutOfTime());
       wait.budget.isOver = true;
     }
-    // Not as soon as the last request is done, because a timer costs as much as a request.
+    // Not stopped when the last request ends, because starting a timer costs as much as a request.
     if (this.size === 0) this.#stopTimer();
   }
 
@@ -227,8 +227,8 @@ export class InFlight {
 }
 
 /**
- * Calls `use` with a value. If the value is no promise, the call is synchronous, because a promise costs more than most
- * calls.
+ * Calls `use` with a value. If the value is not a promise, the call is synchronous, because a promise costs more than
+ * most calls.
  *
  * @example
  * ```ts

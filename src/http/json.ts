@@ -11,7 +11,7 @@ const [OPENING_BRACKET, CLOSING_BRACKET, OPENING_BRACE, CLOSING_BRACE] = [0x5b, 
 
 /**
  * The bound that a JSON text in UTF-8 exceeds; undefined if none. This is much faster than parsing, because it only
- * scans strings and punctuation. If the text is not JSON, the bounds hold for the part before its first error.
+ * scans strings and punctuation. If the text is not JSON, the bounds apply to the part before its first error.
  *
  * @example
  * ```ts
@@ -105,7 +105,7 @@ function parseExact(text: string, fraction: (source: string) => number): unknown
 
 /** In characters. A shorter text is never nested too deeply for the reviver. */
 const SHORT = 1_000;
-/** May also match within a string, which does no harm. */
+/** May also match within a string, which is harmless. */
 const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
 const INTEGER = /^-?\d+$/;
 /** An integer with at most as many digits as an int64. A bigint of a million digits would take 200 ms to parse. */

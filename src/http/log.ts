@@ -136,8 +136,8 @@ function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> 
 }
 
 /**
- * Writes lines in the background, so that no request waits for a slow reader. If a million characters are buffered, it
- * drops further lines. Once there is room again, it writes a line from `notice` with the number of dropped lines.
+ * Writes lines in the background, so that no request waits for a slow reader. Once a million characters are buffered,
+ * it drops further lines. When there is room again, it writes a line from `notice` with the number of dropped lines.
  */
 export class LineWriter {
   readonly #output: Output;

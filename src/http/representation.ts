@@ -63,8 +63,8 @@ const GZIP_HEAD = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255);
 const LAST_BLOCK = deflateRawSync("");
 
 /**
- * Text with URLs of the service, which clients may cache, but must revalidate before each use. The text around the base
- * of those URLs is compressed once. So a request for another host costs little, and needs no memory afterwards.
+ * Text that contains URLs of the service. Clients may cache it, but must revalidate it before each use. The text around
+ * the base of those URLs is compressed once. So a request for another host costs little, and leaves nothing in memory.
  */
 export class HostedContent {
   readonly #type: string;

@@ -1,10 +1,10 @@
 /**
  * Who may call an operation.
  *
- * - `key`: clients with a valid API key. Requests count for the account.
- * - `address`: everyone. Requests count for the client's address.
+ * - `key`: clients with a valid API key. Requests count toward the account's limits.
+ * - `address`: everyone. Requests count toward the limit of the client's address.
  * - `public`: everyone. Requests do not count.
- * - `operator`: operators, whose requests do not count. Requests of others count for the client's address.
+ * - `operator`: operators, whose requests do not count. Other requests count toward the address's limit.
  */
 export type Access = "key" | "address" | "public" | "operator";
 

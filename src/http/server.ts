@@ -18,8 +18,8 @@ const LASTING = 60_000;
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
- * An HTTP server that survives a lack of file descriptors. In that case, Deno's server permanently stops accepting
- * connections, but keeps existing ones. So after a pause, another server listens on the same port.
+ * An HTTP server that survives running out of file descriptors. When that happens, Deno's server permanently stops
+ * accepting connections, but keeps existing ones. So after a pause, another server listens on the same port.
  *
  * @throws if it cannot listen.
  */

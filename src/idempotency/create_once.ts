@@ -49,8 +49,8 @@ export async function createOnce<Item>(
 }
 
 /**
- * The creation, with its reply as the result. The same commit stores the reply. If a reply is already stored, nothing
- * is created, and the stored reply is the result. `now` is the time of arrival, in ms since the epoch.
+ * Wraps a creation: the same commit stores its reply, which is the result. If a reply is already stored, nothing is
+ * created, and that reply is the result. `now` is the time of arrival, in ms since the epoch.
  */
 export function once<Item>(
   name: ReplyName,

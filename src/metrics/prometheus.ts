@@ -1,4 +1,4 @@
-/** Values by labels, in nested maps with one level for each label. */
+/** Values by label, in nested maps with one level for each label. */
 class Labelled<Value> {
   readonly #create: () => Value;
   readonly #names: readonly string[];
@@ -33,7 +33,7 @@ interface Node<Value> {
   value?: Value;
 }
 
-/** A number that only grows, by labels. */
+/** A number that only grows, for each set of labels. */
 export class Counter {
   readonly #name: string;
   readonly #help: string;
@@ -59,7 +59,7 @@ export class Counter {
   }
 }
 
-/** The distribution of values, by labels: the number of values up to the bound of each bucket. */
+/** A distribution for each set of labels: the number of values up to the bound of each bucket. */
 export class Histogram {
   readonly #name: string;
   readonly #help: string;

@@ -4,7 +4,7 @@ import { CommandError } from "./command_line.ts";
 import { copyInWorker, type CopyOptions } from "./store_copy.ts";
 
 const MAGIC = "SQLite format 3\0";
-/** Offset of the format in the header of a file, and its value if the file has a write-ahead log. */
+/** Offset of the format version in a file's header, and its value if there is a write-ahead log. */
 const FORMAT_AT = 18;
 const WITH_LOG = 2;
 

@@ -7,7 +7,7 @@ import type { MessageStore } from "../messages/message_store.ts";
 import type { PetStore } from "../pets/pet_store.ts";
 import { type Transaction, Unresolved } from "../store/transaction.ts";
 
-/** A task of deno.json for operators: a command, or a group of commands that the next word selects. */
+/** An operator's task in deno.json: a command, or a group from which the next word selects one. */
 export type Task<Base = Stores> =
   | { readonly name: string; readonly command: Command<Base> }
   | CommandGroup<Base>;
@@ -94,7 +94,7 @@ export class CommandError extends Error {
 }
 
 const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
-const SURROUNDINGS = `KV_PATH and ENVIRONMENT select the store and the kind of keys, as for deno task
+const CONTEXT = `KV_PATH and ENVIRONMENT select the store and the kind of keys, as for deno task
 start. With SERVICE_URL and OPERATOR_TOKEN, a running service runs the command.`;
 const LIST = new Intl.ListFormat("en-GB");
 const MARGIN = " ".repeat(21);
@@ -158,7 +158,7 @@ export function helpOf<Base>(task: Task<Base>): string {
     Object.entries(forms).map(([form, text]) => describeForm(`  ${name} ${form}`, text))
   );
   const parts = [`Usage: deno task ${task.name} COMMAND`, list.join("\n"), ...(task.note ? [task.note] : [])];
-  return [...parts, `${SURROUNDINGS}\n${EXIT_CODES}`].join("\n\n");
+  return [...parts, `${CONTEXT}\n${EXIT_CODES}`].join("\n\n");
 }
 
 /** A usage with its description beside it, or below a long usage. */
@@ -213,7 +213,7 @@ function optionsIn(forms: readonly string[]): ReadonlyMap<string, "string" | "bo
   return new Map([...options].map(([, name = "", value]) => [name, value ? "string" : "boolean"]));
 }
 
-/** Finds the command of a task by its first word. Returns it with its full name and the remaining words. */
+/** Finds a task's command by the first word. Returns it with its full name and the remaining words. */
 function commandIn<Base>(
   task: Task<Base>,
   words: readonly string[],
@@ -226,7 +226,7 @@ function commandIn<Base>(
   return { command, name: `${task.name} ${name}`, words: rest };
 }
 
-/** How messages name the words of forms. */
+/** What messages call the words in forms. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ["ID", "an ID"],
   ["NAME", "a NAME"],
@@ -236,7 +236,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ["-", "- and ids on standard input"],
 ]);
 
-/** Requires as many words as the first form has, and only options of the forms. */
+/** Requires as many words as the first form has, and only options that a form has. */
 function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
   const known = optionsIn(forms);
   const unknown = options.keys().find((option) => !known.has(option));

@@ -30,12 +30,12 @@ export interface MetricsOptions {
 }
 
 /**
- * Maximum wait for the queue of messages, in ms. It is shorter than a request's budget, so that other metrics are sent.
+ * Maximum wait for the queue of messages, in ms: shorter than a request's budget, so that other metrics are still sent.
  */
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Metrics of one worker in the Prometheus text format. Those of several workers can be added. */
+/** Metrics of one worker in the Prometheus text format. Those of several workers can be added up. */
 export function workerMetrics({ store, inFlight, permits }: WorkerMetricsOptions): string {
   const held = permits.count();
   return [

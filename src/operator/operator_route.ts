@@ -11,7 +11,7 @@ import { type CommandIo, describeCommand, runCommandLine, type Stores, type Task
 import { MESSAGES } from "./messages.ts";
 import { PETS } from "./pets.ts";
 
-/** Commands on the stores, which run here or in the service. */
+/** Commands on the stores. They run in their own process or in the service. */
 export const STORE_TASKS: readonly Task[] = [ACCOUNTS, PETS, MESSAGES];
 
 /** Options of {@linkcode operatorOperation}. */

@@ -46,7 +46,7 @@ function partsOf(lines: readonly string[]): readonly string[] {
   let part: string[] = [];
   let bytes = 0;
   for (const line of lines) {
-    const more = ENCODER.encode(JSON.stringify(line)).length; // The two quotes are as long as the `\n` after the line.
+    const more = ENCODER.encode(JSON.stringify(line)).length; // The two quotes make up for the escaped `\n`.
     if (bytes + more > MAX_PART && part.length > 0) {
       parts.push(part.join("\n"));
       [part, bytes] = [[], 0];

@@ -25,7 +25,7 @@ export function startTable<Item>(
   };
 }
 
-/** Replaces control characters, which could change the terminal, and bidirectional controls. */
+/** Replaces control characters, which could disrupt the terminal, and bidirectional controls. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\u{fffd}");
 }

@@ -59,7 +59,7 @@ export function fill(template: string, contents: Readonly<Record<string, Content
   }));
 }
 
-/** Creates HTML from a sentence with `code` in backquotes. */
+/** Creates HTML from a sentence with `code` in backticks. */
 export function prose(text: string): Html {
   return html`${text.split("`").map((part, index) => index % 2 === 1 ? html`<code>${part}</code>` : part)}`;
 }

@@ -4,7 +4,7 @@
 
 /** Placeholder of the API key in samples. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
-/** Maximum remaining requests of the minute for a race, so that it stays small. */
+/** No race is offered while the minute has more requests left than this, so that races stay small. */
 const MOST_LEFT = 68;
 const MOST_PRINTS = 60;
 const FIRST_CALL = "listPets";
@@ -153,7 +153,7 @@ export function minuteReset(headers) {
 }
 
 /**
- * Updates the minute after a response. A response of a later minute starts a new one. One of an earlier minute is
+ * Updates the minute after a response. A response from a later minute starts a new one. One from an earlier minute is
  * ignored.
  * @param {Minute | undefined} minute
  * @param {{ status: number, headers: Headers }} answer
@@ -207,7 +207,7 @@ export function raceSize(limits) {
 }
 
 /**
- * The outcome of a race, counted in the minute of most responses.
+ * The outcome of a race, counted in the minute that most responses belong to.
  * @param {readonly Finish[]} finishes
  * @param {(reset: number) => number} leftOf Returns the remaining requests of the minute before the race.
  */
@@ -493,7 +493,7 @@ class Meter {
     const limits = readLimits(answer.headers);
     const isOfKey = limits.some(({ name }) => name === "day");
     const isLate = minuteReset(answer.headers) < (this.#minute?.reset ?? 0);
-    // Ignores late responses of an earlier minute, and the 429 of a ban, whose reset is the end of the ban.
+    // Ignores late responses from an earlier minute, and the 429 of a ban, whose reset is the end of the ban.
     if (!isOfKey || isLate || answer.code === "key_banned") return;
     this.#minute = countAnswer(this.#minute, answer);
     this.#limits = limits.map((limit) => {

@@ -108,7 +108,7 @@ function curl(operation: Operation, base: string): string {
   return sample("curl", buildRequest(target, [], exampleOf(body)));
 }
 
-/** A text with a button that copies it. Screen readers call the button "Copy" and `name`. */
+/** Text with a button that copies it. Screen readers call the button "Copy" and `name`. */
 function copyable(id: string, name: string, text: Content): Html {
   return html`
     <div class="copyable">

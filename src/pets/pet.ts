@@ -38,7 +38,7 @@ export const PET_FIELDS = {
 /** An animal to add. */
 export const NEW_PET = named("NewPet", object(PET_FIELDS, { examples: [{ name: "Rex", categoryId: 1 }] }));
 
-/** A change of an animal. */
+/** A change to an animal. */
 export const PET_PATCH = named(
   "PetPatch",
   object(partial(PET_FIELDS), {
@@ -49,7 +49,7 @@ export const PET_PATCH = named(
 
 const REX = { id: 1, name: "Rex", categoryId: 1, status: "available" };
 
-/** An animal of the catalogue. */
+/** An animal in the catalogue. */
 export const PET = named(
   "Pet",
   answer({
@@ -72,8 +72,8 @@ export type PetStatus = Parsed<typeof PET_STATUS>;
 /** An animal to add. */
 export type NewPet = Parsed<typeof NEW_PET>;
 
-/** A change of an animal. */
+/** A change to an animal. */
 export type PetPatch = Parsed<typeof PET_PATCH>;
 
-/** An animal of the catalogue. */
+/** An animal in the catalogue. */
 export type Pet = Parsed<typeof PET>;

@@ -102,8 +102,8 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       reply(pet) {
         const json = stringifyJson(pet);
         const location = `${call.base}${PETS_PATH}/${pet.id}`;
-        // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends both in one
-        // system call.
+        // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends head and
+        // body in one system call.
         const headers = { location, "content-location": location, etag: quickEtagOf(json) };
         return { status: 201, headers, body: json };
       },

@@ -63,7 +63,7 @@ export class PetStore {
     });
   }
 
-  /** Adds an animal of an account. */
+  /** Adds an animal for an account. */
   adding(newPet: NewPet, ownerId: string): Transaction<Pet> {
     return {
       queue: CATALOGUE,

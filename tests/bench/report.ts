@@ -27,7 +27,7 @@ export function ratio(value: number, of: number): string {
   return `${times.toLocaleString("en-US", digits)}×`;
 }
 
-/** The median; the mean of the two middle numbers if their count is even. */
+/** The median: for an even count, the mean of the two middle numbers. */
 export function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;

@@ -15,7 +15,7 @@ export interface Server {
 export const DATA: string = `${import.meta.dirname}/../../data`;
 // All servers run with the flags of `deno task start`.
 const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
-/** How often to try whether a server responds, in ms. */
+/** How often to check whether a server responds, in ms. */
 const POLL_INTERVAL = 5;
 const ROOT = `${import.meta.dirname}/../..`;
 

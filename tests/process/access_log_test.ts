@@ -4,9 +4,9 @@ import type { ServerProcess } from "../support/process.ts";
 import { assertAlive, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
-/** Log lines of this many requests overflow a pipe and the server's buffer. */
+/** Enough requests for their log lines to overflow a pipe and the server's buffer. */
 const REQUESTS = 10_000;
-/** Log lines of this many requests overflow a pipe, but not the server's buffer. */
+/** Enough requests for their log lines to overflow a pipe, but not the server's buffer. */
 const FEW_REQUESTS = 3_500;
 const AT_ONCE = 100;
 

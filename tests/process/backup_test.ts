@@ -38,7 +38,7 @@ async function addUntil(
   await Promise.all(Array.from({ length: CLIENTS }, client));
 }
 
-Deno.test("backup of a busy server has all writes acknowledged before it, and can be restored", async () => {
+Deno.test("backup of a busy server contains all writes acknowledged before it, and can be restored", async () => {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
   const [file, restored] = [`${store.folder}/backup`, `${store.folder}/restored/animals.kv`];

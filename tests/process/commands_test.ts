@@ -3,7 +3,7 @@ import { call, outcome } from "../support/client.ts";
 import { runCommand, ServerProcess } from "../support/process.ts";
 import { inOneDay, TemporaryStore } from "../support/temporary_store.ts";
 
-Deno.test("servers apply a command at the next request of an account that they refuse from memory", () =>
+Deno.test("servers notice a command at an account's next request, even if they refuse the account from memory", () =>
   inOneDay(async () => {
     await using store = await TemporaryStore.create();
     await using one = await store.serve();

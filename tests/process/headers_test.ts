@@ -5,7 +5,7 @@ import { ServedStore } from "../support/temporary_store.ts";
 const ANIMAL = '{"name":"Rex","categoryId":9007199254740993}';
 const ORIGIN = { origin: "https://shop.example" };
 
-Deno.test("server responds to a preflight without a key or charge, and exposes its headers", async () => {
+Deno.test("server responds to a preflight without a key, charges nothing, and exposes its headers", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   const preflightHeaders = { ...ORIGIN, "access-control-request-method": "POST" };

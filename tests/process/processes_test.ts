@@ -32,7 +32,7 @@ class Cluster implements AsyncDisposable {
   }
 }
 
-Deno.test("servers on one KV file admit exactly the limit of concurrent requests", () =>
+Deno.test("servers on one KV file admit exactly as many concurrent requests as the limit", () =>
   inOneDay(async () => {
     await using cluster = await Cluster.start();
     const { key } = await cluster.store.createAccount({ perDay: LIMIT });
@@ -42,7 +42,7 @@ Deno.test("servers on one KV file admit exactly the limit of concurrent requests
     assertEquals(tally(answers), { "200": LIMIT, "429 rate_limit_day": 40 });
   }));
 
-Deno.test("server immediately lists an animal that another server on the KV file added", async () => {
+Deno.test("server immediately lists an animal that another server on the same KV file added", async () => {
   await using cluster = await Cluster.start();
   const { key } = await cluster.store.createAccount();
 
@@ -54,7 +54,7 @@ Deno.test("server immediately lists an animal that another server on the KV file
   }
 });
 
-Deno.test("servers on one KV file create one animal per Idempotency-Key of concurrent requests", async () => {
+Deno.test("servers on one KV file create one animal for concurrent requests with the same Idempotency-Key", async () => {
   await using cluster = await Cluster.start();
   const { key } = await cluster.store.createAccount();
 

@@ -7,7 +7,7 @@ import { FarStore, inOneDay, untilReady } from "../support/temporary_store.ts";
 const LIMIT = 1_000;
 const CLIENTS = 8;
 
-Deno.test("server returns 503 while KV is silent, and exits 1 if it is stopped then", async () => {
+Deno.test("server returns 503 while KV is silent, and exits 1 if stopped meanwhile", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   await using server = await far.serve();

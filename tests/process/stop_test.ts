@@ -57,7 +57,7 @@ Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () =>
   assertEquals((await ended).code, 130);
 });
 
-Deno.test("server exits 0 on both signals, even if a connection is idle", async () => {
+Deno.test("server exits 0 on SIGTERM and then SIGINT, even if a connection is idle", async () => {
   await using served = await ServedStore.start();
   const { server } = served;
   using connection = await RawConnection.open(server.port);

@@ -49,7 +49,7 @@ Deno.test("server reads client addresses only from the header that CLIENT_ADDRES
   assertEquals(left, [["59", "59"], ["58", "58"], ["59", "57"]]);
 });
 
-Deno.test("server rejects keys of staging if ENVIRONMENT is production", async () => {
+Deno.test("server rejects staging keys if ENVIRONMENT is production", async () => {
   await using served = await ServedStore.start({ variables: { ENVIRONMENT: "production" } });
   assertEquals(outcome(await call(served.server, served.key)), "401 invalid_api_key");
 });

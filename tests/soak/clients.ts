@@ -9,7 +9,7 @@ const UNKNOWN = 503;
 /** An account with a limit, and the number of requests admitted in each window. */
 export class LimitedAccount {
   readonly credential: Credential;
-  /** Number of admitted requests by the end of the window, in seconds since the epoch. */
+  /** Number of admitted requests, keyed by the end of their window in seconds since the epoch. */
   readonly admitted: Map<number, number> = new Map();
   /** Number of requests that may have been admitted. */
   unanswered = 0;

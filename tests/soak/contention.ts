@@ -11,10 +11,10 @@ const CLIENTS = 24;
 const LOST_ONE_IN = 10;
 const KILL_EVERY = 2_000;
 const STATUSES = ["available", "pending", "sold"] as const;
-/** Failures that a change may get: the animal has changed, or the file was locked for too long. */
+/** Errors that a change may get: the animal has changed, or the file was locked for too long. */
 const REFUSALS = ["412 precondition_failed", "503 store_unavailable"];
 
-/** Changes of one animal. Each increments the number in its name: these were accepted, or may have been. */
+/** Numbers that changes set in one animal's name: those accepted, and those that may have been. */
 interface Tally {
   readonly accepted: Set<number>;
   readonly uncertain: Set<number>;

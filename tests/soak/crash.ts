@@ -54,13 +54,13 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
   ];
 }
 
-/** Compares what an account has used of its day according to its row and to its responses. */
+/** Compares an account's usage of the day in its row with that in its responses. */
 class UsageWatch {
   /** Number of requests that were admitted but are not counted. */
   uncounted = 0;
   /** Number of permits that are counted, but were neither used nor leased. */
   unexplained = 0;
-  /** Maximum share of the remaining permits that were lost in a kill. */
+  /** Largest share of the remaining permits lost in one kill. */
   mostLost = 0;
   #before: Pick<Usage, "usedToday" | "leasedToday"> = UNUSED;
   #unusedBefore = 0;

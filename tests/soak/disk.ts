@@ -15,7 +15,7 @@ export async function disk(_: object, note: Note): Promise<Finding[]> {
   return await strain(small, note);
 }
 
-/** Does this on the given disk. */
+/** Does so on the given disk. */
 export async function strain({ store, fileSize, ...disk }: SmallDisk, note: Note): Promise<Finding[]> {
   const { key } = await store.createAccount();
   await using server = await store.serve({}, fileSize === undefined ? {} : { fileSize });
@@ -56,7 +56,7 @@ async function writeUntilFull(server: ServerProcess, key: string): Promise<numbe
     const { status } = await call(server, key, "POST /v1/messages", { json: { message: MESSAGE } });
     if (status !== 202) return accepted;
   }
-  throw new Error("The disk did not get full");
+  throw new Error("The disk did not fill up");
 }
 
 /** Waits until an animal can be added. Resolves to the time that took, in ms. */

@@ -16,9 +16,9 @@ export interface Report {
   /** The 99th percentile of latency, in ms. */
   readonly p99: number;
   readonly answers: number;
-  /** Number of requests that got no 200. */
+  /** Number of requests that did not get 200. */
   readonly bad: number;
-  /** Number of requests to /health, and of those that got no 200. */
+  /** Number of requests to /health, and of those that did not get 200. */
   readonly health: number;
   readonly unhealthy: number;
 }

@@ -8,7 +8,7 @@ import { NOON } from "../support/time.ts";
 import { atLeast, atMost, type Effort, equal, exactly, type Finding, type Note } from "./part.ts";
 
 const DAY = 24 * 3_600_000;
-/** Long enough that even the rows that are kept longest, the totals of 90 days, have begun to be deleted. */
+/** Long enough for even the rows kept longest, the totals of 90 days, to start being deleted. */
 const WARM_UP_DAYS = 100;
 const REGULARS = 4;
 const ANIMALS = 5;

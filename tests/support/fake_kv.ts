@@ -159,7 +159,7 @@ export interface Commit {
   readonly keys: readonly Deno.KvKey[];
 }
 
-/** Interventions between a store and its KV. */
+/** What intervenes between a store and its KV. */
 export interface Disturbance {
   /** Called before a read of these keys, or of a range (without keys). */
   readonly read?: (keys: readonly Deno.KvKey[]) => Promise<void> | void;

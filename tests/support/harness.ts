@@ -143,7 +143,7 @@ export class OtherProcess extends Harness {
 export class NotedService extends Harness {
   readonly reads: (readonly Deno.KvKey[])[] = [];
   readonly commits: Commit[] = [];
-  /** Interventions between it and its KV from now on. */
+  /** What intervenes between it and its KV from now on. */
   disturbance: Disturbance = {};
   readonly #time: VirtualTime;
 

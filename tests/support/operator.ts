@@ -1,4 +1,4 @@
-// Operators' commands without a process for each.
+// Operators' commands, run in the process of the test.
 import { main } from "../../src/cli.ts";
 import { openStore } from "../../src/kv/open.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";

@@ -64,7 +64,7 @@ export class Shop extends Harness {
   }
 }
 
-/** An array of `count` times the same status. */
+/** An array of `count` copies of a status. */
 export function all(count: number, status: PetStatus): PetStatus[] {
   return new Array<PetStatus>(count).fill(status);
 }

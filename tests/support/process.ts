@@ -62,7 +62,7 @@ export class Output {
     this.#paused ??= Promise.withResolvers();
   }
 
-  /** Continues to read. */
+  /** Resumes reading. */
   resume(): void {
     this.#paused?.resolve();
     this.#paused = undefined;
@@ -127,7 +127,7 @@ export class DenoProcess implements AsyncDisposable {
     const found = await this[output].find(pattern);
     if (found) return found[1] ?? found[0];
     await this.ended();
-    throw new Error(`${pattern} was not written, but:\n${this.stdout.text}${this.stderr.text}`);
+    throw new Error(`${pattern} was not written. The output is:\n${this.stdout.text}${this.stderr.text}`);
   }
 
   /** Sends the process a signal. */
@@ -218,7 +218,7 @@ export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
   readonly lostOneIn?: number;
 }
 
-/** A KV Connect server: the binary that DENOKV names or, to lose replies or without one, the engine of `@deno/kv`. */
+/** A KV Connect server: the binary that DENOKV names, or the engine of `@deno/kv` if it is unset or to lose replies. */
 export class ConnectServer extends DenoProcess {
   /** Its URL, with a slash at the end. */
   url = "";

@@ -27,7 +27,7 @@ export class RawConnection implements Disposable {
     return new RawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
   }
 
-  /** Writes a text. Resolves to false if the server has closed the connection. */
+  /** Writes text. Resolves to false if the server has closed the connection. */
   async send(text: string): Promise<boolean> {
     const bytes = ENCODER.encode(text);
     try {

@@ -7,7 +7,7 @@ export type Treatment = "pass" | "refuse" | "swallow";
 export interface NetworkOptions {
   /** Duration of a round trip, in ms. */
   readonly latency: number;
-  /** Maximum additional latency of one way, in ms. */
+  /** Maximum additional latency in each direction, in ms. */
   readonly jitter: number;
   /** Share of replies that are lost because the connection breaks. */
   readonly loss: number;
@@ -40,7 +40,7 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   /**
-   * Swallows all bytes on existing connections, unnoticed by both ends. Resolves once the first
+   * Swallows all bytes on existing connections, unnoticed by either end. Resolves once the first
    * are swallowed.
    */
   silence(): Promise<void> {

@@ -8,7 +8,7 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 const DAY = 86_400_000;
 const JSON_TYPE = { "content-type": "application/json" };
 
-Deno.test("getAccount() and getUsage() describe the account of the key, and forbid caching", async () => {
+Deno.test("getAccount() and getUsage() describe the key's account, and forbid caching", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 3, day: 9 });
   await callAtOnce(4, [service], key);
@@ -166,7 +166,7 @@ Deno.test("rotateKey() returns one new key to simultaneous requests without a gr
   assertEquals((await call(other, apiKey)).status, 200);
 });
 
-Deno.test("closeAccount() closes the account and ends its key, once", async () => {
+Deno.test("closeAccount() closes the account, whose key is then invalid", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount();
 
@@ -179,7 +179,7 @@ Deno.test("closeAccount() closes the account and ends its key, once", async () =
   assertEquals((await service.accounts.find(id))?.account.closedAt, NOON);
 });
 
-Deno.test("service serves openapi.json, security.txt and robots.txt, and links the document in a 404", async () => {
+Deno.test("service serves openapi.json, security.txt and robots.txt, and a 404 links to the document", async () => {
   const contact = "mailto:security@pets.example";
   await using service = await Harness.open({
     securityContact: contact,

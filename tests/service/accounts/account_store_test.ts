@@ -78,7 +78,7 @@ Deno.test("remove() removes an account and its rows only if the condition holds"
   assertEquals((await call(service, apiKey)).code, "invalid_api_key");
 });
 
-Deno.test("previousKeyExpiry() returns the end of the previous key, or null once it or the account ended", async () => {
+Deno.test("previousKeyExpiry() returns a time, or null once the key has expired or the account is closed", async () => {
   await using service = await Harness.open();
   const { account: { id } } = await service.createAccount();
   const issued = await service.accounts.rotate(id, HOUR, NOON);

@@ -240,7 +240,7 @@ Deno.test("sweepCounts() removes the counts of hours and days before the previou
   assertEquals(await counts(), [0, 1]);
 });
 
-Deno.test("createAccount() enforces the hourly limit even if a process whose clock is ahead sweeps", async () => {
+Deno.test("createAccount() enforces the hourly limit even if a process with a fast clock sweeps", async () => {
   await using behind = await Harness.open();
   const midnight = NOON + DAY / 2;
   behind.now = midnight - 1;

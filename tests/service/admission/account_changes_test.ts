@@ -10,7 +10,7 @@ import { VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 
-/** Conditions of an account of the Free plan, and how to bring each about. */
+/** Conditions of an account on the Free plan, and how to bring each about. */
 const CONDITIONS:
   readonly (readonly [condition: string, prepare: (service: Harness, key: string) => Promise<unknown>])[] = [
     ["in use", (service, key) => callAtOnce(12, [service], key)],
@@ -113,7 +113,7 @@ for (const { operation, target, request } of SAMPLES) {
   });
 }
 
-Deno.test("service loses no request if the account changes during many simultaneous ones", async () => {
+Deno.test("service loses no request if the account changes while many are in flight", async () => {
   await using service = await Harness.open();
   await using other = new OtherProcess(service.kv);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
@@ -220,7 +220,7 @@ Deno.test("service never exceeds a plan that is lowered while a lease is being t
   });
 });
 
-Deno.test("service refuses a key that has ended even if its account is read while a request waits", async () => {
+Deno.test("service refuses a revoked key even if its account is read while a request waits", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new NotedService(time, kv);

@@ -12,7 +12,7 @@ for (
     ["no key", "missing_api_key", undefined],
     ["a mistyped key", "invalid_api_key", "as_test_mistyped"],
     ["an unknown key", "invalid_api_key", createApiKey("staging")],
-    ["a key of the other environment", "invalid_api_key", createApiKey("production")],
+    ["a key for the other environment", "invalid_api_key", createApiKey("production")],
   ] as const
 ) {
   Deno.test(`service returns 401 to an address with ${what} 60 times a minute, and then 429`, async () => {
@@ -123,7 +123,7 @@ Deno.test("AnonymousLimiter keeps a count for each of many addresses", () => {
   assertEquals(new Set(remaining.filter((_, index) => index % 2 === 1)), new Set([58]));
 });
 
-Deno.test("AnonymousLimiter uses the counts of a clock that was far ahead for new addresses", () => {
+Deno.test("AnonymousLimiter replaces the counts of a clock that was far ahead with those of new addresses", () => {
   const limiter = new AnonymousLimiter();
   for (let address = 0; address < 100_000; address++) limiter.take(`${address}`, NOON + 6 * MINUTE);
 

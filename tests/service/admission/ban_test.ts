@@ -8,7 +8,7 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 
 const MINUTE = 60_000;
 
-/** A service, and an account of the Free plan that has just been banned. */
+/** A service, and an account on the Free plan that has just been banned. */
 async function withBanned(): Promise<{ service: Harness; id: string; apiKey: string }> {
   const service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount("free");

@@ -106,7 +106,7 @@ for (const [target, request, withKey, without, access] of CASES) {
   });
 }
 
-Deno.test("service refuses unknown paths and methods with an exhausted key like any request", async () => {
+Deno.test("service refuses unknown paths and methods with an exhausted key like any other request", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
 

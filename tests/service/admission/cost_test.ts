@@ -42,7 +42,7 @@ Deno.test("Gate commits a charge while the versions are checked", async () => {
   assertLessOrEqual(time.now - before, 20);
 });
 
-Deno.test("Gate reads no rows of an account for requests with a key that has ended", async () => {
+Deno.test("Gate reads no rows of an account for requests with an expired key", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();
@@ -177,7 +177,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
   }
 });
 
-Deno.test("Gate reads nothing for a mistyped key, a key of the other environment, or no key", async () => {
+Deno.test("Gate reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();

@@ -152,7 +152,7 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
   });
 }
 
-Deno.test("service lets requests wait for permits of another process even if it gives back more itself", async () => {
+Deno.test("service lets requests wait for another process's permits even if it returns more of its own", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using holder = new NotedService(time, kv);

@@ -265,7 +265,7 @@ Deno.test("service charges a request once if it is admitted again after its leas
   }
 });
 
-Deno.test("service refuses a key that ended while another request's commit was under way", async () => {
+Deno.test("service refuses a key revoked while another request's commit was under way", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id } = fixture;
   service.disturbance = {
@@ -287,7 +287,7 @@ Deno.test("service refuses a key that ended while another request's commit was u
   assertEquals([status, (await time.until(reply, 1_000)).code], [201, "invalid_api_key"]);
 });
 
-Deno.test("service refuses a key that ended while its request waited for a lease", async () => {
+Deno.test("service refuses a key revoked while its request waited for a lease", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id, key } = fixture;
   await time.advance(3_000); // The lease is given back.
@@ -355,7 +355,7 @@ Deno.test("service gives back a permit that is withdrawn after everything was se
   assertEquals((await other.desk.usage(id)).used, 10);
 });
 
-Deno.test("service soon gives back a permit that was taken with a key that has ended", async () => {
+Deno.test("service soon gives back a permit that was taken with a revoked key", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();

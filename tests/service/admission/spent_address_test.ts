@@ -76,7 +76,7 @@ Deno.test("service serves a known key from a spent address after accounts have c
   assertEquals(tally([...before, ...after]), { 200: 100 });
 });
 
-Deno.test("service serves a new key from a spent address as soon as a read is left", async () => {
+Deno.test("service serves a new key from a spent address as soon as it has a read left", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { apiKey } = await service.createAccount();
@@ -94,7 +94,7 @@ Deno.test("service serves a new key from a spent address as soon as a read is le
   assertEquals(remainders([...served, again]), upTo(1_000).slice(-51));
 });
 
-Deno.test("service uses no read of a spent address for a key that it knows has ended", async () => {
+Deno.test("service uses up none of a spent address's reads for a key that it knows is revoked", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const [ended, other] = [await service.createAccount(), await service.createAccount()];

@@ -50,7 +50,7 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
   });
 }
 
-Deno.test("service admits a request whose key ends while it waits for a permit", async () => {
+Deno.test("service admits a request whose key expires while it waits for a permit", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -92,7 +92,7 @@ Deno.test("Permits.settle() gives back withdrawn permits while requests wait for
   await time.until(rest, 10_000);
 });
 
-Deno.test("service uses no read of a spent address for a key whose account it knows is deleted", async () => {
+Deno.test("service uses up none of a spent address's reads for a key whose account it knows is deleted", async () => {
   using time = new VirtualTime();
   await using service = new NotedService(time);
   const { account: { id }, apiKey } = await service.createAccount();

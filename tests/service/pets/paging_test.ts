@@ -53,7 +53,7 @@ Deno.test.each([
 });
 
 Deno.test.each(["", "&status=sold"])(
-  "listPets() with '%s' lists each lasting animal exactly once while others change",
+  "listPets() with '%s' lists each remaining animal exactly once while others change",
   async (filter) => {
     await using shop = await Shop.open();
     await using beside = shop.beside();

@@ -89,7 +89,7 @@ const MISMATCH = { "if-match": '"other"' };
 
 Deno.test.each<[string, string, object | undefined, object, number, ErrorCode]>([
   [
-    "an invalid body before all else",
+    "an invalid body before anything else",
     "PATCH /v1/pets/9",
     { name: null },
     MISMATCH,

@@ -40,7 +40,7 @@ class Fixture implements Disposable {
     return this.markers.commit(build, keys);
   }
 
-  /** Sets the fates of the next commits. Those after them arrive. */
+  /** Sets the fates of the next commits. Later ones arrive. */
   meet(...fates: readonly (keyof typeof FATES)[]): void {
     const left = [...fates];
     this.network.commit = (apply) => FATES[left.shift() ?? "arrives"](apply, this);
@@ -92,7 +92,7 @@ const FATES = {
   },
 } as const;
 
-Deno.test("Markers.commit() applies everything, or nothing and returns the requested rows", async () => {
+Deno.test("Markers.commit() applies everything, or applies nothing and returns the requested rows", async () => {
   using fixture = await Fixture.warm();
   const keys = Array.from({ length: 25 }, (_, row) => ["rows", row]);
 

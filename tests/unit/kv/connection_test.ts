@@ -153,7 +153,7 @@ Deno.test("Connection avoids a handle for a second after a failure if there are 
   assertEquals([await attempt(), await attempt()], ["a", "b"]);
 });
 
-Deno.test("Connection to a server replaces its handles if one of them only fails", async () => {
+Deno.test("Connection to a server replaces its handles if one of them does nothing but fail", async () => {
   using time = new VirtualTime();
   for (
     const [kind, between, opened] of [["read", failAtOnce, 1], ["write", () => Promise.resolve(), 0]] as const

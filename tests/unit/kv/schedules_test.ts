@@ -6,13 +6,13 @@ import { Store } from "../../../src/kv/store.ts";
 import { type CommitResult, FakeKv, type Network } from "../../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../../support/time.ts";
 
-/** Number of schedules of each kind, and the seed of the first one. Each further one has the next seed. */
+/** Number of schedules of each kind, and the seed of the first one. Each later one has the next seed. */
 const SCHEDULES = Number(Deno.env.get("SCHEDULES") ?? 12);
 const FIRST_SEED = Number(Deno.env.get("SCHEDULES_SEED") ?? 1);
 
 const CALLERS = 4;
 const HANDLES = 2;
-/** Lengths of the phases, in ms: with faults; without, until some handles get wrong metadata; and to recover. */
+/** Lengths of the phases, in ms: faults, no faults, and recovery after some handles have received wrong metadata. */
 const FAULTY = 60_000;
 const QUIET = 20_000;
 const RECOVERY = 60_000;

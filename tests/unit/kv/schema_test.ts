@@ -48,7 +48,7 @@ Deno.test.each([
 });
 
 for (const turn of [1, 2, 3]) {
-  Deno.test(`requireSchema() accepts a KV that another process sets up before its access ${turn}`, async () => {
+  Deno.test(`requireSchema() accepts a KV that another process sets up just before access ${turn}`, async () => {
     using kv = await Deno.openKv(":memory:");
     let accesses = 0;
     const onAccess = async () => {

@@ -60,7 +60,7 @@ Deno.test("Store.sweep() removes day-old markers of killed processes, as many as
   assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
-Deno.test("Store.sweep() keeps its own process's markers, even if that was suspended for a day", async () => {
+Deno.test("Store.sweep() keeps its own process's markers, even if the process was suspended for a day", async () => {
   using rough = await RoughStore.open();
   await rough.store.commit(() => {});
   let isFirst = true;

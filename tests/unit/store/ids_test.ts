@@ -79,7 +79,7 @@ Deno.test("Ids skips no id, even after a restart, if a single process draws them
   assertEquals(drawn, upTo(drawn.length));
 });
 
-Deno.test("Ids hands out each id once, ascending in each process, even after one gives ids back", async () => {
+Deno.test("Ids hands out each id once, in ascending order per process, even after one gives ids back", async () => {
   const kv = new FakeKv();
   const [one, two] = [new Process(kv), new Process(kv)];
 

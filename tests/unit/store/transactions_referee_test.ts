@@ -7,7 +7,7 @@ const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 60);
 const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
 const TRANSACTIONS = 150;
 
-Deno.test("Transactions.run() returns results that one serial order of its transactions explains", async () => {
+Deno.test("Transactions.run() returns results that some serial order of its transactions explains", async () => {
   const { random } = Math;
   const answers = new Map<string, number>();
   for (let seed = FIRST; seed < FIRST + HISTORIES; seed++) {

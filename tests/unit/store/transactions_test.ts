@@ -393,7 +393,7 @@ Deno.test("run() gives up after too many conflicts, and has written nothing", as
   assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 70);
 });
 
-Deno.test("run() writes nothing if the row of a sum becomes a text after it was read", async () => {
+Deno.test("run() writes nothing if the row of a sum becomes text after it was read", async () => {
   using kv = await Deno.openKv(":memory:");
   const process = new Process(kv);
   process.disturbance = {
