@@ -66,7 +66,7 @@ async function serve(): Promise<number> {
 
   const serving = count === 1
     ? await startServing({ config, store, log })
-    : await startWorkers({ count, config, log, outputs });
+    : await startWorkers({ count, config, store, log, outputs });
   const origin = originOf(serving.address);
   print(describeStart(config, { origin, schema: store.schema.version }));
   // Serving does not depend on this.
@@ -78,7 +78,6 @@ async function serve(): Promise<number> {
     setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
   }
   await serving.stop();
-  if (count > 1) await store.close();
   return failure ? 1 : 0;
 }
 

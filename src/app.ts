@@ -213,7 +213,11 @@ export function createApp(options: AppOptions): App {
     let assumes = check;
     return {
       async transact(transaction) {
-        const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check(), isPatient: false });
+        const done = await transactions.run(transaction, {
+          assumes,
+          mayBegin: () => budget.check(),
+          isPatient: false,
+        });
         // If a later check failed, the handler would run again and repeat this commit.
         if (done.committed) assumes = undefined;
         return done.result;

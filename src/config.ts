@@ -28,7 +28,8 @@ const CONTACT = text({
   rule: "be a mailto:, https: or tel: URI",
 });
 const HEADER_NAME = text({ pattern: /^[\w-]+$/, rule: "be the name of an HTTP header" });
-const MAX_WORKERS = 64;
+/** Maximum number of workers. */
+export const MAX_WORKERS = 64;
 const TOKEN_LENGTH = 32;
 /** A token of the characters that a bearer credential may have (RFC 6750 section 2.1). */
 const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;

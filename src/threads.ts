@@ -1,7 +1,14 @@
-/** The way to another thread: a worker, or a port to the thread that started this one. */
+/** The thread that a call goes to: a worker, or a port to the main thread. */
 type Thread = Pick<MessagePort, "postMessage">;
 
-/** The result of a call, or the message of its error. */
+/** A call on its way. */
+interface Sent<Call> {
+  readonly call: Call;
+  /** Receives the outcome. */
+  readonly reply: MessagePort;
+}
+
+/** The outcome of a call. */
 type Outcome = { readonly result: unknown } | { readonly failure: string };
 
 /**
@@ -29,28 +36,28 @@ export function callThread(
   call: object,
   transfer: readonly MessagePort[] = [],
 ): Promise<unknown> {
-  const { port1: own, port2: other } = new MessageChannel();
+  const { port1: own, port2: reply } = new MessageChannel();
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   own.onmessage = ({ data }: MessageEvent<Outcome>) => {
     own.close();
     if ("result" in data) resolve(data.result);
     else reject(new Error(data.failure));
   };
-  thread.postMessage(call, [other, ...transfer]);
+  thread.postMessage({ call, reply }, [reply, ...transfer]);
   return promise;
 }
 
-/** Handles a call from another thread. `answer` receives the call and the ports that were sent with it. */
+/** Answers a call from another thread. */
 export async function answerCall<Call>(
-  { data: call, ports: [reply, ...ports] }: MessageEvent<Call>,
-  answer: (call: Call, ports: readonly MessagePort[]) => unknown,
+  { data: { call, reply } }: MessageEvent<Sent<Call>>,
+  answer: (call: Call) => unknown,
 ): Promise<void> {
   let outcome: Outcome;
   try {
-    outcome = { result: await answer(call, ports) };
+    outcome = { result: await answer(call) };
   } catch (error) {
     outcome = { failure: error instanceof Error ? error.message : typeof error };
   }
-  reply?.postMessage(outcome);
-  reply?.close();
+  reply.postMessage(outcome);
+  reply.close();
 }

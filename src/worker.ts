@@ -1,29 +1,46 @@
 /** A thread that serves requests. `workers.ts` starts it. */
 import { AnonymousLimiter } from "./admission/anonymous.ts";
 import { readConfig } from "./config.ts";
-import type { Output } from "./http/log.ts";
+import { errorRecord, type Output } from "./http/log.ts";
 import { openStore } from "./kv/open.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { createServingLog, type LocalServing, type LogOutputs, startServing } from "./serving.ts";
 import { answerCall, callThread } from "./threads.ts";
 import type { MainCall, WorkerCall, WorkerShare } from "./workers.ts";
 
-let serving: LocalServing | undefined;
+/** How long a worker that replaces another waits for a KV server, in ms. */
+const PATIENCE = 30_000;
+
+let serving: Promise<LocalServing> | undefined;
 
 addEventListener("message", (event) => {
   if (event instanceof MessageEvent) answerCall<WorkerCall>(event, answer);
 });
 
-async function answer(call: WorkerCall, [main]: readonly MessagePort[]): Promise<unknown> {
+async function answer(call: WorkerCall): Promise<unknown> {
   switch (call.kind) {
-    case "start":
-      if (main) serving = await start(call.share, (call) => callThread(main, call));
+    case "start": {
+      const callMain = (mainCall: MainCall) => callThread(call.main, mainCall);
+      reportDeath(callMain);
+      await (serving = start(call.share, callMain));
       return;
+    }
     case "metrics":
-      return serving?.metrics();
+      return (await serving)?.metrics();
     case "stop":
-      return await serving?.stop();
+      return (await serving)?.stop();
   }
+}
+
+/** Reports an uncaught error instead of printing it, because its message may contain secrets. */
+function reportDeath(callMain: (call: MainCall) => Promise<unknown>): void {
+  const die = async (event: Event, error: unknown) => {
+    event.preventDefault();
+    await callMain({ kind: "died", record: errorRecord(error, Date.now(), "worker") });
+    close();
+  };
+  addEventListener("error", (event) => die(event, event.error));
+  addEventListener("unhandledrejection", (event) => die(event, event.reason));
 }
 
 async function start(
@@ -36,7 +53,9 @@ async function start(
   });
   const metrics = new Metrics();
   const log = createServingLog(config, { access: output("access"), errors: output("errors") }, metrics);
-  const store = await openStore(config.kvPath, { clock: Date.now, metrics, create: false });
+  const patience = { ms: PATIENCE, onWait() {} };
+  const store = await openStore(config.kvPath, { clock: Date.now, metrics, create: false, patience });
+  await callMain({ kind: "opened" });
   const started = await startServing({
     config,
     store,

@@ -1,14 +1,16 @@
 import { createCounts } from "./admission/anonymous.ts";
-import { type Config, ConfigError } from "./config.ts";
+import { type Config, ConfigError, MAX_WORKERS } from "./config.ts";
 import { type ErrorRecord, errorRecord, type Log } from "./http/log.ts";
 import { pause, withDeadline } from "./kv/deadline.ts";
 import { MEMORY } from "./kv/open.ts";
+import type { Store } from "./kv/store.ts";
+import { countersIn, sumOf } from "./metrics/prometheus.ts";
 import { listening, type LogOutputs, type Serving } from "./serving.ts";
 import { answerCall, callThread } from "./threads.ts";
 
-/** A call to a worker. The first one starts the worker, and has a port through which it calls the main thread. */
+/** A call to a worker. The first one starts it. */
 export type WorkerCall =
-  | { readonly kind: "start"; readonly share: WorkerShare }
+  | { readonly kind: "start"; readonly share: WorkerShare; readonly main: MessagePort }
   | { readonly kind: "metrics" }
   | { readonly kind: "stop" };
 
@@ -21,8 +23,10 @@ export interface WorkerShare {
   readonly startedAt: number;
 }
 
-/** A call to the main thread. */
+/** A call to the main thread. `opened` returns when the worker may listen. */
 export type MainCall =
+  | { readonly kind: "opened" }
+  | { readonly kind: "died"; readonly record: ErrorRecord }
   | { readonly kind: "metrics" }
   | { readonly kind: "write"; readonly to: keyof LogOutputs; readonly bytes: Uint8Array }
   | { readonly kind: "failed"; readonly record: ErrorRecord };
@@ -31,6 +35,8 @@ export type MainCall =
 export interface WorkersOptions {
   readonly count: number;
   readonly config: Config;
+  /** Closed when the workers have stopped. */
+  readonly store: Store;
   readonly log: Log;
   readonly outputs: LogOutputs;
 }
@@ -53,7 +59,9 @@ const PAUSE = 1_000;
  */
 export function countWorkers(config: Config, { os, cores }: Machine = THIS_MACHINE): number {
   const { workers, kvPath, onDeploy } = config;
-  if (os === "linux" && !onDeploy && kvPath !== MEMORY) return workers === "auto" ? cores : workers;
+  if (os === "linux" && !onDeploy && kvPath !== MEMORY) {
+    return workers === "auto" ? Math.min(cores, MAX_WORKERS) : workers;
+  }
   if (workers === "auto" || workers === 1) return 1;
   throw new ConfigError(
     "WORKERS must be 1 or auto: more workers need Linux, and a KV_PATH other than :memory:.",
@@ -64,44 +72,53 @@ export function countWorkers(config: Config, { os, cores }: Machine = THIS_MACHI
  * Starts workers: threads that serve requests on the same port, each with its own handle on the store. A worker that
  * dies is replaced.
  *
- * @throws {Error} if a worker cannot start.
+ * @throws {ConfigError} if a worker cannot start.
  */
-export async function startWorkers({ count, config, log, outputs }: WorkersOptions): Promise<Serving> {
-  const address = freeAddress(config);
+export async function startWorkers({ count, config, store, log, outputs }: WorkersOptions): Promise<Serving> {
+  // Keeps other processes from the port while the workers open the store.
+  const listener = listening(config, () => Deno.listen({ hostname: config.host, port: config.port }));
+  const address = listener.addr;
   const share = { port: address.port, anonymous: createCounts(), startedAt: performance.timeOrigin };
-  const workers = new Set<Worker>();
+  const workers = new Set<WorkerThread>();
+  const mayListen = Promise.withResolvers<void>();
   const failed = Promise.withResolvers<ErrorRecord>();
+  let opening = count;
   let isStopping = false;
+  /** Counters of workers that died, because a counter must not fall. */
+  let pastCounters = "";
 
   async function start(): Promise<void> {
-    const worker = new Worker(new URL("worker.ts", import.meta.url), {
-      type: "module",
-      // The worker has its own permissions, because it revokes its access to files, which the next one needs again.
-      deno: { permissions: { net: "inherit", read: "inherit", write: "inherit", env: "inherit" } },
+    const worker = new WorkerThread(answer, (record) => {
+      log.error(record);
+      workers.delete(worker);
+      pastCounters = sumOf([pastCounters, countersIn(worker.metrics)]);
+      replace();
     });
-    const death = Promise.withResolvers<never>();
-    worker.onerror = (event) => {
-      event.preventDefault();
-      death.reject(new Error(event.message));
-      if (workers.delete(worker)) replace(event);
-    };
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = (event) => answerCall<MainCall>(event, answer);
-    await Promise.race([callThread(worker, { kind: "start", share }, [port2]), death.promise]);
     workers.add(worker);
+    await worker.start(share);
   }
 
-  async function replace({ filename, lineno }: ErrorEvent): Promise<void> {
-    const at = `${filename}:${lineno}`.replace(/^.*(?=src\/)/, "");
-    log.error({ ...errorRecord(undefined, Date.now(), "worker"), error: "WorkerDied", at });
+  async function replace(): Promise<void> {
     await pause(PAUSE);
-    if (!isStopping) await start().catch((error) => failed.resolve(errorRecord(error, Date.now(), "worker")));
+    if (isStopping) return;
+    try {
+      await start();
+    } catch (error) {
+      failed.resolve({ ...errorRecord(error, Date.now(), "worker"), reason: messageOf(error) });
+    }
   }
 
-  async function answer(call: MainCall): Promise<unknown> {
+  async function answer(call: Exclude<MainCall, { kind: "died" }>): Promise<unknown> {
     switch (call.kind) {
+      case "opened":
+        if (--opening === 0) {
+          listener.close();
+          mayListen.resolve();
+        }
+        return await mayListen.promise;
       case "metrics":
-        return await metricsOfAll();
+        await Promise.all(Array.from(workers, (worker) => worker.readMetrics()));
+        return [pastCounters, ...Array.from(workers, ({ metrics }) => metrics)];
       case "write":
         return await outputs[call.to].write(call.bytes);
       case "failed":
@@ -109,29 +126,85 @@ export async function startWorkers({ count, config, log, outputs }: WorkersOptio
     }
   }
 
-  async function metricsOfAll(): Promise<string[]> {
-    const calls = [...workers].map((worker) =>
-      withDeadline(callThread(worker, { kind: "metrics" }), METRICS_DEADLINE)
-    );
-    const settled = await Promise.allSettled(calls);
-    return settled.flatMap((call) => call.status === "fulfilled" ? [`${call.value}`] : []);
+  try {
+    await Promise.all(Array.from({ length: count }, start));
+  } catch (error) {
+    throw new ConfigError(messageOf(error));
   }
-
-  await Promise.all(Array.from({ length: count }, start));
   return {
     address,
     failed: failed.promise,
     async stop() {
       isStopping = true;
-      await Promise.all([...workers].map((worker) => callThread(worker, { kind: "stop" })));
+      const stops = await Promise.allSettled(Array.from(workers, (worker) => worker.stop()));
+      await store.close();
       await log.flushed();
+      for (const stop of stops) if (stop.status === "rejected") throw stop.reason;
     },
   };
 }
 
-/** The address in the settings, with a free port if that is 0. No other process may listen on the port. */
-function freeAddress(config: Config): Deno.NetAddr {
-  const { host: hostname, port } = config;
-  using listener = listening(config, () => Deno.listen({ hostname, port }));
-  return listener.addr;
+/** A worker as the main thread sees it. */
+class WorkerThread {
+  /** Its metrics when they were last read. */
+  metrics: string = "";
+  readonly #worker: Worker;
+  readonly #main: MessagePort;
+  readonly #death: PromiseWithResolvers<never> = Promise.withResolvers();
+
+  /** `answer` answers its calls. `onDeath` is called if an uncaught error ends it. */
+  constructor(
+    answer: (call: Exclude<MainCall, { kind: "died" }>) => Promise<unknown>,
+    onDeath: (record: ErrorRecord) => void,
+  ) {
+    const die = (record: ErrorRecord) => {
+      this.#death.reject(new Error("A worker died"));
+      onDeath(record);
+    };
+    this.#worker = new Worker(new URL("worker.ts", import.meta.url), {
+      type: "module",
+      // Its own permissions, because it revokes its access to files, which the worker that replaces it needs again.
+      deno: { permissions: { net: "inherit", read: "inherit", write: "inherit", env: "inherit" } },
+    });
+    // The module could not be loaded.
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      die(errorRecord(event.error, Date.now(), "worker"));
+    };
+    const { port1: own, port2: main } = new MessageChannel();
+    this.#main = main;
+    own.onmessage = (event) =>
+      answerCall<MainCall>(
+        event,
+        async (call) => call.kind === "died" ? die(call.record) : await answer(call),
+      );
+    this.#death.promise.catch(() => {}); // Calls may not be under way.
+  }
+
+  /** Starts it. Resolves when it listens. */
+  start(share: WorkerShare): Promise<unknown> {
+    return this.#call({ kind: "start", share, main: this.#main }, [this.#main]);
+  }
+
+  /** Reads its metrics, unless it takes too long. */
+  async readMetrics(): Promise<void> {
+    const [read] = await Promise.allSettled([
+      withDeadline(this.#call({ kind: "metrics" }), METRICS_DEADLINE),
+    ]);
+    if (read.status === "fulfilled") this.metrics = String(read.value);
+  }
+
+  /** Stops it, once it has started. */
+  stop(): Promise<unknown> {
+    return this.#call({ kind: "stop" });
+  }
+
+  /** Rejects if it dies. */
+  #call(call: WorkerCall, transfer: readonly MessagePort[] = []): Promise<unknown> {
+    return Promise.race([callThread(this.#worker, call, transfer), this.#death.promise]);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : typeof error;
 }

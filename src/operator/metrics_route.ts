@@ -41,7 +41,7 @@ export function workerMetrics({ store, inFlight, permits }: WorkerMetricsOptions
   return [
     store.metrics.text(),
     gauge("animal_store_requests_in_flight", "Requests in flight.", inFlight.size),
-    gauge("animal_store_leases", "Accounts for which this process holds a lease.", held.leases),
+    gauge("animal_store_leases", "Leases held.", held.leases),
     gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
   ].join("");
 }

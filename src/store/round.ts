@@ -281,7 +281,9 @@ export class Round {
 }
 
 /** The conditions of a job's decision: its rows as they were read, and its assumption. */
-function checksOf({ reads, snapshot, options: { assumes } }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
+function checksOf(
+  { reads, snapshot, options: { assumes } }: Job,
+): readonly (readonly [string, Deno.AtomicCheck])[] {
   const checks: (readonly [string, Deno.AtomicCheck])[] = [];
   for (const [name, key] of reads) {
     checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);

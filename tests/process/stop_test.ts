@@ -167,6 +167,7 @@ async function untilStopping(server: ServerProcess): Promise<void> {
       if ((await connection.receive())?.status === 503) return;
     } catch (error) {
       if (error instanceof Deno.errors.ConnectionRefused) return;
+      if (error instanceof Deno.errors.ConnectionReset) continue; // A worker has just closed its listener.
       throw error;
     }
   }

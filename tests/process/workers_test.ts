@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { callAtOnce, tally } from "../support/client.ts";
+import { callAtOnce, type Reply, tally } from "../support/client.ts";
 import { runServer, type ServerProcess } from "../support/process.ts";
-import { RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { inOneDay, ServedStore, TemporaryStore } from "../support/temporary_store.ts";
 
 const TOKEN = "t".repeat(32);
@@ -17,7 +17,7 @@ Deno.test("server with two workers responds from both, and adds up their metrics
   const responding = await workersResponding(server);
   await callAtOnce(CONNECTIONS, [server], key);
 
-  const metrics = await (await server.fetch("GET /metrics", { key: TOKEN })).text();
+  const metrics = await metricsOf(server);
   const samples = (name: string) =>
     [...metrics.matchAll(new RegExp(`^${name} (\\S+)$`, "gm"))].map(([, value]) => value);
   assertEquals(responding, 2);
@@ -44,15 +44,14 @@ Deno.test("server with four workers admits exactly as many requests as the limit
   }));
 
 Deno.test("server with two workers counts requests without a key in one place", async () => {
-  await using served = await ServedStore.start({ variables: WORKERS });
-  const { server } = served;
   const minute = () => Math.floor(Date.now() / 60_000);
 
   let started: number;
-  let replies: Awaited<ReturnType<typeof callAtOnce>>;
+  let replies: readonly Reply[];
   do {
+    await using served = await ServedStore.start({ variables: WORKERS });
     started = minute();
-    replies = await callAtOnce(150, [server]);
+    replies = await callAtOnce(150, [served.server]);
   } while (started !== minute());
 
   assertEquals(tally(replies)["401 missing_api_key"] ?? 0, 60);
@@ -70,21 +69,45 @@ Deno.test("server with two workers writes a whole line for each request to its a
   assertEquals(records.filter(({ route }) => route === "/health").length, 2_000);
 });
 
-Deno.test("server replaces a worker that dies, and logs that once", async () => {
+Deno.test("server replaces a worker that opens a file and so dies, logs that once, and keeps its counts", async () => {
   await using store = await TemporaryStore.create();
+  await store.createAccount();
   await using server = await store.serve(WORKERS, MORTAL);
   assertEquals(await workersResponding(server), 2);
+  assertEquals(await countHealthChecks(server), CONNECTIONS);
 
   server.signal("SIGUSR2");
   await server.wrote("stderr", /"route":"worker"/);
+  assertEquals(await countHealthChecks(server), CONNECTIONS);
   while (await workersResponding(server) < 2);
   const { code, errorLines } = await server.stop();
 
   assertEquals(code, 0);
-  const records = errorLines.filter((line) => line.includes('"route":"worker"')).map((line) =>
-    JSON.parse(line)
-  );
-  assertEquals(records.map(({ error, at }) => [error, typeof at]), [["WorkerDied", "string"]]);
+  const records = errorLines.filter((line) => !/^(?:Listening|Animal|A worker starts)/.test(line));
+  assertEquals(records.map((line) => JSON.parse(line)).map(({ route, error }) => [route, error]), [
+    ["worker", "NotCapable"],
+  ]);
+});
+
+Deno.test("server stops a worker that is still starting", async () => {
+  await using store = await TemporaryStore.create();
+  const { key } = await store.createAccount();
+  await using server = await store.serve(WORKERS, MORTAL);
+  const uploads = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(server.port)));
+  for (const upload of uploads) {
+    await upload.send(rawRequest("POST /v1/pets", { ...jsonHeaders(key), "content-length": "9" }));
+  }
+
+  server.signal("SIGUSR2");
+  await server.wrote("stderr", /(?:A worker starts[^]*){3}/);
+  const { code } = await server.stop();
+
+  using kv = await Deno.openKv(store.kvPath);
+  const markers = await Array.fromAsync(kv.list({ prefix: ["commits"] }));
+  assertEquals(code, 0);
+  // The dead worker could not remove its own.
+  assertEquals(new Set(markers.map(({ key }) => key[1])).size, 1);
+  for (const upload of uploads) upload[Symbol.dispose]();
 });
 
 Deno.test("server with two workers does not share a port with another service", async () => {
@@ -100,6 +123,17 @@ Deno.test("server with two workers does not share a port with another service", 
   assertEquals(code, 1);
   assertMatch(errorLines.join("\n"), /^Cannot listen on 127\.0\.0\.1:\d+: .+\. Set PORT to another port\.$/);
 });
+
+async function metricsOf(server: ServerProcess): Promise<string> {
+  return await (await server.fetch("GET /metrics", { key: TOKEN })).text();
+}
+
+/** The number of responses of `GET /health`, as the metrics have it. */
+async function countHealthChecks(server: ServerProcess): Promise<number> {
+  const [, count] =
+    /^animal_store_requests_total\{route="\/health".* (\d+)$/m.exec(await metricsOf(server)) ?? [];
+  return Number(count);
+}
 
 /** The number of workers that respond over many connections. Each has its own prefix of request IDs. */
 async function workersResponding({ port }: ServerProcess): Promise<number> {

@@ -1,5 +1,5 @@
 import "../../src/worker.ts";
 
-addEventListener("message", (event) => {
-  if (event instanceof MessageEvent && event.data === "die") throw new Error("A worker died");
-});
+new BroadcastChannel("mortal workers").onmessage = ({ data }) => {
+  if (data === Reflect.get(globalThis, "name")) Deno.readTextFileSync("deno.json");
+};

@@ -102,7 +102,9 @@ export class Description {
     const problems = await this.#responseProblems(method, path.split("?", 1)[0] ?? "", response);
     if (problems.length === 0) return;
     const lines = problems.map((problem) => `\n  ${problem}`).join("");
-    throw new Error(`${method} ${path} returned ${response.status}, but differs from its declaration:${lines}`);
+    throw new Error(
+      `${method} ${path} returned ${response.status}, but differs from its declaration:${lines}`,
+    );
   }
 
   async #responseProblems(method: string, path: string, response: Response): Promise<string[]> {

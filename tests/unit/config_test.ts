@@ -161,6 +161,10 @@ Deno.test.each(machines)("countWorkers() of %j on %s returns %s", (variables, os
   else assertStringIncludes(assertThrows(count, ConfigError).message, "WORKERS must be 1 or auto");
 });
 
+Deno.test("countWorkers() returns at most 64", () => {
+  assertEquals(countWorkers(configOf({ WORKERS: "auto" }), { os: "linux", cores: 128 }), 64);
+});
+
 Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
   const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));
   // The service sets this one for Deno.

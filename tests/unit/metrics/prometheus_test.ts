@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Counter, gauge, Histogram, sumOf } from "../../../src/metrics/prometheus.ts";
+import { Counter, countersIn, gauge, Histogram, sumOf } from "../../../src/metrics/prometheus.ts";
 
 Deno.test("Counter.text() reports the sum for each set of labels and escapes their values", () => {
   const counter = new Counter("calls_total", "Calls.", ["route", "status"]);
@@ -89,4 +89,11 @@ Deno.test("sumOf() returns a single text unchanged", () => {
   const text = histogram.text() + new Counter("calls_total", "Calls.", ["status"]).text();
 
   assertEquals(sumOf([text]), text);
+});
+
+Deno.test("countersIn() leaves out gauges", () => {
+  const counter = new Counter("calls_total", "Calls.");
+
+  assertEquals(countersIn(gauge("leases", "Leases.", 1) + counter.text()), counter.text());
+  assertEquals(sumOf(["", countersIn("")]), "");
 });
