@@ -93,6 +93,8 @@ const MAX_REASON = 200;
 /** Maximum number of buffered characters. */
 const MAX_WAITING = 1_000_000;
 const ENCODER = new TextEncoder();
+/** URL of the folder `src`. */
+const SOURCES = new URL("../", import.meta.url).href;
 
 /** Creates a log of JSON lines. */
 export function createLog(
@@ -130,9 +132,18 @@ function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> 
   if (!(error instanceof Error)) return { error: typeof error, at: "" };
   const { cause } = error;
   const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];
-  const at = /src\/[\w/]+\.ts:\d+/.exec(stack ?? "")?.[0] ?? "";
+  const at = placeIn(stack ?? "");
   const reason = "logReason" in error && typeof error.logReason === "string" ? error.logReason : undefined;
   return { error: error.name + name, at, ...(reason !== undefined && { reason }) };
+}
+
+/** The first source file and line in a stack, such as `src/app.ts:1`; empty if there is none. */
+function placeIn(stack: string): string {
+  for (const frame of stack.split(SOURCES).slice(1)) {
+    const [place] = /^[\w/]+\.ts:\d+/.exec(frame) ?? [];
+    if (place !== undefined) return `src/${place}`;
+  }
+  return "";
 }
 
 /**

@@ -81,12 +81,20 @@ Deno.test.each([
 });
 
 Deno.test("errorRecord() contains the source location of an error or its cause", () => {
+  const sources = import.meta.resolve("../../../src/");
   const cause = new Error();
-  cause.stack =
-    "Error: secret\n  at f (file:///srv/src/kv/store.ts:12:3)\n  at g (file:///srv/src/app.ts:1:1)";
+  cause.stack = `Error: secret\n  at f (${sources}kv/store.ts:12:3)\n  at g (${sources}app.ts:1:1)`;
 
   assertEquals(errorRecord(cause, NOON, "/").at, "src/kv/store.ts:12");
   assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
+});
+
+Deno.test("errorRecord() skips source locations outside the folder src of the service", () => {
+  const error = new Error();
+  const others = "  at f (file:///srv/src/app.ts:1:1)\n  at g (file:///srv/w-src/tests/time.ts:2:1)";
+  error.stack = `Error: secret\n${others}\n  at h (${import.meta.resolve("../../../src/app.ts")}:3:1)`;
+
+  assertEquals(errorRecord(error, NOON, "/").at, "src/app.ts:3");
 });
 
 Deno.test("createLog() removes secrets from a reason before truncating it to 200 characters", async () => {
