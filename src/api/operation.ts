@@ -155,7 +155,7 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   const { params = {}, query = {}, headers = {}, body, bodyType, bodyIsOptional = false } = declaration;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
-    return schema.fromTexts([texts[name] ?? ""], name);
+    return schema.fromStrings([texts[name] ?? ""], name);
   });
   const parseHead = headParser(headers, query);
 
@@ -191,7 +191,7 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);
-    return texts.length === 0 ? undefined : schema.fromTexts(texts, `The query parameter ${name}`);
+    return texts.length === 0 ? undefined : schema.fromStrings(texts, `The query parameter ${name}`);
   });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 

@@ -41,7 +41,7 @@ export interface Schema<out Value = unknown> {
    *
    * @throws {Invalid}
    */
-  readonly fromTexts: (texts: readonly string[], name: string) => unknown;
+  readonly fromStrings: (texts: readonly string[], name: string) => unknown;
 }
 
 /** The schema of an optional field. */
@@ -167,7 +167,7 @@ export function timestamp(annotations: Annotations = {}): Schema<string> {
   });
 }
 
-/** An array of at most `max` items. `fromTexts` ignores empty texts. */
+/** An array of at most `max` items. `fromStrings` ignores empty strings. */
 export function list<Item>(
   item: Schema<Item>,
   max: number,
@@ -184,8 +184,8 @@ export function list<Item>(
       );
     },
     accepts: (value) => Array.isArray(value) && value.every(item.accepts),
-    fromTexts: (texts, name) =>
-      texts.filter((text) => text !== "").map((text) => item.fromTexts([text], name)),
+    fromStrings: (texts, name) =>
+      texts.filter((text) => text !== "").map((text) => item.fromStrings([text], name)),
   };
 }
 
@@ -250,7 +250,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
     },
     accepts: (value): value is JsonObject =>
       isJsonObject(value) && entries.every(([name, { accepts }]) => accepts(value[name])),
-    fromTexts: ([text]) => text,
+    fromStrings: ([text]) => text,
   };
 }
 
@@ -366,7 +366,7 @@ function scalar<Value>(
       return value;
     },
     accepts,
-    fromTexts([text = "", ...more], name) {
+    fromStrings([text = "", ...more], name) {
       if (more.length > 0) throw new Invalid(`${name} must be given at most once`);
       return fromText(text);
     },

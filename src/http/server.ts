@@ -13,7 +13,7 @@ export interface ServerOptions {
 export type ServerHandler = Deno.ServeHandler<Deno.NetAddr>;
 
 const PAUSE = 1_000;
-const LASTING = 60_000;
+const QUIET_PERIOD = 60_000;
 /** Deno before 2.9 always compresses responses, which makes their ETags weak. */
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
@@ -54,7 +54,7 @@ export class Server {
 
   #failed(error: unknown): void {
     const now = performance.now();
-    if (now - this.#failedAt > LASTING) this.#options.onFailure(error);
+    if (now - this.#failedAt > QUIET_PERIOD) this.#options.onFailure(error);
     this.#failedAt = now;
     setTimeout(() => this.#listenAgain(), PAUSE);
   }

@@ -18,7 +18,7 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
     await requireNone(file, "a backup never overwrites a file");
     await requireFile(kvPath);
     const source = resolve(kvPath);
-    await writeAtomically(file, (target) => copyInWorker({ source, target, distrusted: false }, options));
+    await writeAtomically(file, (target) => copyInWorker({ source, target, untrusted: false }, options));
   });
   options.err(`Backed up ${kvPath} to ${file}.`);
 }
@@ -40,7 +40,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     const isNew = !await exists(folder);
     await makeFolder(resolve(kvPath));
     try {
-      await writeAtomically(kvPath, (target) => copyInWorker({ source, target, distrusted: true }, options));
+      await writeAtomically(kvPath, (target) => copyInWorker({ source, target, untrusted: true }, options));
     } catch (error) {
       if (isNew) await Deno.remove(folder).catch(() => {}); // Fails if another process already uses it.
       throw error;

@@ -66,7 +66,7 @@ function parsePatch(options: Arguments["options"]): PetPatch {
   try {
     const members = FIELDS.flatMap(([name, schema]) => {
       const texts = options.get(optionOf(name));
-      return texts ? [[name, schema.fromTexts(texts, name)] as const] : [];
+      return texts ? [[name, schema.fromStrings(texts, name)] as const] : [];
     });
     return PET_PATCH.parse(Object.fromEntries(members), "");
   } catch (error) {

@@ -11,7 +11,7 @@ export interface CopyJob {
   /** Path of the copy. */
   readonly target: string;
   /** Whether to check the source, too. */
-  readonly distrusted: boolean;
+  readonly untrusted: boolean;
   /** Number of pages between two progress notices. */
   readonly step?: number;
 }
@@ -74,7 +74,7 @@ export async function copyStore(job: CopyJob, notice: (line: string) => void): P
   const source = openDatabase(job.source);
   let noticed = false;
   try {
-    if (job.distrusted) requireSound(source);
+    if (job.untrusted) requireSound(source);
     // While this snapshot is open, writes by other processes do not make SQLite start over.
     source.exec("BEGIN");
     source.prepare("SELECT * FROM sqlite_schema").get();

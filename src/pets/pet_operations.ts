@@ -220,7 +220,7 @@ function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
   return {
     ...integer(1, Number.MAX_SAFE_INTEGER),
     json: { type: "integer", format: "int64", description: "Identifier of the animal", examples: [1] },
-    fromTexts([text = ""]) {
+    fromStrings([text = ""]) {
       const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : NaN;
       if (!Number.isSafeInteger(id)) throw petNotFound(headers);
       return id;

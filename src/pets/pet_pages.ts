@@ -24,7 +24,7 @@ export const CURSOR: Schema<number> = {
     description: "Where the page starts: the `cursor` in the `Link` header of the previous page",
   },
   definitions: {},
-  fromTexts: text().fromTexts,
+  fromStrings: text().fromStrings,
   accepts: (value): value is number => Number.isSafeInteger(value),
   parse(value, subject) {
     const id = typeof value === "string" ? decodeCursor(value) : NaN;

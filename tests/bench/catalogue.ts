@@ -1,7 +1,7 @@
 import type { Target } from "./contenders.ts";
 import { sendOnce } from "./measure.ts";
 import { Failure, note } from "./terminal.ts";
-import { create, LIST } from "./works.ts";
+import { create, LIST } from "./workloads.ts";
 
 // Independent of the catalogue's size, so the page of sold animals is the same work in every catalogue.
 const SOLD = 20;

@@ -11,7 +11,7 @@ import {
 import { type Effort, type Entry, sendOnce, takeTurns } from "./measure.ts";
 import { figure, ratio, table } from "./report.ts";
 import { Failure } from "./terminal.ts";
-import type { Work } from "./works.ts";
+import type { Workload } from "./workloads.ts";
 
 const TRANSPORT_HEADERS = [
   "connection",
@@ -23,17 +23,17 @@ const TRANSPORT_HEADERS = [
 
 /** A table of requests per second, with ratios. */
 export async function comparison(
-  works: readonly Work[],
+  workloads: readonly Workload[],
   checkouts: readonly Contender[],
   effort: Effort,
 ): Promise<string> {
   const rivals = [...CONSTANT_REPLIES, ...effort.isQuick ? [] : RIVALS];
   const rows: string[][] = [];
-  for (const work of works) {
-    const cells = work.creates > 0
-      ? await compareWithIdle(work, checkouts, effort)
-      : await compareWithOthers(work, [...checkouts, ...rivals], effort);
-    rows.push([work.name, ...cells]);
+  for (const workload of workloads) {
+    const cells = workload.creates > 0
+      ? await compareWithIdle(workload, checkouts, effort)
+      : await compareWithOthers(workload, [...checkouts, ...rivals], effort);
+    rows.push([workload.name, ...cells]);
   }
   const names = [...checkouts, ...rivals].map(({ name }) => name);
   return table([title(effort), SERVICE.name, "A/A", ...names], rows);
@@ -41,20 +41,20 @@ export async function comparison(
 
 /** A table of CPU time per request in µs, with one worker and with two. */
 export async function cpuTimes(
-  works: readonly Work[],
+  workloads: readonly Workload[],
   effort: Effort,
 ): Promise<string> {
   const rows: string[][] = [];
-  for (const work of works) {
+  for (const workload of workloads) {
     await using cleanup = new AsyncDisposableStack();
     const entries: Entry[] = [];
     for (const contender of WORKERS) {
-      const target = await start(contender, cleanup, work.caller);
-      entries.push({ name: contender.name, target, work });
+      const target = await start(contender, cleanup, workload.caller);
+      entries.push({ name: contender.name, target, workload });
     }
     const [one = NaN, again = NaN, two = NaN] = await takeTurns(entries, effort, "cpuTime");
     rows.push([
-      work.name,
+      workload.name,
       figure(one),
       ratio(again, one),
       `${figure(two)} (${ratio(two, one)})`,
@@ -65,19 +65,19 @@ export async function cpuTimes(
 
 /** Rates of the service and of others; in brackets, the service as a multiple of the other. */
 async function compareWithOthers(
-  work: Work,
+  workload: Workload,
   others: readonly Contender[],
   effort: Effort,
 ): Promise<string[]> {
   await using cleanup = new AsyncDisposableStack();
-  const service = await start(SERVICE, cleanup, work.caller);
-  const entries: Entry[] = [{ name: SERVICE.name, target: service, work }];
-  const env = { REPLY: await replyOf(service, work) };
+  const service = await start(SERVICE, cleanup, workload.caller);
+  const entries: Entry[] = [{ name: SERVICE.name, target: service, workload }];
+  const env = { REPLY: await replyOf(service, workload) };
   for (const contender of [SECOND, ...others]) {
     const target = CONSTANT_REPLIES.includes(contender)
-      ? await start({ ...contender, env }, cleanup, work.caller, 0)
-      : await start(contender, cleanup, work.caller);
-    entries.push({ name: contender.name, target, work });
+      ? await start({ ...contender, env }, cleanup, workload.caller, 0)
+      : await start(contender, cleanup, workload.caller);
+    entries.push({ name: contender.name, target, workload });
   }
   const [own = NaN, second = NaN, ...rates] = await takeTurns(entries, effort, "perSecond");
   return [
@@ -89,7 +89,7 @@ async function compareWithOthers(
 
 /** Rates of checkouts while another client creates; in brackets, as a multiple of the same server's rate without it. */
 async function compareWithIdle(
-  work: Work,
+  workload: Workload,
   checkouts: readonly Contender[],
   effort: Effort,
 ): Promise<string[]> {
@@ -97,9 +97,9 @@ async function compareWithIdle(
   const entries: Entry[] = [];
   for (const contender of [SERVICE, SECOND, ...checkouts]) {
     const { name } = contender;
-    const target = await start(contender, cleanup, work.caller);
-    entries.push({ name, target, work });
-    entries.push({ name: `${name}, no creates`, target, work: { ...work, creates: 0 } });
+    const target = await start(contender, cleanup, workload.caller);
+    entries.push({ name, target, workload });
+    entries.push({ name: `${name}, no creates`, target, workload: { ...workload, creates: 0 } });
   }
   const rates = await takeTurns(entries, effort, "perSecond");
   const busy = rates.filter((_, index) => index % 2 === 0);
@@ -109,17 +109,17 @@ async function compareWithIdle(
   return cells.with(1, ratio(second, own));
 }
 
-/** The service's response to the work, as JSON for the constant replies. */
-async function replyOf(service: Target, work: Work): Promise<string> {
+/** The service's response to the workload, as JSON for the constant replies. */
+async function replyOf(service: Target, workload: Workload): Promise<string> {
   // The first request in a minute is still within the limit.
-  if (work.caller === "limited") await sendOnce(service, work);
-  const response = await sendOnce(service, work);
-  if (response.status !== work.status) {
-    throw new Failure(`${work.name}: the service returned ${response.status}`);
+  if (workload.caller === "limited") await sendOnce(service, workload);
+  const response = await sendOnce(service, workload);
+  if (response.status !== workload.status) {
+    throw new Failure(`${workload.name}: the service returned ${response.status}`);
   }
   const headers = [...response.headers].filter(([name]) => !TRANSPORT_HEADERS.includes(name));
   return JSON.stringify({
-    status: work.status,
+    status: workload.status,
     headers,
     body: await response.text(),
   });

@@ -2,7 +2,7 @@ import { basename, resolve } from "node:path";
 import { fill } from "./catalogue.ts";
 import { type Server, startServer } from "./server.ts";
 import { Failure } from "./terminal.ts";
-import { ACCOUNTS, type Caller, ONE_PAGE } from "./works.ts";
+import { ACCOUNTS, type Caller, ONE_PAGE } from "./workloads.ts";
 
 /** A server to measure: the service of some checkout, or a rival. */
 export interface Contender {

@@ -3,7 +3,7 @@ import { type Contender, start, type Target } from "./contenders.ts";
 import { type Effort, type Entry, load, takeTurns } from "./measure.ts";
 import { figure, median, table } from "./report.ts";
 import { note } from "./terminal.ts";
-import { LIST, LIST_FOR_MANY } from "./works.ts";
+import { LIST, LIST_FOR_MANY } from "./workloads.ts";
 
 /** A result and its name. */
 type Row = readonly [name: string, value: number];
@@ -56,7 +56,7 @@ async function* latencies(
     const target = await start(checkout, cleanup, LIST.caller, size);
     const addEntry = (page: string, path: string) => {
       const name = `p50 in ms, ${page} of ${figure(size)} animals`;
-      entries.push({ name, target, work: { ...LIST, path } });
+      entries.push({ name, target, workload: { ...LIST, path } });
     };
     addEntry("first page", LIST.path);
     addEntry("last page", await lastPage(target));

@@ -2,13 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Target } from "./contenders.ts";
 import { figure, median } from "./report.ts";
 import { Failure, interrupted, note } from "./terminal.ts";
-import { CREATE, type Work } from "./works.ts";
+import { CREATE, type Workload } from "./workloads.ts";
 
-/** A server and the work to measure it with. */
+/** A server and the workload to measure it with. */
 export interface Entry {
   readonly name: string;
   readonly target: Target;
-  readonly work: Work;
+  readonly workload: Workload;
 }
 
 /** How often and how long to measure. */
@@ -43,27 +43,27 @@ export async function takeTurns(
   effort: Effort,
   unit: keyof Load,
 ): Promise<number[]> {
-  for (const { target, work } of entries) {
-    await load(target, work, WARM_UP_SECONDS);
+  for (const { target, workload } of entries) {
+    await load(target, workload, WARM_UP_SECONDS);
   }
   const series = entries.map((entry) => ({
     ...entry,
     values: new Array<number>(),
   }));
   for (let round = 0; round < effort.rounds; round++) {
-    for (const { name, target, work, values } of series) {
-      const { [unit]: value } = await load(target, work, effort.seconds);
-      note(`${name}, ${work.name}: ${figure(value)}`);
+    for (const { name, target, workload, values } of series) {
+      const { [unit]: value } = await load(target, workload, effort.seconds);
+      note(`${name}, ${workload.name}: ${figure(value)}`);
       values.push(value);
     }
   }
   return series.map(({ values }) => median(values));
 }
 
-/** Sends the work's request once. Resolves when the response is complete. */
+/** Sends the workload's request once. Resolves when the response is complete. */
 export async function sendOnce(
   { origin, keys: [key] }: Target,
-  { path, body }: Work,
+  { path, body }: Workload,
 ): Promise<Response> {
   // Uncompressed, like the responses to wrk.
   const headers = {
@@ -79,16 +79,16 @@ export async function sendOnce(
   return new Response(await response.bytes(), response);
 }
 
-/** Sends the work's request repeatedly for some seconds, and creates if the work has any. */
+/** Sends the workload's request repeatedly for some seconds, and creates if the workload has any. */
 export async function load(
   target: Target,
-  work: Work,
+  workload: Workload,
   seconds: number,
 ): Promise<Load> {
   const before = await readCpuTime(target);
   const [result] = await Promise.all([
-    runWrk(target, work, seconds),
-    createSteadily(target, work.creates, seconds),
+    runWrk(target, workload, seconds),
+    createSteadily(target, workload.creates, seconds),
   ]);
   const cpuTime = (await readCpuTime(target) - before) / result.requests;
   return { ...result, cpuTime };
@@ -97,10 +97,10 @@ export async function load(
 /** Runs wrk with one thread. */
 async function runWrk(
   { origin, keys }: Target,
-  work: Work,
+  workload: Workload,
   seconds: number,
 ): Promise<Omit<Load, "cpuTime">> {
-  const { name, caller, path, body, connections, status } = work;
+  const { name, caller, path, body, connections, status } = workload;
   const options = [
     "-t1",
     `-c${connections}`,

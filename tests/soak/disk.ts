@@ -12,11 +12,11 @@ const RECOVERY = 10_000;
 /** Fills the disk of a running service, makes room again, and then starts the service on a read-only file. */
 export async function disk(_: object, note: Note): Promise<Finding[]> {
   await using small = await openSmallDisk();
-  return await strain(small, note);
+  return await stressDisk(small, note);
 }
 
 /** Does so on the given disk. */
-export async function strain({ store, fileSize, ...disk }: SmallDisk, note: Note): Promise<Finding[]> {
+export async function stressDisk({ store, fileSize, ...disk }: SmallDisk, note: Note): Promise<Finding[]> {
   const { key } = await store.createAccount();
   await using server = await store.serve({}, fileSize === undefined ? {} : { fileSize });
   const accepted = await writeUntilFull(server, key);

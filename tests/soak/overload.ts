@@ -15,9 +15,9 @@ const BOUND = { alone: 256, connection: 16 / 1_024, body: 320 / 1_024 };
 
 /** Overloads the service with bad connections, and then with unknown keys, while good clients use it. */
 export async function overload(
-  { connections, addresses, siege, patience }: Pick<
+  { connections, addresses, minDuration, maxSlowdown }: Pick<
     Effort,
-    "connections" | "addresses" | "siege" | "patience"
+    "connections" | "addresses" | "minDuration" | "maxSlowdown"
   >,
   note: Note,
 ): Promise<Finding[]> {
@@ -28,15 +28,15 @@ export async function overload(
   const variables = { CLIENT_ADDRESS_HEADER: "x-real-ip" };
   await using server = await store.serve(variables, { openFiles, lifetime: 600_000 });
   await using watch = new MemoryWatch(server.pid);
-  await behave(server, key, siege * 1_000 / 10);
-  const quiet = await behave(server, key, siege * 1_000);
+  await behave(server, key, minDuration * 1_000 / 10);
+  const quiet = await behave(server, key, minDuration * 1_000);
 
   using crowd = new Crowd();
-  const behaving = behave(server, key, siege * 1_000);
+  const behaving = behave(server, key, minDuration * 1_000);
   await crowd.open(count, server.port, key);
   note(`overload: ${crowd.size} connections`);
   const crowded = await behaving;
-  const beside = behave(server, key, siege * 1_000);
+  const beside = behave(server, key, minDuration * 1_000);
   const refused = await flood(server.port, addresses);
   note(`overload: ${refused} unknown keys refused`);
   const flooded = await beside;
@@ -52,8 +52,8 @@ export async function overload(
     atMost("resident memory", watch.most / MIB, bound, " MiB"),
     atLeast("responses to good clients in the meantime", crowded.answers + flooded.answers - bad, 1),
     exactly("of them other than 200", bad, 0),
-    atMost("p99 with bad connections, as a multiple of the usual", crowded.p99 / quiet.p99, patience),
-    atMost("p99 with unknown keys, too, as a multiple of the usual", flooded.p99 / quiet.p99, patience),
+    atMost("p99 with bad connections, as a multiple of the usual", crowded.p99 / quiet.p99, maxSlowdown),
+    atMost("p99 with unknown keys, too, as a multiple of the usual", flooded.p99 / quiet.p99, maxSlowdown),
     exactly("/health responses other than 200", crowded.unhealthy + flooded.unhealthy, 0),
     exactly("lines on standard error", errorLines.length - 2, 0),
     exactly("exit code", code, 0),

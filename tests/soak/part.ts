@@ -19,9 +19,9 @@ export interface Effort {
   /** Number of bad connections. */
   readonly connections: number;
   /** Minimum duration of the bad connections, and of the flood of unknown keys after them, in seconds. */
-  readonly siege: number;
+  readonly minDuration: number;
   /** Maximum p99 latency of good clients in the meantime, as a multiple of the usual one. */
-  readonly patience: number;
+  readonly maxSlowdown: number;
   /** Number of addresses that send unknown keys. */
   readonly addresses: number;
   /** Weeks of simulated traffic, after a warm-up of a hundred days. */
@@ -38,8 +38,8 @@ export const FULL: Effort = {
   stopSeconds: 20,
   seconds: 60,
   connections: 10_000,
-  siege: 15,
-  patience: 25,
+  minDuration: 15,
+  maxSlowdown: 25,
   addresses: 300_000,
   weeks: 5,
   sessions: 3,

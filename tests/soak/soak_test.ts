@@ -15,9 +15,9 @@ const BRIEF: Effort = {
   stops: 0,
   seconds: 3,
   connections: 300,
-  siege: 1,
+  minDuration: 1,
   // Other tests run concurrently.
-  patience: 200,
+  maxSlowdown: 200,
   addresses: 12_000,
   weeks: 2,
   sessions: 1,

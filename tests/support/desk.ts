@@ -138,7 +138,7 @@ function enterprise({ minute, day }: Limits): string[] {
 }
 
 /** Changes accounts in another process, which shares no memory with the service. */
-export class AccountsElsewhere {
+export class RemoteAccounts {
   readonly #accounts: AccountStore;
   readonly #transactions: Transactions;
 

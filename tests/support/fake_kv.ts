@@ -231,7 +231,7 @@ function disturbedOperation(
 export const DAY = 86_400_000;
 
 /** A store with ten checks per commit, on a KV in memory. Tests can disturb its clock and its KV. */
-export class RoughStore implements Disposable {
+export class FlakyStore implements Disposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
   now: number = 100 * DAY;
@@ -240,16 +240,16 @@ export class RoughStore implements Disposable {
   /** The deadline of each operation, in ms; short if operations hang. */
   constructor(kv: Deno.Kv, deadline = 5_000) {
     this.kv = kv;
-    const rough = disturbed(kv, {
+    const flaky = disturbed(kv, {
       read: (keys) => this.disturbance.read?.(keys),
       commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
     });
-    const connection = new Connection([rough], { deadline });
+    const connection = new Connection([flaky], { deadline });
     this.store = new Store(connection, { maxChecks: 10, clock: () => this.now });
   }
 
-  static async open(deadline?: number): Promise<RoughStore> {
-    return new RoughStore(await Deno.openKv(":memory:"), deadline);
+  static async open(deadline?: number): Promise<FlakyStore> {
+    return new FlakyStore(await Deno.openKv(":memory:"), deadline);
   }
 
   /** Processes and numbers of the remaining markers. */

@@ -8,7 +8,7 @@ import { Connection } from "../../src/kv/connection.ts";
 import { Store } from "../../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
-import { AccountsElsewhere, Desk, OPERATOR_TOKEN } from "./desk.ts";
+import { Desk, OPERATOR_TOKEN, RemoteAccounts } from "./desk.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
 import { NOON, type VirtualTime } from "./time.ts";
@@ -27,7 +27,7 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
 export class Harness implements AsyncDisposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
-  readonly accounts: AccountsElsewhere;
+  readonly accounts: RemoteAccounts;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
   readonly commands: CommandRecord[] = [];
@@ -57,7 +57,7 @@ export class Harness implements AsyncDisposable {
     this.store = services.store ??
       new Store(new Connection([kv], { deadline }), { maxChecks, clock });
     const environment = services.environment ?? "staging";
-    this.accounts = new AccountsElsewhere(this.store, environment, clock);
+    this.accounts = new RemoteAccounts(this.store, environment, clock);
     const options: ServiceOptions = {
       store: this.store,
       environment,
@@ -140,7 +140,7 @@ export class OtherProcess extends Harness {
  * A process of the service in virtual time that records its KV operations. While time stands still, two requests in
  * succession create a lease.
  */
-export class NotedService extends Harness {
+export class RecordingService extends Harness {
   readonly reads: (readonly Deno.KvKey[])[] = [];
   readonly commits: Commit[] = [];
   /** What intervenes between it and its KV from now on. */
@@ -149,11 +149,11 @@ export class NotedService extends Harness {
 
   constructor(time: VirtualTime, fake: FakeKv = new FakeKv(), options: HarnessOptions = {}) {
     const kv = Object.assign(fake.connect(), { async *list() {} });
-    const noted = disturbed(kv, {
+    const recorded = disturbed(kv, {
       read: (keys) => (this.reads.push(keys), this.disturbance.read?.(keys)),
       commit: (commit) => (this.commits.push(commit), (this.disturbance.commit ?? carryOut)(commit)),
     });
-    super(noted, options);
+    super(recorded, options);
     this.#time = time;
   }
 

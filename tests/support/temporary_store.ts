@@ -4,7 +4,7 @@ import type { Usage } from "../../src/accounts/usage.ts";
 import { openStore } from "../../src/kv/open.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { call } from "./client.ts";
-import { AccountsElsewhere } from "./desk.ts";
+import { RemoteAccounts } from "./desk.ts";
 import {
   ConnectServer,
   type Outcome,
@@ -90,9 +90,9 @@ export class TemporaryStore implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 
-  async #use<T>(use: (accounts: AccountsElsewhere) => Promise<T>): Promise<T> {
+  async #use<T>(use: (accounts: RemoteAccounts) => Promise<T>): Promise<T> {
     const store = await openStore(this.kvPath, { clock: Date.now, create: true });
-    const result = await use(new AccountsElsewhere(store));
+    const result = await use(new RemoteAccounts(store));
     await store.close();
     return result;
   }

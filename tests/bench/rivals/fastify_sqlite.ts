@@ -4,7 +4,7 @@ import rateLimit from "@fastify/rate-limit";
 import Fastify from "fastify";
 import { hash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
-import { type Account, ACCOUNTS } from "../works.ts";
+import { type Account, ACCOUNTS } from "../workloads.ts";
 
 const NEW_PET = {
   type: "object",

@@ -1,7 +1,7 @@
 /** A naive catalogue on Deno KV: each request increments its count by check and set, and retries until that succeeds. */
 
 import { hash } from "node:crypto";
-import { type Account, ACCOUNTS } from "../works.ts";
+import { type Account, ACCOUNTS } from "../workloads.ts";
 
 const MINUTE = 60_000;
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../../src/kv/deadline.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce } from "../../support/client.ts";
-import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const DAY = 86_400_000;
@@ -40,7 +40,7 @@ Deno.test("getAccount() and getUsage() describe the key's account, and forbid ca
 for (const roundTrip of [0, 3, 20]) {
   Deno.test(`getAccount() and getUsage() count used permits, not leased ones, ${roundTrip} ms from the KV`, async () => {
     using time = new VirtualTime();
-    await using service = new NotedService(time);
+    await using service = new RecordingService(time);
     const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
     service.disturbance = {
       read: () => pause(roundTrip),

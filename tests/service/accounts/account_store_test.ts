@@ -2,9 +2,9 @@ import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS, previousKeyExpiry } from "../../../src/accounts/account.ts";
 import { hasCalled, pardon } from "../../../src/accounts/usage.ts";
 import { call } from "../../support/client.ts";
-import type { AccountsElsewhere } from "../../support/desk.ts";
+import type { RemoteAccounts } from "../../support/desk.ts";
 import { carryOut, FakeKv } from "../../support/fake_kv.ts";
-import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
@@ -26,7 +26,7 @@ Deno.test("AccountStore loses no simultaneous changes or requests", async () => 
   assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);
 });
 
-type Change = (accounts: AccountsElsewhere, id: string) => Promise<unknown>;
+type Change = (accounts: RemoteAccounts, id: string) => Promise<unknown>;
 
 Deno.test.each<readonly [what: string, change: Change]>([
   ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
@@ -34,8 +34,8 @@ Deno.test.each<readonly [what: string, change: Change]>([
 ])("%s loses no request that is charged between its read and its write", async (_, change) => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using operator = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using operator = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await service.createAccount("free");
   operator.disturbance = {
     async commit(commit) {

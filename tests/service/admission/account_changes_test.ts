@@ -3,7 +3,7 @@ import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { call, callAtOnce, type Reply, tally } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";
 import { carryOut, type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
-import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
 import { REX } from "../../support/pets.ts";
 import { VirtualTime } from "../../support/time.ts";
@@ -75,8 +75,8 @@ for (const [what, apply, expected, withNewKey] of changes) {
     Deno.test(`service notices at the next request that an account (${condition}) was ${what} in another process`, async () => {
       using time = new VirtualTime();
       const kv = new FakeKv();
-      await using service = new NotedService(time, kv);
-      await using other = new NotedService(time, kv);
+      await using service = new RecordingService(time, kv);
+      await using other = new RecordingService(time, kv);
       const { account: { id }, apiKey } = await service.createAccount("free");
       await prepare(service, apiKey);
       const leased = (await other.desk.usage(id)).leased;
@@ -96,8 +96,8 @@ for (const { operation, target, request } of SAMPLES) {
   Deno.test(`service does not carry out ${target} if another process has closed the leased account`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
-    await using service = new NotedService(time, kv);
-    await using other = new NotedService(time, kv);
+    await using service = new RecordingService(time, kv);
+    await using other = new RecordingService(time, kv);
     const { account: { id }, apiKey } = await service.createAccount("free");
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
     for (let count = 0; count < 12; count++) await call(service, apiKey);
@@ -130,8 +130,8 @@ Deno.test("service loses no request if the account changes while many are in fli
 Deno.test("service retries a charge for up to five seconds while the account keeps changing", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await service.createAccount();
   let changes = 0;
   const commit = async (commit: Commit) => {
@@ -153,8 +153,8 @@ Deno.test("service retries a charge for up to five seconds while the account kee
 Deno.test("service charges an account in one commit while another account changes", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { apiKey } = await service.createAccount();
   const { account: { id } } = await service.createAccount();
   await time.until(call(service, apiKey), 1_000);
@@ -173,7 +173,9 @@ Deno.test("service charges an account in one commit while another account change
 });
 
 /** Delays replies of commits that have applied until they are released. */
-function holdReplies(service: NotedService): { readonly release: () => void; readonly count: () => number } {
+function holdReplies(
+  service: RecordingService,
+): { readonly release: () => void; readonly count: () => number } {
   const { promise, resolve } = Promise.withResolvers<void>();
   let count = 0;
   const commit = async (commit: Commit) => {
@@ -193,8 +195,8 @@ function holdReplies(service: NotedService): { readonly release: () => void; rea
 Deno.test("service never exceeds a plan that is lowered while a lease is being taken", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv, { maxChecks: 10 });
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv, { maxChecks: 10 });
+  await using other = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10_000 });
   service.disturbance = { commit: slowly };
   const callNext = async () => {
@@ -223,8 +225,8 @@ Deno.test("service never exceeds a plan that is lowered while a lease is being t
 Deno.test("service refuses a revoked key even if its account is read while a request waits", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await service.createAccount("free");
   await call(service, apiKey);
   await time.advance(5_000);

@@ -5,12 +5,12 @@ import { ApiKeys } from "../../../src/admission/api_keys.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, tally } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount();
   const accounts = { key: ACCOUNTS_VERSION, version: "" };
   const keys = new ApiKeys({ store: service.store, accounts, environment: "staging" }, () => undefined);
@@ -31,7 +31,7 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
 
 Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account, apiKey } = await service.createAccount();
   const state = await service.accounts.find(account.id);
   assert(state);
@@ -47,8 +47,8 @@ Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", asy
 Deno.test("service accepts a new key at once, regardless of MAX_STALENESS_MS", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv, { maxStalenessMs: 60_000 });
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv, { maxStalenessMs: 60_000 });
+  await using other = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await service.createAccount();
   await call(service, apiKey);
   const issued = await other.accounts.rotate(id, 0, NOON);

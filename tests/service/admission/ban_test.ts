@@ -3,7 +3,7 @@ import { pardon, reset, type Usage } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const MINUTE = 60_000;
@@ -23,8 +23,8 @@ async function usageOf(service: Harness, id: string): Promise<Usage | undefined>
 Deno.test("service admits requests after a ban is lifted during the commit that started it", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await service.createAccount("free");
   await time.until(call(service, apiKey), 1_000);
   await time.advance(5_000);
@@ -92,7 +92,7 @@ Deno.test("service counts refusals of two processes together, and bans once in b
 
 Deno.test("service soon stores its number of refusals, even without further requests", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount("free");
   await callAtOnce(60, [service], apiKey);
   await call(service, apiKey);
@@ -108,8 +108,8 @@ Deno.test.each([["none", 0], ["one", 1]])(
   async (_, refused) => {
     using time = new VirtualTime();
     const kv = new FakeKv();
-    await using service = new NotedService(time, kv);
-    await using operator = new NotedService(time, kv);
+    await using service = new RecordingService(time, kv);
+    await using operator = new RecordingService(time, kv);
     const { account: { id }, apiKey } = await service.createAccount("free");
     await callAtOnce(60, [service], apiKey);
     await callAtOnce(10, [service], apiKey);

@@ -5,7 +5,7 @@ import { createApiKey, hashApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, tally, upTo } from "../../support/client.ts";
 import { type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 /** A request that is charged, but whose handler reads and writes nothing. */
@@ -15,7 +15,7 @@ const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"]
 
 Deno.test("Gate needs one check of versions and one commit per request at a low rate", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
 
@@ -30,7 +30,7 @@ Deno.test("Gate needs one check of versions and one commit per request at a low 
 
 Deno.test("Gate commits a charge while the versions are checked", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
   await time.advance(1_000);
@@ -44,7 +44,7 @@ Deno.test("Gate commits a charge while the versions are checked", async () => {
 
 Deno.test("Gate reads no rows of an account for requests with an expired key", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount();
   const newKey = await service.desk.rotate(id, 1);
   for (const key of [apiKey, newKey]) await call(service, key, NOWHERE);
@@ -61,7 +61,7 @@ Deno.test("Gate reads no rows of an account for requests with an expired key", a
 for (const requests of [1, 500]) {
   Deno.test(`Gate reads an account once if its first ${requests} requests arrive at once`, async () => {
     using time = new VirtualTime();
-    await using service = new NotedService(time);
+    await using service = new RecordingService(time);
     const { apiKey } = await service.createAccount();
     service.forget();
 
@@ -73,7 +73,7 @@ for (const requests of [1, 500]) {
 
   Deno.test(`Gate needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
     using time = new VirtualTime();
-    await using service = new NotedService(time);
+    await using service = new RecordingService(time);
     const { apiKey } = await service.createAccount();
     await call(service, apiKey, NOWHERE);
     await time.advance(1_000);
@@ -88,7 +88,7 @@ for (const requests of [1, 500]) {
 
 Deno.test("Gate needs few commits at a high rate", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount();
 
   for (let remaining = 999; remaining >= 500; remaining--) {
@@ -104,7 +104,7 @@ Deno.test("Gate needs few commits at a high rate", async () => {
 
 Deno.test("Gate gives its leases back in one commit when it settles", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 100; count++) {
     await call(service, apiKey, NOWHERE);
@@ -121,7 +121,7 @@ Deno.test("Gate gives its leases back in one commit when it settles", async () =
 
 Deno.test("Gate keeps no lease of a commit that ends while it settles", async () => {
   using time = new VirtualTime();
-  const service = new NotedService(time);
+  const service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 9_000 });
   const isRenewed = async () => {
     const before = service.commits.length;
@@ -142,7 +142,7 @@ Deno.test("Gate keeps no lease of a commit that ends while it settles", async ()
 
 Deno.test("Gate needs one check of versions and no commit if a window is full", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount("free");
   await callAtOnce(60, [service], apiKey);
   service.forget();
@@ -156,7 +156,7 @@ Deno.test("Gate needs one check of versions and no commit if a window is full", 
 
 Deno.test("Gate reads and writes no rows of banned and closed accounts while others send requests", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
   await callAtOnce(121, [service], banned.apiKey);
@@ -179,7 +179,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
 
 Deno.test("Gate reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount();
   const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
   service.forget();
@@ -194,7 +194,7 @@ Deno.test("Gate reads nothing for a mistyped key, a key for the other environmen
 
 Deno.test("Gate does not cache a header that is longer than necessary", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount();
   service.forget();
 
@@ -216,7 +216,7 @@ for (
 ) {
   Deno.test(`Gate charges several accounts in a commit if KV allows ${maxChecks} checks`, async () => {
     using time = new VirtualTime();
-    await using service = new NotedService(time, new FakeKv(), { maxChecks });
+    await using service = new RecordingService(time, new FakeKv(), { maxChecks });
     const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
     service.forget();
 
@@ -230,7 +230,7 @@ for (
 
 Deno.test("Gate charges requests in one commit if they arrive within a few turns of the event loop", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
   await time.advance(60_000);
@@ -249,7 +249,7 @@ Deno.test("Gate charges requests in one commit if they arrive within a few turns
 
 Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accounts each", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
+  await using service = new RecordingService(time, new FakeKv(), { maxChecks: 10 });
   const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));
   const keys = issued.map(({ apiKey }) => apiKey);
   const underWay = new Set<Commit>();
@@ -274,8 +274,8 @@ Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accoun
 Deno.test("Gate excludes from a commit only the accounts whose rows another process has written", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const keys = (await Promise.all(upTo(4).map(() => service.createAccount("free")))).map(({ apiKey }) =>
     apiKey
   );

@@ -3,7 +3,7 @@ import { type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const MINUTE = 60_000;
@@ -83,8 +83,8 @@ Deno.test("service counts each account separately if many accounts use two proce
 Deno.test("service lets requests wait for permits that another process gives back", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using holder = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using holder = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { apiKey } = await holder.createAccount({ minute: 10, day: 100 });
   for (let count = 0; count < 2; count++) await call(holder, apiKey);
   const rest = await time.until(callAtOnce(6, [other], apiKey), 100);
@@ -97,7 +97,7 @@ Deno.test("service lets requests wait for permits that another process gives bac
 
 Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
   const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
   await service.desk.forgeUsage(id, full);
@@ -112,7 +112,7 @@ Deno.test("service refuses requests after 3 s if a dead process holds the permit
 });
 
 /** Sets the round-trip time from a service to its KV, in ms. */
-function setRoundTrip(service: NotedService, roundTrip: number): void {
+function setRoundTrip(service: RecordingService, roundTrip: number): void {
   const travel = () => pause(roundTrip / 2);
   const read = async () => (await travel(), await travel());
   service.disturbance = {
@@ -130,8 +130,8 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
   Deno.test(`service ${near} ms from its KV lets requests wait for permits of a process ${far} ms away`, async () => {
     using time = new VirtualTime();
     const kv = new FakeKv();
-    await using distant = new NotedService(time, kv);
-    await using service = new NotedService(time, kv);
+    await using distant = new RecordingService(time, kv);
+    await using service = new RecordingService(time, kv);
     const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
     setRoundTrip(distant, far);
     setRoundTrip(service, near);
@@ -155,8 +155,8 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
 Deno.test("service lets requests wait for another process's permits even if it returns more of its own", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using holder = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using holder = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
   for (let count = 0; count < 2; count++) await call(other, apiKey);
   for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);

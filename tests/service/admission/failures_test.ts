@@ -3,7 +3,7 @@ import { UNUSED } from "../../../src/accounts/usage.ts";
 import { encodeJson, encodeText } from "../../../src/kv/row.ts";
 import { call, tally, upTo } from "../../support/client.ts";
 import { carryOut, disturbed, fail, FakeKv, hang, slowly } from "../../support/fake_kv.ts";
-import { Harness, NotedService, OtherProcess } from "../../support/harness.ts";
+import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const numbers = Object.values(UNUSED);
@@ -86,7 +86,7 @@ for (
 ) {
   Deno.test(`service ${isGivenBack ? "retries" : "does not retry"} giving permits back if the commit ${what}`, async () => {
     using time = new VirtualTime();
-    await using service = new NotedService(time);
+    await using service = new RecordingService(time);
     const { account: { id }, apiKey } = await service.createAccount("business");
     for (let count = 0; count < 30; count++) {
       await time.until(call(service, apiKey), 1_000);
@@ -104,7 +104,7 @@ for (
 
 Deno.test("service retries every two seconds to give leased permits back while KV fails", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, new FakeKv(), { maxChecks: 10 });
+  await using service = new RecordingService(time, new FakeKv(), { maxChecks: 10 });
   const { account: { id }, apiKey } = await service.createAccount();
   service.disturbance = { commit: slowly };
   let calls = 0;

@@ -5,12 +5,12 @@ import { Gate } from "../../../src/admission/gate.ts";
 import { Permits } from "../../../src/admission/permits.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Versions } from "../../../src/store/versions.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("Gate.usedBy() returns the current usage even if the given rows are older than the leases", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { store } = service;
   const { account: { id }, apiKey } = await service.createAccount("free");
   const versions = new Versions(store);

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { carryOut, type Commit, FakeKv, hang } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { credentialFor, SAMPLES } from "../../support/operations.ts";
 import { VirtualTime } from "../../support/time.ts";
 
@@ -23,7 +23,7 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
 for (const { operation, target, what, request } of CHANGES) {
   Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
     using time = new VirtualTime();
-    await using service = new NotedService(time, new FakeKv());
+    await using service = new RecordingService(time, new FakeKv());
     const { apiKey } = await service.createAccount();
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
     await time.advance(3_000);
@@ -48,7 +48,7 @@ Deno.test("service logs nothing if a key turns out to be invalid after it has re
     if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
     return "192.0.2.1";
   };
-  await using service = new NotedService(time, new FakeKv(), { clientAddress, deadline: 8_000 });
+  await using service = new RecordingService(time, new FakeKv(), { clientAddress, deadline: 8_000 });
   service.disturbance = { read: () => pause(6_000) };
 
   const sent = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
@@ -61,7 +61,7 @@ Deno.test("service logs nothing if a key turns out to be invalid after it has re
 
 Deno.test("service does not retry a creation after it has returned 503", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, new FakeKv(), { deadline: 8_000 });
+  await using service = new RecordingService(time, new FakeKv(), { deadline: 8_000 });
   const { apiKey: key } = await service.createAccount();
   await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
   await time.advance(3_000);
@@ -98,7 +98,7 @@ function stored({ rows }: FakeKv): string[] {
 }
 
 /** Creates an account and others, each with its own animal, and returns their keys. The first animal has the ID 1. */
-async function withOthers(time: VirtualTime, service: NotedService): Promise<string[]> {
+async function withOthers(time: VirtualTime, service: RecordingService): Promise<string[]> {
   const keys: string[] = [];
   for (let count = 0; count <= LANES; count++) {
     const { apiKey } = await service.createAccount();
@@ -124,7 +124,7 @@ for (
     using time = new VirtualTime();
     const kv = new FakeKv();
     // Longer than the request, so that operations hang.
-    await using service = new NotedService(time, kv, { deadline: 8_000 });
+    await using service = new RecordingService(time, kv, { deadline: 8_000 });
     const [key = "", ...others] = await withOthers(time, service);
     service.expectsErrors = true;
     const isChange = ({ keys }: Commit) => keys.some(([table = ""]) => TABLES.includes(table));

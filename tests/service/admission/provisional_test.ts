@@ -4,7 +4,7 @@ import { pause } from "../../../src/kv/deadline.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
 import type { Desk } from "../../support/desk.ts";
 import { carryOut, type Commit, fail, FakeKv } from "../../support/fake_kv.ts";
-import { type HarnessOptions, NotedService } from "../../support/harness.ts";
+import { type HarnessOptions, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const REX = { name: "Rex", categoryId: 1 };
@@ -14,14 +14,14 @@ const POST = "POST /v1/pets";
 class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
-  readonly service: NotedService;
-  readonly other: NotedService;
+  readonly service: RecordingService;
+  readonly other: RecordingService;
   key: string = "";
   #account: Account | undefined;
 
   private constructor(options: HarnessOptions) {
-    this.service = new NotedService(this.time, this.kv, options);
-    this.other = new NotedService(this.time, this.kv);
+    this.service = new RecordingService(this.time, this.kv, options);
+    this.other = new RecordingService(this.time, this.kv);
   }
 
   static async open(options?: HarnessOptions, limits?: Limits): Promise<Fixture> {

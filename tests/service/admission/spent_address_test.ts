@@ -3,7 +3,7 @@ import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
-import { type Harness, NotedService } from "../../support/harness.ts";
+import { type Harness, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const SECOND = 1_000;
@@ -15,13 +15,13 @@ function callWithUnknownKeys(count: number, service: Harness): Promise<Reply[]> 
 }
 
 /** Number of keys whose account a service has read. */
-function keysRead({ reads }: NotedService): number {
+function keysRead({ reads }: RecordingService): number {
   return reads.flat().filter(([table]) => table === "api_keys").length;
 }
 
 Deno.test("service looks up five unknown keys per second for a spent address, and refuses all of them", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
   service.forget();
 
@@ -36,7 +36,7 @@ Deno.test("service looks up five unknown keys per second for a spent address, an
 
 Deno.test("service does not check the versions for unknown keys that it does not look up", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   await callAtOnce(60, [service]);
   await callWithUnknownKeys(5, service);
   service.forget();
@@ -48,7 +48,7 @@ Deno.test("service does not check the versions for unknown keys that it does not
 
 Deno.test("service looks up every unknown key of an address that is not, or no longer, spent", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   await callWithUnknownKeys(80, service);
   service.forget();
 
@@ -63,7 +63,7 @@ Deno.test("service looks up every unknown key of an address that is not, or no l
 
 Deno.test("service serves a known key from a spent address after accounts have changed", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const [known, other] = [await service.createAccount(), await service.createAccount()];
   await call(service, known.apiKey);
   await callWithUnknownKeys(100, service);
@@ -78,7 +78,7 @@ Deno.test("service serves a known key from a spent address after accounts have c
 
 Deno.test("service serves a new key from a spent address as soon as it has a read left", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount();
   await callAtOnce(60, [service]);
   await callWithUnknownKeys(5, service);
@@ -96,7 +96,7 @@ Deno.test("service serves a new key from a spent address as soon as it has a rea
 
 Deno.test("service uses up none of a spent address's reads for a key that it knows is revoked", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const [ended, other] = [await service.createAccount(), await service.createAccount()];
   await call(service, ended.apiKey);
   await service.accounts.change(ended.account.id, { closedAt: service.now });
@@ -111,7 +111,7 @@ Deno.test("service uses up none of a spent address's reads for a key that it kno
 
 Deno.test("service shares the read of an unknown key of a spent address among simultaneous requests", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   await callAtOnce(60, [service]);
   service.disturbance = { read: () => pause(20) };
   const key = createApiKey("staging");
@@ -129,7 +129,7 @@ Deno.test("service shares the read of an unknown key of a spent address among si
 
 Deno.test("service returns 503 if looking up a spent address's key fails, and retries at the next request", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { apiKey } = await service.createAccount();
   await callAtOnce(60, [service]);
   service.expectsErrors = true;

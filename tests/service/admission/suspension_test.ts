@@ -4,7 +4,7 @@ import { sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
 import { carryOut, type Commit, FakeKv } from "../../support/fake_kv.ts";
-import { Harness, type HarnessOptions, NotedService } from "../../support/harness.ts";
+import { Harness, type HarnessOptions, RecordingService } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
@@ -90,13 +90,13 @@ Deno.test("service serves a resumed account with its key and its animals", async
 /** Two processes on one KV, in virtual time. */
 class Pair implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
-  readonly service: NotedService;
-  readonly other: NotedService;
+  readonly service: RecordingService;
+  readonly other: RecordingService;
 
   constructor(options: HarnessOptions = {}) {
     const kv = new FakeKv();
-    this.service = new NotedService(this.time, kv, options);
-    this.other = new NotedService(this.time, kv);
+    this.service = new RecordingService(this.time, kv, options);
+    this.other = new RecordingService(this.time, kv);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

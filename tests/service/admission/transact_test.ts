@@ -11,7 +11,7 @@ import type { Transaction } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Versions } from "../../../src/store/versions.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 /** Increments the number in a row. */
@@ -29,7 +29,7 @@ function counting(key: Deno.KvKey): Transaction<void> {
 Deno.test("transact() includes the check only in a handler's first commit, so nothing is written twice", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
   const { store } = service;
   const { account: { id }, apiKey } = await service.createAccount("business");
   const versions = new Versions(store);

@@ -3,7 +3,7 @@ import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce } from "../../support/client.ts";
 import { carryOut, FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const TRIP = 100;
@@ -12,7 +12,7 @@ const ADD = "POST /v1/pets";
 const REX = { json: { name: "Rex", categoryId: 1 } };
 
 /** A service in virtual time, with a round trip of 100 ms to its KV. */
-class FarService extends NotedService {
+class FarService extends RecordingService {
   readonly time: VirtualTime;
 
   constructor(time: VirtualTime, kv: FakeKv = new FakeKv()) {
@@ -108,7 +108,7 @@ Deno.test("service needs one more round trip for a read after another account ch
   using time = new VirtualTime();
   const kv = new FakeKv();
   await using service = new FarService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { apiKey } = await create(service);
   const { account } = await other.createAccount();
   await service.warmUp(apiKey);

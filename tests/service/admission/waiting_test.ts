@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, outcome } from "../../support/client.ts";
 import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 /** A KV whose reads of usage are delayed and return older rows. */
@@ -27,8 +27,8 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
   Deno.test(`service admits ${target} after a ban was lifted, even if an earlier request has read the ban`, async () => {
     using time = new VirtualTime();
     const kv = new LateKv();
-    await using service = new NotedService(time, kv);
-    await using other = new NotedService(time, kv);
+    await using service = new RecordingService(time, kv);
+    await using other = new RecordingService(time, kv);
     const { account: { id }, apiKey } = await service.createAccount("free");
     await time.until(call(service, apiKey), 1_000);
     await time.advance(3_000);
@@ -52,7 +52,7 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
 
 Deno.test("service admits a request whose key expires while it waits for a permit", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount("free");
   await service.accounts.rotate(id, 60_000, NOON);
   service.now = NOON + 59_999;
@@ -67,7 +67,7 @@ Deno.test("service admits a request whose key expires while it waits for a permi
 
 Deno.test("Permits.settle() gives back withdrawn permits while requests wait for permits", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 40, day: 99 });
   for (let count = 0; count < 3; count++) await time.until(call(service, key), 1_000);
   const slow = [0, 1].map(() => {
@@ -94,7 +94,7 @@ Deno.test("Permits.settle() gives back withdrawn permits while requests wait for
 
 Deno.test("service uses up none of a spent address's reads for a key whose account it knows is deleted", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time);
+  await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount();
   await call(service, apiKey);
   await time.advance(3_000);
@@ -117,8 +117,8 @@ Deno.test("service uses up none of a spent address's reads for a key whose accou
 Deno.test("service refuses a write with a revoked key even if an older read of its account arrives late", async () => {
   using time = new VirtualTime();
   const kv = new LateKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const [{ account: { id }, apiKey: previous }, bystander] = [
     await service.createAccount(),
     await service.createAccount(),

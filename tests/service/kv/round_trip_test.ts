@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../../src/kv/deadline.ts";
 import { PORTABLE_CHECKS } from "../../../src/kv/store.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 Deno.test.each([
@@ -9,7 +9,7 @@ Deno.test.each([
   ["local", PORTABLE_CHECKS + 1, false],
 ])("RoundTrip.isFar is correct if a slow KV is %s", async (_, maxChecks, isFar) => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, undefined, { maxChecks });
+  await using service = new RecordingService(time, undefined, { maxChecks });
   const { reads } = service.store;
   assertEquals([reads.ms, reads.isFar], [0, false]);
 

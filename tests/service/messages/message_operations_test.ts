@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { assertError } from "../../support/assertions.ts";
 import { call, tally } from "../../support/client.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { Shop } from "../../support/pets.ts";
 import { VirtualTime } from "../../support/time.ts";
 
@@ -49,7 +49,7 @@ Deno.test.each([
   "createMessage() handles 200 simultaneous messages while %i wait, in at most %i commits",
   async (waiting, commits, expected) => {
     using time = new VirtualTime();
-    await using service = new NotedService(time);
+    await using service = new RecordingService(time);
     const { account: { id }, apiKey: key } = await service.createAccount();
     await service.kv.atomic().sum(["messages_waiting", id], BigInt(waiting)).commit();
     service.forget();

@@ -3,7 +3,7 @@ import { ApiError } from "../../../src/http/error.ts";
 import type { Store } from "../../../src/kv/store.ts";
 import { MAX_WAITING, type Message, MessageStore } from "../../../src/messages/message_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { RoughStore } from "../../support/fake_kv.ts";
+import { FlakyStore } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
@@ -44,13 +44,13 @@ Deno.test("forget() keeps the count of an account that has a message", async () 
 });
 
 Deno.test("forget() keeps the count of an account if another process queues a message concurrently", async () => {
-  using rough = await RoughStore.open();
-  const [messages, other] = [new Messages(rough.store), new Messages(rough.store)];
+  using flaky = await FlakyStore.open();
+  const [messages, other] = [new Messages(flaky.store), new Messages(flaky.store)];
   const message = await messages.create("first");
   await messages.remove([message]);
-  rough.disturbance = {
+  flaky.disturbance = {
     async commit({ apply }) {
-      rough.disturbance = {};
+      flaky.disturbance = {};
       await other.create("late");
       return await apply();
     },

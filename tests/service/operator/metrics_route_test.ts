@@ -4,7 +4,7 @@ import { openStore } from "../../../src/kv/open.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce } from "../../support/client.ts";
 import { carryOut, fail, hang } from "../../support/fake_kv.ts";
-import { Harness, NotedService } from "../../support/harness.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -114,7 +114,7 @@ Deno.test("GET /metrics counts a ban once, despite later commits for the account
 
 Deno.test("GET /metrics counts failed KV operations and refused commits", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
+  await using service = new RecordingService(time, undefined, { operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
   await time.until(call(service, apiKey), 1_000);
   await time.advance(1_000);
@@ -143,7 +143,7 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not resp
   "GET /metrics omits only the message queue while KV %s",
   async (_, read) => {
     using time = new VirtualTime();
-    await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
+    await using service = new RecordingService(time, undefined, { operatorToken: TOKEN });
     const before = await time.until(samplesOf(service), 1_000);
     service.disturbance = { read };
 
@@ -225,7 +225,7 @@ Deno.test("GET /metrics returns the number of waiting messages and the age of th
 
 Deno.test("GET /metrics returns the leases held, and age 0 if no message is waiting", async () => {
   using time = new VirtualTime();
-  await using service = new NotedService(time, undefined, { operatorToken: TOKEN });
+  await using service = new RecordingService(time, undefined, { operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 2; count++) await call(service, apiKey);
 

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call } from "../../support/client.ts";
 import { FakeKv } from "../../support/fake_kv.ts";
-import { NotedService } from "../../support/harness.ts";
+import { RecordingService } from "../../support/harness.ts";
 import { petsIn, REX, Shop } from "../../support/pets.ts";
 import { assertConsistent, storeName } from "../../support/stored_rows.ts";
 import { VirtualTime } from "../../support/time.ts";
@@ -316,8 +316,8 @@ Deno.test("service loses no simultaneous change to fields of one animal, in two 
 Deno.test("service loses no change that another process makes between its read and its commit", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
-  await using service = new NotedService(time, kv);
-  await using other = new NotedService(time, kv);
+  await using service = new RecordingService(time, kv);
+  await using other = new RecordingService(time, kv);
   const { apiKey: key } = await service.createAccount();
   await call(service, key, "POST /v1/pets", { json: REX });
   let isBeaten = false;

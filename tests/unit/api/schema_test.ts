@@ -28,8 +28,8 @@ function faultsOf(schema: Schema, value: unknown): readonly string[] {
 }
 
 /** The value that a schema parses from the texts of a parameter. */
-function fromTexts(schema: Schema, ...texts: string[]): unknown {
-  return schema.parse(schema.fromTexts(texts, "value"), "value");
+function fromStrings(schema: Schema, ...texts: string[]): unknown {
+  return schema.parse(schema.fromStrings(texts, "value"), "value");
 }
 
 Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
@@ -146,27 +146,27 @@ Deno.test("accepts() checks types but not bounds, which may have changed since a
   }
 });
 
-Deno.test("fromTexts() reads integers only as plain digits, at most as many as the bounds have", () => {
+Deno.test("fromStrings() reads integers only as plain digits, at most as many as the bounds have", () => {
   const days = integer(2, 30);
 
-  assertEquals(["2", "02", "30"].map((text) => fromTexts(days, text)), [2, 2, 30]);
+  assertEquals(["2", "02", "30"].map((text) => fromStrings(days, text)), [2, 2, 30]);
   for (const wrong of ["", "1", "31", "002", "-2", "2.0", "1e1", " 2", "２", "0x2", "1n"]) {
-    assertThrows(() => fromTexts(days, wrong), Invalid, "value must be an integer from 2 to 30");
+    assertThrows(() => fromStrings(days, wrong), Invalid, "value must be an integer from 2 to 30");
   }
   for (const digits of ["0", "-7", "9007199254740993", "-9223372036854775808"]) {
-    assertEquals(`${fromTexts(int64(), digits)}`, digits);
+    assertEquals(`${fromStrings(int64(), digits)}`, digits);
   }
   for (const wrong of ["", "1.0", "1e3", "9223372036854775808", "rex"]) {
-    assertThrows(() => fromTexts(int64(), wrong), Invalid, `value must be ${INT64}`);
+    assertThrows(() => fromStrings(int64(), wrong), Invalid, `value must be ${INT64}`);
   }
 });
 
-Deno.test("fromTexts() accepts one text, or any number for a list, which skips empty ones", () => {
+Deno.test("fromStrings() accepts one string, or any number for a list, which skips empty ones", () => {
   for (const schema of [text(), days(), STATUS, timestamp(), nullable(STATUS), optional(text())]) {
-    assertThrows(() => fromTexts(schema, "1", "1"), Invalid, "value must be given at most once");
+    assertThrows(() => fromStrings(schema, "1", "1"), Invalid, "value must be given at most once");
   }
-  assertEquals(fromTexts(list(days(), 9), "2", "3"), [2, 3]);
-  assertEquals(fromTexts(list(text(), 9), ""), []);
+  assertEquals(fromStrings(list(days(), 9), "2", "3"), [2, 3]);
+  assertEquals(fromStrings(list(text(), 9), ""), []);
 
   function days(): Schema<number> {
     return integer(2, 30);

@@ -41,7 +41,7 @@ class Fixture implements Disposable {
   }
 
   /** Sets the fates of the next commits. Later ones arrive. */
-  meet(...fates: readonly (keyof typeof FATES)[]): void {
+  setFates(...fates: readonly (keyof typeof FATES)[]): void {
     const left = [...fates];
     this.network.commit = (apply) => FATES[left.shift() ?? "arrives"](apply, this);
   }
@@ -111,7 +111,7 @@ Deno.test("Markers.commit() applies everything, or applies nothing and returns t
 Deno.test("Markers.commit() returns the true result despite a wrong reply or an earlier marker", async () => {
   using fixture = await Fixture.warm();
 
-  fixture.meet("arrives twice");
+  fixture.setFates("arrives twice");
   assertEquals(await fixture.commit(setRow), { ok: true, versionstamp: fixture.version ?? "" });
   const before = fixture.version;
   fixture.network.commit = () => Promise.resolve({ ok: false });
@@ -154,7 +154,7 @@ Deno.test.each(
   ] as const,
 )("CommitInDoubt.findOut() returns the final result (the commit, then its fences: %j)", async (fates, ok) => {
   using fixture = await Fixture.warm();
-  fixture.meet(...fates);
+  fixture.setFates(...fates);
   const doubt = await fixture.giveUp(setRow);
 
   const result = await fixture.time.until(doubt.findOutPatiently(), 10_000);
@@ -173,7 +173,7 @@ Deno.test("Markers.commit() fences every commit in doubt and reuses its lane ins
   const commitMany = (count: number, build: Build) =>
     Array.from({ length: count }, () => fixture.commit(build));
   await Promise.all(commitMany(2, () => {}));
-  fixture.meet("never arrives", "never arrives");
+  fixture.setFates("never arrives", "never arrives");
   await fixture.time.until(Promise.allSettled(commitMany(2, setRow)), 1_000);
 
   const results = [await fixture.commit(() => {}), ...await Promise.all(commitMany(3, () => {}))];
@@ -263,7 +263,7 @@ Deno.test("Markers.commit() applies each commit at most once, and as reported, u
 Deno.test("CommitInDoubt.findOutPatiently() retries for ten seconds", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
-  fixture.meet("is never answered");
+  fixture.setFates("is never answered");
   const doubt = await fixture.giveUp(setRow);
   network.commit = fail;
 
@@ -285,7 +285,7 @@ Deno.test("Markers.clear() removes the process's markers, so that no commit in d
   const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
   await Promise.all([1, 2].map(() => fixture.commit(() => {})));
   await other.commit(() => {}, []);
-  fixture.meet("never arrives");
+  fixture.setFates("never arrives");
   await fixture.giveUp(setRow);
 
   await fixture.markers.clear();
@@ -324,9 +324,9 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
     const { markers, time } = fixture;
     const atOnce = () => Promise.all([1, 2, 3].map(() => fixture.commit(() => {})));
     if (!when.beforehand) await atOnce();
-    fixture.meet("never arrives");
+    fixture.setFates("never arrives");
     if (!when.beforehand) await fixture.giveUp(setRow);
-    fixture.meet();
+    fixture.setFates();
     await fixture.commitAsOther(setSchema(version));
     await fixture.removeMarkers();
 

@@ -3,10 +3,10 @@ import { Connection } from "../../../src/kv/connection.ts";
 import { StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
-import { DAY, type Disturbance, fail, hang, RoughStore } from "../../support/fake_kv.ts";
+import { DAY, type Disturbance, fail, FlakyStore, hang } from "../../support/fake_kv.ts";
 
 Deno.test("Store reads one row, several in the order of the given keys, and a range up to a limit", async () => {
-  using fixture = await RoughStore.open();
+  using fixture = await FlakyStore.open();
   const { store } = fixture;
   const keys = Array.from({ length: 600 }, (_, row) => ["row", row]);
   const result = await store.commit((operation) => {
@@ -29,7 +29,7 @@ Deno.test.each<[string, Disturbance]>([
   ["only reads fail", { read: fail }],
   ["only commits fail", { commit: fail }],
 ])("Store rejects its operations and its probe with StoreUnavailable when %s", async (_, disturbance) => {
-  using fixture = await RoughStore.open(250);
+  using fixture = await FlakyStore.open(250);
   const { store } = fixture;
   await store.probe();
   fixture.disturbance = disturbance;
@@ -44,7 +44,7 @@ Deno.test.each<[string, Disturbance]>([
 });
 
 Deno.test("Store.sweep() removes day-old markers of killed processes, as many as one commit can check", async () => {
-  using fixture = await RoughStore.open();
+  using fixture = await FlakyStore.open();
   const { kv, store } = fixture;
   for (let lane = 0; lane < 600; lane++) {
     await kv.set(["commits", "living", lane], encodeJson({ commit: 1, at: fixture.now }));
@@ -61,27 +61,27 @@ Deno.test("Store.sweep() removes day-old markers of killed processes, as many as
 });
 
 Deno.test("Store.sweep() keeps its own process's markers, even if the process was suspended for a day", async () => {
-  using rough = await RoughStore.open();
-  await rough.store.commit(() => {});
+  using flaky = await FlakyStore.open();
+  await flaky.store.commit(() => {});
   let isFirst = true;
-  rough.disturbance = {
+  flaky.disturbance = {
     async commit({ apply }) {
       const result = await apply();
       if (!isFirst) return result;
       isFirst = false;
-      rough.now += DAY + 1;
-      await rough.store.sweep();
+      flaky.now += DAY + 1;
+      await flaky.store.sweep();
       // The reply was lost, so the client repeats the commit.
       return await apply();
     },
   };
 
-  assertEquals((await rough.store.commit((operation) => operation.sum(["n"], 1n))).ok, true);
-  assertEquals((await rough.kv.get(["n"])).value, new Deno.KvU64(1n));
+  assertEquals((await flaky.store.commit((operation) => operation.sum(["n"], 1n))).ok, true);
+  assertEquals((await flaky.kv.get(["n"])).value, new Deno.KvU64(1n));
 });
 
 Deno.test("Store.sweep() keeps a marker that is set again during the sweep", async () => {
-  using fixture = await RoughStore.open();
+  using fixture = await FlakyStore.open();
   const { kv, store } = fixture;
   const mark: Deno.KvKey = ["commits", "other", 1];
   await store.commit(() => {});
@@ -95,7 +95,7 @@ Deno.test("Store.sweep() keeps a marker that is set again during the sweep", asy
 });
 
 Deno.test("Store.commit() works after another process has swept its markers", async () => {
-  using fixture = await RoughStore.open();
+  using fixture = await FlakyStore.open();
   const { kv, store } = fixture;
   const other = new Store(new Connection([kv]), { maxChecks: 10, clock: () => fixture.now });
   await Promise.all([1, 2].map(() => store.commit(() => {})));
@@ -113,7 +113,7 @@ Deno.test("Store.commit() works after another process has swept its markers", as
 
 Deno.test("Store.close() removes its own markers and keeps all other rows", async () => {
   const path = await Deno.makeTempFile();
-  const { store } = new RoughStore(await Deno.openKv(path));
+  const { store } = new FlakyStore(await Deno.openKv(path));
   await store.commit((operation) => operation.set(["commits", "other", 1], 1));
   await Promise.all(["a", "b"].map((row) => store.commit((operation) => operation.set([row], row))));
 

@@ -224,7 +224,7 @@ Deno.test("copyStore() copies one snapshot, and does not start over when another
   const notices: string[] = [];
   const target = `${fixture.folder}/copy`;
 
-  await copyStore({ source: fixture.store, target, distrusted: false, step: 20 }, (notice) => {
+  await copyStore({ source: fixture.store, target, untrusted: false, step: 20 }, (notice) => {
     notices.push(notice);
     copied.push(Number(/^Copied (\d+) of \d+ pages\.$/.exec(notice)?.[1]));
     if (notices.length > 100) throw new Error("The copy starts over with every write");
@@ -239,19 +239,19 @@ Deno.test("copyStore() copies one snapshot, and does not start over when another
   assertEquals(await rowsOf(target), before);
 });
 
-Deno.test("copyStore() detects damage in a distrusted file before the copy, otherwise in the copy", async () => {
+Deno.test("copyStore() detects damage in an untrusted file before the copy, otherwise in the copy", async () => {
   await using fixture = await Fixture.start();
   await fixture.run("backup BACKUP");
   const [source, target] = [`${fixture.folder}/BACKUP`, `${fixture.folder}/copy`];
   await Deno.writeFile(source, withWrongKey(await Deno.readFile(source)));
 
-  for (const distrusted of [true, false]) {
+  for (const untrusted of [true, false]) {
     await assertRejects(
-      () => copyStore({ source, target, distrusted }, () => {}),
+      () => copyStore({ source, target, untrusted }, () => {}),
       CommandError,
       "it is damaged: ",
     );
-    assertEquals((await fixture.names()).includes("copy"), !distrusted);
+    assertEquals((await fixture.names()).includes("copy"), !untrusted);
   }
 });
 

@@ -5,7 +5,7 @@ import { main } from "../../../src/cli.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
-import { AccountsElsewhere } from "../../support/desk.ts";
+import { RemoteAccounts } from "../../support/desk.ts";
 import { FakeKv, type Network } from "../../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 
@@ -26,7 +26,7 @@ async function openRemote(): Promise<{ kv: FakeKv; existing: Issued }> {
   const handle = kv.connect({ read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) });
   await handle.atomic().set(["schema"], encodeJson({ version: 1 })).commit();
   const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => NOON });
-  const accounts = new AccountsElsewhere(store);
+  const accounts = new RemoteAccounts(store);
   const account = {
     name: "a",
     plan: "free",

@@ -30,7 +30,7 @@ interface Plan {
   readonly creates: number | undefined;
   readonly bumps: boolean;
   /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
-  readonly mood: number;
+  readonly salt: number;
 }
 
 /** The result of a plan on some rows. */
@@ -93,13 +93,13 @@ function decide(plan: Plan, rows: Rows, write: Write): Finding {
   const peeked = plan.count === undefined ? -1 : decodeCount(rows.get(countKey(plan.count)));
   const sum = numbers.reduce((total, number) => total + number + 1, 0);
   const finding = { text: `${plan.id}: ${numbers}`, peeked };
-  const mood = (sum + plan.mood) % 8;
-  if (numbers.length > 0 && mood < 2) throw new Refused(finding);
-  if (numbers.length > 0 && mood < 4) return finding;
+  const remainder = (sum + plan.salt) % 8;
+  if (numbers.length > 0 && remainder < 2) throw new Refused(finding);
+  if (numbers.length > 0 && remainder < 4) return finding;
   write.set(logKey(plan.id), encodeJson(0));
   if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(plan.id));
   plan.reads.forEach((row, index) => {
-    if (index === 0 && mood === 4) write.delete(rowKey(row));
+    if (index === 0 && remainder === 4) write.delete(rowKey(row));
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
   });
   if (plan.count !== undefined) write.add(countKey(plan.count), plan.adds);
@@ -163,7 +163,7 @@ export class Referee {
       awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
       creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
-      mood: this.#below(8),
+      salt: this.#below(8),
     };
   }
 

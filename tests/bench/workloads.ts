@@ -10,7 +10,7 @@ export interface Account {
 }
 
 /** A request to send repeatedly, and the response to expect. */
-export interface Work {
+export interface Workload {
   readonly name: string;
   readonly caller: Caller;
   readonly connections: number;
@@ -40,7 +40,7 @@ export const ACCOUNTS: Readonly<Record<Caller, readonly Account[]>> = {
 export const ONE_PAGE = 20;
 
 /** Gets the first page. */
-export const LIST: Work = {
+export const LIST: Workload = {
   name: "list 20, 1 key",
   caller: "one",
   connections: 64,
@@ -51,23 +51,23 @@ export const LIST: Work = {
 };
 
 /** Gets the first page with 100 keys in turn. */
-export const LIST_FOR_MANY: Work = {
+export const LIST_FOR_MANY: Workload = {
   ...LIST,
   name: "list 20, 100 keys",
   caller: "hundred",
 };
 
 /** Adds an animal. */
-export function create(name: string, status: "available" | "sold"): Work {
+export function create(name: string, status: "available" | "sold"): Workload {
   const body = JSON.stringify({ name, categoryId: 1, status });
   return { ...LIST, name: "create", path: "/v1/pets", body, status: 201 };
 }
 
 /** Adds an available animal. */
-export const CREATE: Work = create("Umbra", "available");
+export const CREATE: Workload = create("Umbra", "available");
 
 /** Rows of the table of requests per second. */
-export const WORKS: readonly Work[] = [
+export const WORKLOADS: readonly Workload[] = [
   LIST,
   { ...LIST, name: "list 20, 256 connections", connections: 256 },
   LIST_FOR_MANY,
@@ -80,7 +80,7 @@ export const WORKS: readonly Work[] = [
 ];
 
 /** Rows of the table of CPU time. */
-export const CPU_WORKS: readonly Work[] = [
+export const CPU_WORKLOADS: readonly Workload[] = [
   { ...LIST, name: "CPU time in µs, list 20" },
   { ...LIST_FOR_MANY, name: "CPU time in µs, list 20, 100 keys" },
   { ...CREATE, name: "CPU time in µs, create" },
