@@ -26,13 +26,13 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `valid for ${GRACE_SECONDS} seconds`,
     `within ${REPLAY_HOURS} hours`,
     `banned for ${duration(FIRST_BAN)}`,
-    `an address has ${LIMIT} requests a minute`,
+    `an address gets ${LIMIT} requests a minute`,
   ]],
   ["src/operator/README.md", await read("src/operator/README.md"), [
     `\`queue_full\` while ${inWords(MAX_WAITING)} messages of the account are waiting`,
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
-    `banned: for ${duration(FIRST_BAN)}, then twice as long for each further ban within a day, up to ${
+    `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
       duration(LONGEST_BAN)
     }`,
     `429 after ${LIMIT} in a minute from one address`,
@@ -49,7 +49,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
   ]],
   ["openApiDocument()", JSON.stringify(openApiDocument([], "")), [
     `banned for ${duration(FIRST_BAN)}`,
-    `at most ${LONGEST_BAN / 3_600_000} hours`,
+    `with each further ban within a day, up to ${LONGEST_BAN / 3_600_000} hours`,
     JSON.stringify(`"minute";q=${minute};w=60, "day";q=${day};w=86400`),
   ]],
 ];

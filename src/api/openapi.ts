@@ -22,8 +22,8 @@ export const BASE_PATH = "/v1";
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
 error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
-that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and twice as long for
-each further ban within a day, at most 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
+that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and for twice as long
+with each further ban within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
 \`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
 const EXTENSION = "\n\nAn extension: this operation is not part of the original interface, version 1.0.0.";
 

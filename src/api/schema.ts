@@ -378,7 +378,7 @@ function mismatch(value: unknown, subject: string, expected: string, type?: Json
   if (value === undefined) return new Invalid(`${subject} is required and must ${expected}`);
   if (type !== "integer") return new Invalid(`${subject} must ${expected}`);
   if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
-  if (Number.isNaN(value)) return new Invalid(`${subject} must be written without fraction or exponent`);
+  if (Number.isNaN(value)) return new Invalid(`${subject} must be written without a fraction or an exponent`);
   return new Invalid(`${subject} must ${expected}`);
 }
 

@@ -70,11 +70,11 @@ export function requirePreconditions(headers: Preconditions, etag: string): void
   if (isMismatch(wanted, etag)) {
     const isWeak = WEAK_TAG.test(wanted ?? "");
     const reason = isWeak ? "a weak tag (W/) never matches" : "read it again";
-    throw new ApiError("precondition_failed", `If-Match does not have the current ETag: ${reason}.`, {
+    throw new ApiError("precondition_failed", `If-Match does not contain the current ETag: ${reason}.`, {
       etag,
     });
   }
   if (isNotModified(headers["If-None-Match"], etag)) {
-    throw new ApiError("precondition_failed", "If-None-Match has the current ETag, or is *.", { etag });
+    throw new ApiError("precondition_failed", "If-None-Match contains the current ETag, or is *.", { etag });
   }
 }

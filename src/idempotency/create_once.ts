@@ -78,7 +78,7 @@ export function once<Item>(
 }
 
 function tooManyReplies(now: number): ApiError {
-  const message = `At most ${MAX_REPLIES} Idempotency-Keys can be used in a day (UTC).`;
+  const message = `At most ${MAX_REPLIES} Idempotency-Keys can be used per day (UTC).`;
   const seconds = Math.ceil((DAY - now % DAY) / 1_000);
   return new ApiError("idempotency_limit", message, { "retry-after": `${seconds}` });
 }

@@ -231,7 +231,7 @@ async function createMany(
     try {
       await out(`${account.name}\t${apiKey}`);
     } catch (error) {
-      err(`The key of ${account.id} could not be printed, nor the keys created with it: ${REPLACE}`);
+      err(`Neither the key of ${account.id} nor the keys created with it could be printed: ${REPLACE}`);
       throw error;
     }
   };
@@ -251,7 +251,7 @@ async function createMany(
         if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
         const issued = issuedInDoubt(result.reason);
         if (issued === undefined) continue;
-        err(`The KV did not respond: it is unknown whether the key of ${issued.account.id} is valid:`);
+        err(`The KV did not respond, so this key of ${issued.account.id} may not be valid:`);
         await print(issued);
       }
     }
@@ -265,7 +265,7 @@ async function createMany(
 /** Prints an account's new key. `what` is the participle to print, such as `Created`. */
 async function printKey(what: string, issued: Issued, { out, err }: CommandIo): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
-  err("The key is shown only this once:");
+  err("The key is shown only once:");
   try {
     await out(issued.apiKey);
   } catch (error) {

@@ -138,7 +138,7 @@ async function linkTo(file: string, path: string): Promise<void> {
   try {
     await Deno.link(file, path);
   } catch {
-    if (await exists(path)) throw new CommandError(`${path} exists, although it did not a moment ago`);
+    if (await exists(path)) throw new CommandError(`${path} was created in the meantime`);
     // The file system may not support links.
     await Deno.rename(file, path);
   }

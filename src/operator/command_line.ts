@@ -220,7 +220,7 @@ function commandIn<Base>(
 ): Pick<Prepared<Base>, "command"> & Pick<Arguments, "name" | "words"> {
   if ("command" in task) return { command: task.command, name: task.name, words };
   const [name, ...rest] = words;
-  if (name === undefined) throw new UsageError("A command is missing");
+  if (name === undefined) throw new UsageError("Name a command");
   const command = Object.hasOwn(task.commands, name) ? task.commands[name] : undefined;
   if (command === undefined) throw new UsageError(`There is no command ${task.name} ${name}`);
   return { command, name: `${task.name} ${name}`, words: rest };
@@ -240,13 +240,13 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
   const known = optionsIn(forms);
   const unknown = options.keys().find((option) => !known.has(option));
-  if (unknown !== undefined) throw new UsageError(`${name} accepts no --${unknown}`);
+  if (unknown !== undefined) throw new UsageError(`${name} has no option --${unknown}`);
   const expected = (forms[0] ?? "").replace(/ ?\[?--.*/, "").split(" ").filter((word) => word !== "");
   if (words.length < expected.length) {
     throw new UsageError(`${name} needs ${expected.map((word) => WORDS.get(word) ?? word).join(" and ")}`);
   }
   if (words.length > expected.length) {
-    throw new UsageError(`${name} accepts no argument '${words[expected.length]}'`);
+    throw new UsageError(`${name} has no argument '${words[expected.length]}'`);
   }
 }
 
@@ -255,7 +255,7 @@ async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promi
   const issued = issuedInDoubt(error);
   if (issued) {
     err(
-      `The KV did not respond: it is unknown whether this key of ${issued.account.id} is valid. Try the key, or run the command again:`,
+      `The KV did not respond, so this key of ${issued.account.id} may not be valid. Try the key, or run the command again:`,
     );
     await out(issued.apiKey);
   } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);

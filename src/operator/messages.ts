@@ -36,7 +36,7 @@ export const MESSAGES: Task = {
             const some = await messages.find([...new Set(ids.slice(done, done + REMOVED_AT_ONCE))]);
             await Promise.all(some.map((message) => transact(messages.removing(message))));
           }
-          err(`Removed those of ${messagesIn(ids.length)} that were still waiting.`);
+          err(`Of ${messagesIn(ids.length)}, removed those still waiting.`);
         };
       },
     },

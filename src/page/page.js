@@ -286,11 +286,11 @@ export async function exchange({ method, url, headers, body }) {
     // fetch() refuses an invalid header before it sends anything.
     const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
     const again = method === "GET"
-      ? "then send it again."
-      : "and whether the request took effect, before you send it again.";
+      ? " and that the service is running, then send it again."
+      : ", that the service is running, and whether the request took effect before you send it again.";
     const message = isUnsendable
-      ? "The request was not sent, because a header, such as the key, has a character that headers cannot carry."
-      : `There was no response. Check that you are online and the service is running, ${again}`;
+      ? "The request was not sent, because a header, such as the key, contains a character that headers cannot carry."
+      : `There was no response. Check that you are online${again}`;
     const nothing = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0 };
     return { ...nothing, status: 0, text: "No response", ms: performance.now() - begun, message };
   }
@@ -405,7 +405,7 @@ class HeldKey {
 
   /** Whether the key may be replaced. Asks the visitor if a new key was not copied, because it would be lost. */
   mayGo() {
-    const question = "Your key is not copied, and will not be shown again. Continue without it?";
+    const question = "You have not copied your key, and it will not be shown again. Continue without it?";
     if (this.#uncopied !== "" && confirm(question)) this.#uncopied = "";
     return this.#uncopied === "";
   }
@@ -413,7 +413,7 @@ class HeldKey {
   /**
    * Uses this key from now on.
    * @param {string} key
-   * @param {boolean} isNew Whether it was just created, and is shown only this once.
+   * @param {boolean} isNew Whether it was just created, and is shown only once.
    */
   adopt(key, isNew) {
     this.current = key;
@@ -561,7 +561,7 @@ function showAnswer({ status, text, headers, body, ms, code, message, newKey, wa
 
 /** Shows the example of a response, before the first call. @param {DOMStringMap} operation */
 function showExample({ status = "", example = "" }) {
-  const head = [["status", status], ["", "an example until your first call"]];
+  const head = [["status", status], ["", "an example, until your first call"]];
   const headers = new Headers({ "content-type": "application/json" });
   showOutcome({ head, message: "", advice: "", kind: "example" }, { body: example || " ", headers });
 }
@@ -851,7 +851,7 @@ class Console {
     });
     if (this.#key.current === "") return reveal();
     await this.#callFirst(part("key-note").textContent);
-    // Scrolls to the key, because it is shown only this once.
+    // Scrolls to the key, because it is shown only once.
     if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
   }
 

@@ -201,8 +201,8 @@ Deno.test("page asks before it discards an uncopied key or closes the account", 
     await page.locator("#send").click();
   }
   assertEquals(asked.map((question) => question.split(",")[0]), [
-    "Your key is not copied",
-    "Your key is not copied",
+    "You have not copied your key",
+    "You have not copied your key",
     "This closes your account permanently. Continue?",
   ]);
   assertEquals([await page.locator("#key").textContent(), sent], [key, 0]);
@@ -320,7 +320,7 @@ Deno.test("page shows an example of the operation in view until a field is edite
   const read = (id: string) => page.locator(`article#${id}`).evaluate((article) => article.scrollIntoView());
   assertMatch(
     await page.locator("#answer-head").textContent() ?? "",
-    /^200\s+an example until your first call/,
+    /^200\s+an example, until your first call/,
   );
   await read("createMessage");
   await page.waitForFunction(() =>

@@ -68,7 +68,7 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
   ],
   [
     "X-One must have 1 to 3 characters; The query parameter limit must be given at most once; a must be a string; " +
-    "b must be written without fraction or exponent; c is required and must be an integer from 0 to 9.",
+    "b must be written without a fraction or an exponent; c is required and must be an integer from 0 to 9.",
     "?limit=1&l%69mit=1",
     { "x-one": "long" },
     { a: 1, b: NaN },
@@ -115,13 +115,13 @@ Deno.test("service reports all faults of a request at once", async () => {
       ]],
       ["POST /v1/pets", { body: '{"categoryId":1.0,"status":"lost"}', headers: JSON_TYPE }, [
         "name is required and must be a string",
-        "categoryId must be written without fraction or exponent",
+        "categoryId must be written without a fraction or an exponent",
         "status must be one of available, pending, sold",
       ]],
       ["PATCH /v1/pets/9", { body: '{"categoryId":1e2,"name":""}', headers: { ...JSON_TYPE, ...TAG } }, [
         'If-Match must be * or entity tags in double quotes, such as "a3219ffc0c406b50"',
         "name must have 1 to 255 characters",
-        "categoryId must be written without fraction or exponent",
+        "categoryId must be written without a fraction or an exponent",
       ]],
       ["POST /v1/pets", { body: `{"name":"Rex","categoryId":${"9".repeat(20)}}`, headers: JSON_TYPE }, [
         "categoryId must be an integer from -9223372036854775808 to 9223372036854775807",

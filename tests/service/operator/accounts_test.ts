@@ -33,7 +33,7 @@ Deno.test.each([
     const [made, ...rest] = operator.err;
     const message = `Zoë & co, staging, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
     assertEquals(made?.replace(/acct_\w{16}/, "ID"), `Created: ID, ${message}`);
-    assertEquals(rest, ["The key is shown only this once:"]);
+    assertEquals(rest, ["The key is shown only once:"]);
     assertEquals(headers.get("ratelimit-policy"), `"minute";q=${minute};w=60, "day";q=${day};w=86400`);
   },
 );
@@ -392,9 +392,16 @@ Deno.test("accounts COMMAND exits with 1 if the account does not exist or is clo
   assertEquals(operator.err, ["There is no account with the id acct_0000."]);
 });
 
-Deno.test.each([["accounts create", "Solo"], ["accounts create -", undefined]])(
+Deno.test.each<[string, string | undefined, RegExp]>([
+  ["accounts create", "Solo", /^The key could not be printed: /],
+  [
+    "accounts create -",
+    undefined,
+    /^Neither the key of acct_\w+ nor the keys created with it could be printed: /,
+  ],
+])(
   "%s reports keys that could not be printed",
-  async (command, name) => {
+  async (command, name, message) => {
     await using operator = await Operator.start();
     operator.input = ["Zoë", "Rex"];
     operator.reader = () => Promise.reject(new Deno.errors.BrokenPipe("gone"));
@@ -402,7 +409,8 @@ Deno.test.each([["accounts create", "Solo"], ["accounts create -", undefined]])(
     const code = await (name === undefined ? operator.run(command) : operator.run(command, name));
 
     assertEquals([code, operator.out], [141, []]);
-    assertMatch(operator.err.at(-1) ?? "", /could not be printed.*: replace it with accounts rotate ID\.$/);
+    assertMatch(operator.err.at(-1) ?? "", message);
+    assertMatch(operator.err.at(-1) ?? "", /: replace it with accounts rotate ID\.$/);
   },
 );
 

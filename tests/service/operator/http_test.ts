@@ -288,7 +288,7 @@ Deno.test("POST /operator accepts 1,000 args and 1 MiB", async () => {
 
   const response = await service.fetch("POST /operator", { key: TOKEN, json: { args, input } });
 
-  assertMatch(await response.text(), /accepts no argument '-'.*\n\{"exit":2\}\n$/);
+  assertMatch(await response.text(), /has no argument '-'.*\n\{"exit":2\}\n$/);
 });
 
 Deno.test("POST /operator reads no body without an operator token", async () => {

@@ -77,6 +77,6 @@ Deno.test("messages remove prints its progress, and accepts IDs that are no long
   assertEquals(operator.err, [
     "Processed 500 of 1001.",
     "Processed 1000 of 1001.",
-    "Removed those of 1001 messages that were still waiting.",
+    "Of 1001 messages, removed those still waiting.",
   ]);
 });

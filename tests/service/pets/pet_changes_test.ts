@@ -195,12 +195,22 @@ for (const method of ["PATCH", "DELETE"]) {
   });
 
   Deno.test.each<[string, string, (etag: string) => string, RegExp]>([
-    ["If-Match", "a different tag", () => '"other"', /^If-Match does not have the current ETag\b(?!.*weak)/],
+    [
+      "If-Match",
+      "a different tag",
+      () => '"other"',
+      /^If-Match does not contain the current ETag\b(?!.*weak)/,
+    ],
     ["If-Match", "its tag as a weak one", (etag) => `"a", W/${etag}`, /^If-Match .*weak tag \(W\/\)/],
     ["If-Match", "a strong tag that ends in W/", () => `"aW/"`, /^If-Match .*read it again/],
-    ["If-None-Match", "its tag", (etag) => etag, /^If-None-Match has the current ETag/],
-    ["If-None-Match", "its tag as a weak one", (etag) => `W/${etag}`, /^If-None-Match has the current ETag/],
-    ["If-None-Match", "*", () => "*", /^If-None-Match has the current ETag, or is \*/],
+    ["If-None-Match", "its tag", (etag) => etag, /^If-None-Match contains the current ETag/],
+    [
+      "If-None-Match",
+      "its tag as a weak one",
+      (etag) => `W/${etag}`,
+      /^If-None-Match contains the current ETag/,
+    ],
+    ["If-None-Match", "*", () => "*", /^If-None-Match contains the current ETag, or is \*/],
   ])(
     `${method} reports that %s failed for %s, and returns the current ETag`,
     async (name, _, value, message) => {

@@ -75,8 +75,8 @@ Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   [int64({ minimum: 0 }), -1, "must be an integer from 0 to 9223372036854775807"],
   ...[integer(2, 3), int64()].flatMap((schema): [Schema, unknown, string][] => [
     [schema, "2", "must be a number, not a string"],
-    [schema, parseJson("2.0"), "must be written without fraction or exponent"],
-    [schema, parseJson("2e0"), "must be written without fraction or exponent"],
+    [schema, parseJson("2.0"), "must be written without a fraction or an exponent"],
+    [schema, parseJson("2e0"), "must be written without a fraction or an exponent"],
   ]),
   [STATUS, undefined, "is required and must be one of available, sold"],
   ...["lost", "Sold", "constructor", ["sold"], null].map((value): [Schema, unknown, string] => [

@@ -16,7 +16,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
     `accounts list -${"h".repeat(100)}`,
     `pets -${"h".repeat(1_000_000)}`,
   ],
-  "A command is missing": ["accounts", "pets", "messages"],
+  "Name a command": ["accounts", "pets", "messages"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
   "There is no command pets create": ["pets create"],
   "There is no command messages give": ["messages give 1"],
@@ -37,13 +37,13 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   [`--per-day ${COUNT}`]: ["accounts plan acct_1 enterprise --per-minute 5 --per-day 1.5"],
   "are for enterprise; the free plan has fixed limits": ["accounts create a --per-minute 5"],
   "are for enterprise; the pro plan has fixed limits": ["accounts plan acct_1 pro --per-day 5"],
-  "accepts no argument 'extra'": [
+  "has no argument 'extra'": [
     ...["create a", "list", "show acct_1", "plan acct_1 pro"].map((command) => `accounts ${command} extra`),
     ...["pets list extra", "pets delete 1 extra", "messages take 1 extra", "messages remove - extra"],
   ],
   "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro", "messages take 1 --plan free"],
   "--gold": ["accounts create a --gold", "pets list --gold"],
-  "accepts no --json": ["accounts show acct_1 --json", "messages take 1 --json", "pets delete 1 --json"],
+  "has no option --json": ["accounts show acct_1 --json", "messages take 1 --json", "pets delete 1 --json"],
   "needs an ID": OF_AN_ACCOUNT.map((name) => `accounts ${name}`).concat("pets set --name a", "pets delete"),
   "accounts plan needs an ID and a PLAN": ["accounts plan", "accounts plan acct_1"],
   "needs the account's ID, acct_..., not its key": [...OF_AN_ACCOUNT, "plan"].map((name) =>

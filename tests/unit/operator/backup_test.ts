@@ -297,7 +297,7 @@ Deno.test("writeAtomically() keeps a file that appeared at its path and removes 
         await Deno.writeTextFile(path, "theirs");
       }),
     Error,
-    "exists",
+    "was created in the meantime",
   );
 
   assertEquals(await Deno.readTextFile(path), "theirs");
