@@ -39,7 +39,7 @@ async function printInformation(args: readonly string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) await printOutput(START_HELP);
   else if (args.includes("--version")) await printOutput(VERSION);
   else {
-    print("The service accepts no arguments. See: deno task start --help");
+    print("The service takes no arguments. See: deno task start --help");
     return 2;
   }
   return 0;

@@ -79,7 +79,7 @@ export function createApp(options: AppOptions): App {
     try {
       const caller = callerOf(arrival);
       const atOnce = caller && gate.admitAtOnce(caller);
-      // A read that has already been charged to its address uses nothing from memory.
+      // A read already charged to its address relies on nothing in memory.
       const needsCheck = caller && (atOnce === undefined || (caller.isRead && atOnce instanceof Promise));
       const ready = needsCheck ? versions.check() : undefined;
       if (atOnce instanceof Promise) atOnce.catch(() => {}); // Not awaited if the check fails.

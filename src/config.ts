@@ -36,7 +36,7 @@ const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
 const TOKENS = text({
   pattern: new RegExp(`^${TOKEN}(?:,${TOKEN})?$`),
   rule:
-    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two such tokens with a comma between them`,
+    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two such tokens separated by a comma`,
 });
 const ENVIRONMENTS: readonly Environment[] = ["production", "staging"];
 
@@ -76,7 +76,7 @@ export const SETTINGS = {
   ),
   publicUrl: optional(
     "PUBLIC_URL",
-    "the URL before `/v1`, such as `https://pets.example`; by default, from the Host of each request",
+    "the URL before `/v1`, such as `https://pets.example`; by default, taken from each request's Host",
     readBaseUrl,
   ),
   maxStalenessMs: setting(
@@ -88,7 +88,7 @@ export const SETTINGS = {
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `enables metrics and commands over HTTP: at least ${TOKEN_LENGTH} characters. \`NEW,OLD\` during a change`,
+    `enables metrics and commands over HTTP; at least ${TOKEN_LENGTH} characters, or \`NEW,OLD\` during a change`,
     (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),

@@ -15,7 +15,7 @@ export function describeStart(
   { origin, schema }: { readonly origin: string; readonly schema: number },
 ): string {
   const others = /^(?:0\.0\.0\.0|::)$/.test(host) ? ` and on all other addresses of this machine` : "";
-  const data = `data of version ${schema} in the KV ${nameOfKv(kvPath)}`;
+  const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
   return `Listening on ${origin}/${others}
 Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;

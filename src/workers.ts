@@ -163,7 +163,7 @@ class WorkerThread {
     };
     this.#worker = new Worker(new URL("worker.ts", import.meta.url), {
       type: "module",
-      // Its own permissions, because it revokes its access to files, which the worker that replaces it needs again.
+      // Its own permissions, because it revokes its access to files, which a worker that replaces it needs.
       deno: { permissions: { net: "inherit", read: "inherit", write: "inherit", env: "inherit" } },
     });
     // The module could not be loaded.

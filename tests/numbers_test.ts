@@ -9,7 +9,7 @@ import { REPLAY_HOURS } from "../src/api/headers.ts";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { BODY_RULES } from "../src/http/body.ts";
 import { ERRORS } from "../src/http/error.ts";
-import { LONGEST_LIFE, PATIENCE } from "../src/admission/allowance.ts";
+import { MAX_LEASE_AGE, PATIENCE } from "../src/admission/allowance.ts";
 import { MAX_WAITING } from "../src/messages/message_store.ts";
 import { SUNSET_DAY } from "../src/pets/deprecation.ts";
 
@@ -37,8 +37,8 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     }`,
     `429 after ${LIMIT} in a minute from one address`,
     `looks up ${READS} other keys a second`,
-    `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in all`,
-    `For up to ${LONGEST_LIFE / 1_000} s, `,
+    `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in total`,
+    `For up to ${MAX_LEASE_AGE / 1_000} s, `,
     `may wait up to ${PATIENCE / 1_000} s`,
     `within ${duration(STOP_TIMEOUT)}`,
   ]],

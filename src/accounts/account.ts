@@ -34,7 +34,7 @@ export interface Rotations {
   readonly count: number;
 }
 
-/** Maximum rotations in an hour. After each one, every process reads its accounts in use again. */
+/** Maximum rotations in an hour. After each one, every process rereads the accounts it is using. */
 export const MAX_ROTATIONS = 10;
 
 /**
@@ -47,7 +47,7 @@ export interface Account {
   readonly environment: Environment;
   readonly plan: Plan;
   readonly limits: Limits;
-  /** Whether `POST /v1/accounts` created the account, not an operator. */
+  /** Whether the account was created by `POST /v1/accounts`, rather than by an operator. */
   readonly signedUp: boolean;
   /** In ms since the epoch, like all times here. */
   readonly createdAt: number;

@@ -102,8 +102,8 @@ const KEY_ROTATION = named(
     graceSeconds: optional(
       integer(0, MAX_GRACE_SECONDS, {
         description:
-          "How many seconds the key of this request stays valid, without a fraction or an exponent; 0 if the key has " +
-          "leaked",
+          "How many seconds this request's key stays valid: an integer, written without a fraction or an exponent; 0 " +
+          "if the key has leaked",
       }),
       GRACE_SECONDS,
     ),
@@ -123,9 +123,9 @@ const USAGE_DAY = named(
     date: { ...text(), json: { type: "string", format: "date" } },
     admitted: {
       ...COUNT,
-      json: { ...COUNT.json, description: "Requests admitted. Never too low." },
+      json: { ...COUNT.json, description: "Requests admitted. Never an undercount." },
     },
-    refused: { ...COUNT, json: { ...COUNT.json, description: "Requests refused. May be too low." } },
+    refused: { ...COUNT, json: { ...COUNT.json, description: "Requests refused. May be an undercount." } },
   }),
 );
 
@@ -172,7 +172,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
       "lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to 0: " +
       "every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
       `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour. Do not send an Idempotency-Key: it ` +
-      "is rejected, because keys are not stored.",
+      "is rejected, because API keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,

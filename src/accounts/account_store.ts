@@ -146,8 +146,8 @@ export class AccountStore {
    */
   suspending(id: string, since: number | null): Transaction<Account | null> {
     return this.#ofOpen(id, (before, write) => {
-      const isSo = (before.suspendedAt === null) === (since === null);
-      if (!isSo) this.#put({ ...before, suspendedAt: since }, write);
+      const isUnchanged = (before.suspendedAt === null) === (since === null);
+      if (!isUnchanged) this.#put({ ...before, suspendedAt: since }, write);
       return before;
     });
   }
@@ -169,7 +169,7 @@ export class AccountStore {
   }
 
   /**
-   * Removes an account and the rows that belong to it alone, if `condition` allows it. The result is whether it was
+   * Removes an account and the rows that belong only to it, if `condition` allows it. The result is whether it was
    * removed; null if no account has this ID.
    */
   removing(id: string, condition: (state: AccountState) => boolean): Transaction<boolean | null> {

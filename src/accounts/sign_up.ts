@@ -65,7 +65,7 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
         DAILY.count.toLocaleString("en")
       } a day. The limit ` +
       "headers describe the hourly limit, or the limit that refused the request. Do not send an Idempotency-Key: it is " +
-      "rejected, because keys are not stored.",
+      "rejected, because API keys are not stored.",
     isExtension: true,
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,

@@ -40,7 +40,7 @@ export interface Usage {
   readonly surplus?: readonly unknown[];
 }
 
-/** Usage of an account without requests. A row has its numbers in this order, so add new ones at the end. */
+/** Usage of an account that has sent no requests. Rows store the numbers in this order, so add new ones at the end. */
 export const UNUSED: Usage = {
   epoch: 0,
   minute: 0,
@@ -91,7 +91,7 @@ export interface Taken {
 }
 
 /**
- * Takes permits of both windows or of neither. Windows are minutes and days of the UTC clock. They only move forward,
+ * Takes permits from both windows or neither. Windows are minutes and days of the UTC clock. They only move forward,
  * so a process whose clock is behind cannot reopen one. Once the last permit of a window is taken, no more are leased
  * until the window ends: permits that other processes give back go to waiting requests.
  *
@@ -156,8 +156,8 @@ export function strike(usage: Usage, limits: Limits, count: number, now: number)
 
 /**
  * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back and keep
- * their counts, and bans that this clock started end. When time reaches that minute or day again, its counts continue,
- * and its leased permits stay used.
+ * their counts, and any ban that clock started is lifted. When time reaches that minute or day again, its counts
+ * continue, and its leased permits stay used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
@@ -285,7 +285,7 @@ export function encodeUsage(usage: Usage): Uint8Array<ArrayBuffer> {
 export function decodeUsage(entry: Entry): Usage {
   const row: unknown = decodeJson(entry);
   if (!Array.isArray(row) || !row.slice(0, NAMES.length).every(isCount)) {
-    throw new CorruptRow("A row of usage is not a usage");
+    throw new CorruptRow("A usage row is malformed");
   }
   const numbers = NAMES.map((name, position) => [name, row[position] ?? 0]);
   const surplus = row.slice(NAMES.length);

@@ -16,7 +16,7 @@ export interface PastDay {
   readonly total: DayTotal;
 }
 
-/** The totals of the last day, if a change of the usage moves it to a later day; otherwise undefined. */
+/** The totals of the previous day, if the usage has moved on to a later one; otherwise undefined. */
 export function pastDay(before: Usage, after: Usage): PastDay | undefined {
   const day = dayOf(before.minute);
   if (!hasCalled(before) || day >= dayOf(after.minute)) return undefined;

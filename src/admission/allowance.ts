@@ -29,7 +29,7 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  * more requests pass than the limit allows. To avoid a commit per request, a transaction takes more permits than
  * the waiting requests need: a lease, which the process hands out from memory.
  *
- *     take()      hands out a permit of the lease without a commit; call `confirm()` or `withdraw()` for it later, once
+ *     take()      hands out a permit from the lease without a commit; later, call `confirm()` or `withdraw()`, once
  *     request()   waits for the next transaction, because the lease has no permit
  *     decide()    is the transaction: it gives permits back, takes permits for waiting requests and for the lease, and
  *                 counts refusals. It changes no field, because it may run again.
@@ -44,8 +44,8 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  *              ↓     ↑            ↓
  *     row  ←  lease ended  ←  withdrawn
  *
- * An ended lease hands out no permits. If a window is full but this process or another may still give permits of it
- * back, requests are not refused from memory. They wait for these permits, for at most PATIENCE.
+ * An ended lease hands out no permits. If a window is full but this process or another may still give some of its
+ * permits back, requests are not refused from memory. They wait for those permits, for at most PATIENCE.
  */
 
 /** Times that determine the size and life of leases, in ms. */
@@ -61,9 +61,9 @@ export interface LeaseTimes {
 }
 
 /** Maximum life of a lease in every process, in ms. */
-export const LONGEST_LIFE = 2_000;
+export const MAX_LEASE_AGE = 2_000;
 /** After this time, in ms, other processes have given their permits back or never will. */
-export const PATIENCE = LONGEST_LIFE + 1_000;
+export const PATIENCE = MAX_LEASE_AGE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
 const SHARED_FOR = 10_000;
 /** Maximum permits leased per request served. Otherwise two simultaneous requests would look like a high rate. */
@@ -111,7 +111,7 @@ interface Awaited {
   readonly end: number;
 }
 
-/** Until this time (ms since the epoch), the permits of a window that other processes hold count as used. */
+/** By window: until this time (ms since the epoch), permits that other processes hold count as used. */
 type WrittenOff = Readonly<Record<FullWindow, number>>;
 
 const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
@@ -146,7 +146,7 @@ export class Allowance {
   #state: AccountState;
   /** The version of the accounts when the account was read; undefined if it must be read again. */
   accountsVersion: string | undefined;
-  /** Whether the rows are current, unless another process has changed them. */
+  /** False after a failure, when the rows must be read again. */
   #isKnown = true;
   #lease: Lease | undefined;
   /** Number of permits that are handed out and may be withdrawn. */
@@ -223,10 +223,10 @@ export class Allowance {
     return lease && lease.left > 0 && this.#isValid(lease, now) ? lease : undefined;
   }
 
-  /** Hands out a permit of the lease. Unless `isForGood`, it must be confirmed or withdrawn later. */
-  take(lease: Lease, now: number, isForGood: boolean): Decision {
+  /** Hands out a permit of the lease. Unless `isFinal`, it must be confirmed or withdrawn later. */
+  take(lease: Lease, now: number, isFinal: boolean): Decision {
     lease.left--;
-    if (isForGood) lease.used++;
+    if (isFinal) lease.used++;
     else this.#unconfirmed++;
     this.#served++;
     return this.#decision(this.#state.usage, this.account.limits, this.left, undefined, now);
@@ -389,7 +389,7 @@ export class Allowance {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
     this.#awaitsUntil = 0;
     this.#isKnown = false;
-    this.#postponedUntil = performance.now() + LONGEST_LIFE;
+    this.#postponedUntil = performance.now() + MAX_LEASE_AGE;
   }
 
   /** Drops everything. Call it if the account no longer exists, or if permits can no longer be given back. */
@@ -442,7 +442,7 @@ export class Allowance {
   ): AccountState | undefined {
     if (!accountRow || !usageRow) return undefined;
     const known = this.#state;
-    // Compared by identity, because a row that another transaction of the same commit changed has its old version.
+    // Compared by identity, because a row changed by another transaction in the same commit keeps its old version.
     const account = accountRow === known.accountRow ? known.account : decodeAccount(accountRow);
     const usage = usageRow === known.usageRow ? known.usage : decodeUsage(usageRow);
     return { account, accountRow, usage, usageRow };
@@ -553,7 +553,7 @@ export class Allowance {
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    // An admitted request counts permits that are about to be given back as free. A refused one could not get them.
+    // For an admitted request, permits about to be given back count as free. A refused one could not get them.
     return decide(refusal ? usage : this.#onceReturned(usage), limits, left, refusal, now);
   }
 }

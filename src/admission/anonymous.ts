@@ -6,7 +6,7 @@ const MINUTE = 60_000;
 /** Maximum lookups of keys per second for a spent address. */
 export const READS = 5;
 const SECOND = 1_000;
-/** A clock that was set back by fewer minutes does not start a new one. */
+/** If the clock is set back by fewer minutes than this, the current minute continues. */
 const MAX_AHEAD = 5;
 
 /**
@@ -39,8 +39,8 @@ export function createCounts(): SharedArrayBuffer {
 
 /**
  * Counts requests without a valid key by client address and minute, in memory that threads can share. A count is one
- * 64-bit word, so that it changes atomically. From the highest bit, it has the minute, the requests, the second, the
- * reads, and a hash of the address. So a full set drops its smallest word.
+ * 64-bit word, so that it changes atomically. From the highest bit down, it contains the minute, the requests, the
+ * second, the reads, and a hash of the address, so a full set can drop its smallest word.
  */
 export class AnonymousLimiter {
   readonly #words: BigUint64Array;
@@ -139,7 +139,7 @@ function tagIn(word: bigint): bigint {
   return BigInt.asUintN(TAG_BITS, word);
 }
 
-/** The count in a word, or a new one if it is of another address or has ended. */
+/** The count in a word, or a new one if the word is for another address or a past minute. */
 function currentCount(word: bigint, tag: bigint, now: number): Count {
   const bits = Number(word >> BigInt(TAG_BITS));
   const count = {

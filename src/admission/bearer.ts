@@ -23,8 +23,8 @@ export const SUSPENDED: Response = shared(errorResponse(
 
 /**
  * Returns a function that selects the 401 for an Authorization header: a shared response with a challenge (RFC 6750
- * section 3). It depends only on the format of the key. A key that is mistyped, unknown, replaced or of a closed
- * account gets the same response.
+ * section 3). It depends only on the format of the key. Mistyped, unknown and replaced keys, and keys of closed
+ * accounts, all get the same response.
  */
 export function unauthorizedIn(environment: Environment): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";

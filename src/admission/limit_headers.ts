@@ -75,7 +75,7 @@ export function refusedResponse(decision: Decision, refusal: Refusal): Response 
   return response;
 }
 
-/** The cache key of a refusal. Few accounts have the same one at a time. All anonymous requests have the same one. */
+/** The cache key of a refusal. Few accounts share one at a time. All anonymous requests share one. */
 function callerOf({ minute, day }: Decision): number {
   return day ? 1_000 * day.remaining + minute.remaining : -1;
 }

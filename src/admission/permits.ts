@@ -9,7 +9,7 @@ import {
   type KeyUse,
   type Lease,
   type LeaseTimes,
-  LONGEST_LIFE,
+  MAX_LEASE_AGE,
   type Run,
 } from "./allowance.ts";
 
@@ -204,7 +204,7 @@ export class Permits {
     const { ms } = this.#store.commits;
     const unchanged = ms / 2;
     if (this.#isSettling) return { span: 0, renewal: 0, unchanged, life: -1 };
-    const life = Math.min(isShared ? Math.max(1_000, 20 * ms) : Math.max(250, 8 * ms), LONGEST_LIFE);
+    const life = Math.min(isShared ? Math.max(1_000, 20 * ms) : Math.max(250, 8 * ms), MAX_LEASE_AGE);
     return isShared
       ? { span: life, renewal: 3 * ms, unchanged, life }
       : { span: Math.max(200, 2 * ms), renewal: 2 * ms, unchanged, life };

@@ -17,7 +17,7 @@ export const BIDI_CONTROLS: Characters = {
 };
 
 /**
- * A name of at most `max` characters, with at least one that is not white space, and without `forbidden` characters.
+ * A name of at most `max` characters, with at least one that is not whitespace, and without `forbidden` characters.
  *
  * @example
  * ```ts
@@ -34,10 +34,10 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
   return text({
     max,
     description:
-      `${description}, stored as sent. It must have a character other than white space, and no control characters (Unicode ` +
+      `${description}, stored as sent. It must have a character other than whitespace, and no control characters (Unicode ` +
       `${properties}) or lone surrogates. Its length is counted in Unicode code points.`,
     // White space, then one other character, then the rest. This pattern never backtracks.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
-    rule: `have a character other than white space, and no control characters (Unicode ${properties})`,
+    rule: `have a character other than whitespace, and no control characters (Unicode ${properties})`,
   });
 }

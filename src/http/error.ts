@@ -19,7 +19,7 @@ const CATALOGUE = {
   },
   invalid_json: {
     status: 400,
-    means: "The body is not JSON in UTF-8, or has more than 1,000 values or 16 levels.",
+    means: "The body is not JSON in UTF-8, or has more than 1,000 values or 16 levels of nesting.",
     todo: FIX,
   },
   invalid_content_type: {
@@ -40,7 +40,7 @@ const CATALOGUE = {
   },
   invalid_operator_token: {
     status: 401,
-    means: "Only the operator of the service may do this, and the token is missing or not the operator's.",
+    means: "Only the operator of the service may do this, and the token is missing or wrong.",
     todo: "Send the OPERATOR_TOKEN of the service as a bearer token.",
   },
   account_suspended: {
@@ -100,7 +100,7 @@ const CATALOGUE = {
   key_banned: {
     status: 429,
     means: "The account is banned because it kept sending requests after 429.",
-    todo: "Stop until Retry-After has passed. Each further ban is longer.",
+    todo: "Send nothing until Retry-After has passed. Each further ban is longer.",
   },
   sign_up_limit: { status: 429, means: "Too many accounts were created.", todo: WAIT },
   rotation_limit: {

@@ -67,8 +67,8 @@ const WAIT_NOTICE = 1_000;
  * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one. A file has
  * one handle for writes and another for reads, so that reads do not wait for writes.
  *
- * Deno's client of a server does not notice that its connection is dead, and repeats operations that timed out forever.
- * So after a missed deadline, all operations are refused until new handles are open. A client that received wrong
+ * Deno's KV Connect client does not notice that its connection is dead, and retries timed-out operations forever. So
+ * after a missed deadline, all operations are refused until new handles are open. A client that received wrong
  * metadata may fail forever, so all handles are also replaced if one keeps failing. The handles on a file are never
  * replaced. While too many operations hang on a file, only one is tried per deadline.
  *

@@ -22,7 +22,7 @@ export class DeadlineExceeded extends StoreUnavailable {
 export const KV_DEADLINE = 5_000;
 
 /**
- * Settles with the promise, or rejects after `ms` milliseconds.
+ * Settles as the promise does, or rejects after `ms` milliseconds.
  *
  * @throws {DeadlineExceeded} if the promise does not settle in time.
  * @throws {StoreUnavailable} if the promise rejects, with its error as the cause.

@@ -80,7 +80,7 @@ export function versionstampOf(entry: Entry | null): string | null {
 /** Maximum number of keys in one read. */
 const MAX_KEYS = 10;
 
-/** Reads rows, in the order of `keys`; null for a missing row. More than ten keys are not one snapshot. */
+/** Reads rows, in the order of `keys`; null for a missing row. More than ten keys take several snapshots. */
 export async function getRows(kv: Deno.Kv, keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
   const reads: Promise<Deno.KvEntryMaybe<unknown>[]>[] = [];
   for (let start = 0; start < keys.length; start += MAX_KEYS) {

@@ -16,7 +16,7 @@ export interface KnownVersions {
  */
 const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
-const FOREIGN = "it has rows of another program, or of an unreleased version";
+const FOREIGN = "it contains rows from another program, or from an unreleased version";
 
 /** This release does not know the version of the rows, so it stops writing. Its last commits may have applied. */
 export class UnknownSchema extends StoreUnavailable {
@@ -53,7 +53,7 @@ export class Schema {
     const error = new UnknownSchema(
       version === null
         ? FOREIGN
-        : `its rows are of version ${version}, and this service knows version ${newest}`,
+        : `its rows have version ${version}, but this service expects version ${newest}`,
     );
     this.#supersede(error);
     throw error;

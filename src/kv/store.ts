@@ -69,7 +69,7 @@ export class Store {
     return entry;
   }
 
-  /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys are not one snapshot. */
+  /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys take several snapshots. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
     return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
   }

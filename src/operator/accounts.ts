@@ -28,7 +28,7 @@ import {
 } from "./command_line.ts";
 import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
-const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not only white space`;
+const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not only whitespace`;
 const REPLACE = "replace it with accounts rotate ID.";
 
 /** Commands on accounts. */
@@ -78,8 +78,8 @@ export const ACCOUNTS: Task = {
     },
     rotate: {
       forms: {
-        "ID [--grace 24h]": `create and print a new key for the account; the current key stops working
-          immediately, or after the grace period (s, m, h or d), and any key before it immediately`,
+        "ID [--grace 24h]": `create and print a new key for the account; all earlier keys stop working
+          immediately, except that --grace (s, m, h or d) keeps the current one valid for that long`,
       },
       prepare(args, io) {
         const id = idIn(args);
@@ -103,8 +103,8 @@ export const ACCOUNTS: Task = {
     },
     suspend: {
       forms: {
-        ID: `refuse every request of the account with 403 account_suspended, until you run resume ID; its keys
-          and animals stay, and no other command ends the suspension`,
+        ID: `refuse every request from the account with 403 account_suspended, until you run resume ID; its
+          keys and animals stay, and no other command ends the suspension`,
       },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const before = found(await transact(accounts.suspending(id, clock())), id);
@@ -128,7 +128,7 @@ export const ACCOUNTS: Task = {
     },
     reset: {
       forms: {
-        ID: `set the account's usage of this minute and this day to zero; a ban stays`,
+        ID: `set the account's usage for this minute and today to zero; a ban stays`,
       },
       prepare: onAccount(async (id, { accounts, transact }, { clock, err }) => {
         const resetting = accounts.changingUsage(id, (usage) => reset(usage, clock()));

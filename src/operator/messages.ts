@@ -25,7 +25,7 @@ export const MESSAGES: Task = {
       remotely: ({ words }, send, io) => takeRemotely(parseCount("N", words[0]), send, io),
     },
     remove: {
-      forms: { "-": "remove the messages whose ids are on standard input" },
+      forms: { "-": "remove the messages whose ids are read from standard input" },
       input: idsIn,
       prepare({ words }, { input, err }) {
         if (words[0] !== "-") throw new UsageError("messages remove reads ids from standard input: write -");

@@ -47,7 +47,7 @@ class ClientGone extends Error {
   override readonly name = "ClientGone";
 }
 
-/** The operation that runs commands for operators who cannot reach the store. */
+/** The operation that runs commands for operators who have no direct access to the store. */
 export function operatorOperation({ stores, clock, log, inFlight }: OperatorOptions): Operation {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "commands are running");
 

@@ -15,7 +15,7 @@ export const PETS: Task = {
   loggable: /^\d{1,16}$/,
   commands: {
     list: {
-      forms: { "[--json]": `list all animals: id, ${NAMES.join(", ")}, the account that added it` },
+      forms: { "[--json]": `list all animals: id, ${NAMES.join(", ")}, the account that added each` },
       prepare({ options }, io) {
         return async ({ pets }) => {
           const write = startTable(COLUMNS, options.has("json"), io);

@@ -120,7 +120,7 @@ async function reasonOf(response: Response): Promise<string> {
   if (!isJsonObject(problem) || typeof problem.message !== "string") {
     return `The service returned ${response.status}`;
   }
-  if (problem.code === "invalid_operator_token") return "OPERATOR_TOKEN is not the token of this service";
+  if (problem.code === "invalid_operator_token") return "OPERATOR_TOKEN is not this service's token";
   if (problem.code === "not_found") {
     return "The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address";
   }

@@ -100,7 +100,7 @@ async function checkCopy(path: string): Promise<void> {
       throw new CommandError("it is not a Deno KV");
     }
     await requireRows(path);
-    await retried(() => Promise.resolve(leaveLog(copy) || AGAIN));
+    await retried(() => Promise.resolve(disableWal(copy) || AGAIN));
   } finally {
     copy.close();
   }
@@ -112,7 +112,7 @@ async function requireRows(path: string): Promise<void> {
 }
 
 /** Switches off the write-ahead log; false if the KV has not closed the database yet. */
-function leaveLog(database: DatabaseSync): boolean {
+function disableWal(database: DatabaseSync): boolean {
   try {
     return database.prepare("PRAGMA journal_mode = DELETE").get()?.["journal_mode"] === "delete";
   } catch (error) {

@@ -22,7 +22,7 @@ export class Html {
 export type Content = string | number | Html | readonly Content[];
 
 /**
- * Creates HTML from a template, without white space around it. Text is escaped for elements and quoted attributes.
+ * Creates HTML from a template, without whitespace around it. Text is escaped for elements and quoted attributes.
  *
  * @example
  * ```ts

@@ -353,8 +353,8 @@ function startCopy(button, read, onCopied = () => {}) {
     const isCopied = await copyText(text);
     if (isCopied) onCopied(text);
     button.focus();
-    button.textContent = button.ariaLabel = isCopied ? "Copied" : "Select it by hand";
-    say(isCopied ? "Copied" : "Copying is not allowed here: select the text by hand");
+    button.textContent = button.ariaLabel = isCopied ? "Copied" : "Copy it yourself";
+    say(isCopied ? "Copied" : "Copying is blocked here: select the text and copy it yourself");
     clearTimeout(timer);
     timer = setTimeout(() => (button.textContent = label, button.ariaLabel = name), 1_500);
   });
@@ -387,7 +387,7 @@ class HeldKey {
   constructor() {
     for (const button of all("[data-show]")) {
       button.addEventListener("click", () => {
-        if (!this.mayGo()) return;
+        if (!this.mayDiscardKey()) return;
         part("console").dataset.key = button.dataset.show;
         byId(button.dataset.show === "make" ? "name" : "key-input", HTMLInputElement).select();
       });
@@ -404,7 +404,7 @@ class HeldKey {
   }
 
   /** Whether the key may be replaced. Asks the visitor if a new key was not copied, because it would be lost. */
-  mayGo() {
+  mayDiscardKey() {
     const question = "You have not copied your key, and it will not be shown again. Continue without it?";
     if (this.#uncopied !== "" && confirm(question)) this.#uncopied = "";
     return this.#uncopied === "";
@@ -475,7 +475,7 @@ class Meter {
     part("per").textContent = per === 1 ? "" : `One print for every ${per} requests.`;
     this.#drawPrints(prints);
     const marked = (/** @type {string} */ wanted) => marks.filter((mark) => mark === wanted).length;
-    this.#image.ariaLabel = `${left} requests of the minute are left: ${marked("ok")} succeeded, ` +
+    this.#image.ariaLabel = `${left} requests left this minute: ${marked("ok")} succeeded, ` +
       `${marked("bad")} failed, ${others} came from other clients; ${refused} were refused`;
   }
 
@@ -571,7 +571,7 @@ function showRace(finishes, before, ms) {
   const left = before.limit - before.used;
   const outcome = tally(finishes, (reset) => reset === before.reset ? left : before.limit);
   const message = [
-    `${finishes.length} requests at once; the minute had ${left} left.`,
+    `${finishes.length} requests at once, with ${left} left this minute.`,
     ...(outcome.otherMinute ? [`${outcome.otherMinute} of them arrived in another minute.`] : []),
     ...(outcome.lost ? [`${outcome.lost} got 503 or no response.`] : []),
   ].join(" ");
@@ -783,7 +783,7 @@ class Console {
    * @param {() => Promise<void>} act
    * @param {string} [news] What to announce first.
    */
-  async #busily(act, news = "") {
+  async #whileBusy(act, news = "") {
     if (part("console").ariaBusy) return;
     part("console").ariaBusy = "true";
     say("Sending");
@@ -815,10 +815,10 @@ class Console {
   async #call(news = "") {
     const { send, operation } = this.#request;
     if (send.ariaDisabled) return say(`${send.textContent} before sending again.`);
-    if (operation === "createAccount" && !this.#key.mayGo()) return;
+    if (operation === "createAccount" && !this.#key.mayDiscardKey()) return;
     if (operation === "closeAccount" && !confirm("This closes your account permanently. Continue?")) return;
     const call = this.#request.compose();
-    await this.#busily(async () => showAnswer(await this.#run(call), call), news);
+    await this.#whileBusy(async () => showAnswer(await this.#run(call), call), news);
     reveal();
   }
 
@@ -831,7 +831,7 @@ class Console {
   }
 
   async #makeKey() {
-    if (!this.#key.mayGo()) return;
+    if (!this.#key.mayDiscardKey()) return;
     const name = byId("name", HTMLInputElement).value;
     /** @type {Call} */
     const signUp = {
@@ -840,7 +840,7 @@ class Console {
       headers: [["Content-Type", "application/json"]],
       body: JSON.stringify({ name }),
     };
-    await this.#busily(async () => {
+    await this.#whileBusy(async () => {
       const answer = await this.#run(signUp, "address");
       if (answer.newKey !== "") return;
       showAnswer({ ...answer, message: answer.message || "No key was created. Try again later." }, signUp);
@@ -877,7 +877,7 @@ class Console {
       headers: [["Authorization", `Bearer ${payer}`]],
       body: "",
     };
-    await this.#busily(async () => {
+    await this.#whileBusy(async () => {
       const finishes = await Promise.all(Array.from({ length: size }, async () => {
         const { status, headers } = await this.#run(short, payer);
         return { status, reset: minuteReset(headers) };

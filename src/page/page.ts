@@ -229,7 +229,7 @@ function requestFields(operation: Operation, index: number): Html {
       ${at("header").map((input) => html`<p><label>${input.name}: ${field(input)}</label></p>`)}
       ${bodyType === "" ? "" : html`<textarea aria-label="Body" rows="${rows}">${body}</textarea>`}
       ${optional.map(({ name, schema }) =>
-        html`<p class="left-out">"${name}": ${schema.enum?.join(" | ") ?? String(schema.type)}, left out</p>`
+        html`<p class="left-out">"${name}": ${schema.enum?.join(" | ") ?? String(schema.type)}, omitted</p>`
       )}
     </fieldset>
   `;

@@ -35,7 +35,7 @@ export function batched<Item, Result>(
 
   async function runNext(isFull: boolean): Promise<void> {
     isGathering = true;
-    await Promise.resolve(); // Calls of the same turn of the event loop always join.
+    await Promise.resolve(); // Calls made in the same turn of the event loop always join.
     if (!isFull) await gather?.();
     isGathering = false;
     const calls = waiting;

@@ -41,7 +41,7 @@ interface Outcome {
   resolve(done: Omit<Done<unknown>, "result">): void;
 }
 
-/** The result of offering a job to a commit. If it is `settled`, the call of the job has its result or error. */
+/** The result of offering a job to a commit. If it is `settled`, the job's call has already resolved or rejected. */
 export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
 
 /** A change of one row. */

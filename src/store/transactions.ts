@@ -45,15 +45,15 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   call: its result was true at that moment. Rows that the caller passed in may be older, so they are not enough.
  * - An assumption about a version row is checked in the same commit, or read in the same snapshot.
  * - The step that sends the commit to KV checks whether the caller is still waiting. A commit may wait long before
- *   that, and nothing must be stored for a request that has already received 503.
+ *   that, and nothing may be stored for a request that has already received 503.
  * - If the row of a sum is not a number, KV stores the sums before it and nothing else. So sums come first in a commit,
  *   and a sum is added only to a row that was read and is a number.
  *
  * Why no transaction waits forever:
  *
- * - From its read to the end of its commit, a transaction has exclusive use of the rows that it decides on in this
- *   process. Other transactions get these rows in the order of their arrival. So none is overtaken forever, and no
- *   commit of this process causes another to be refused, unless it adds to rows that it only peeked at.
+ * - From its read to the end of its commit, a transaction has exclusive use, within this process, of the rows that it
+ *   decides on. Other transactions get these rows in the order of their arrival. So none starves, and no commit of this
+ *   process causes another to be refused, unless it adds to rows that it only peeked at.
  * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that
  *   committed again and again on its own results would block all others. So a caller must not pass rows in while other
  *   processes write them.
@@ -166,7 +166,7 @@ class Line {
   /** Waits for transactions that arrive at the same time, then advances. */
   async #gather(): Promise<void> {
     this.#isGathering = true;
-    await Promise.resolve(); // Calls of the same turn of the event loop always join.
+    await Promise.resolve(); // Calls made in the same turn of the event loop always join.
     const { requests = () => this.#waiting.length + this.#ready.length } = this.#queue;
     await this.#store.commits.gather(requests);
     this.#isGathering = false;

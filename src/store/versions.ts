@@ -3,7 +3,7 @@ import type { Store } from "../kv/store.ts";
 import { batched } from "./batch.ts";
 
 /**
- * A row whose version changes whenever any of many other rows does. One read shows whether caches of those are current.
+ * A row whose version changes whenever any of many other rows does. One read shows whether caches of them are current.
  */
 export interface VersionRow {
   readonly key: Deno.KvKey;
@@ -85,8 +85,8 @@ export class Versions {
   }
 
   /**
-   * Resolves once the known versions were read after this call, or at most `maxStaleness` ms before it; undefined if
-   * they already were.
+   * Resolves once the known versions date from after this call, or from at most `maxStaleness` ms before it; undefined
+   * if they already do.
    *
    * @throws {StoreUnavailable}
    */

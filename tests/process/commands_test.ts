@@ -30,5 +30,5 @@ Deno.test("commands run in the service at SERVICE_URL, but only with its OPERATO
 
   assertEquals(outcome(await call(server, created.stdout.trim())), "200");
   assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
-  assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not the token of this service."]);
+  assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
 });

@@ -22,7 +22,7 @@ Deno.test("server prints one line and waits while its KV Connect server is not u
   assertEquals(errorLines, [
     `Waiting for the KV ${host} to respond.`,
     `Listening on http://localhost:${server.port}/`,
-    `Animal Store ${VERSION}: environment staging, sign-up open, data of version 1 in the KV ${host}.`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${host}.`,
   ]);
 });
 

@@ -13,7 +13,7 @@ Deno.test("server prints its help and its version on request, and rejects other 
 
   assertEquals([help, short], Array(2).fill({ code: 0, stdout: `${START_HELP}\n`, errorLines: [] }));
   assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
-  const errorLines = ["The service accepts no arguments. See: deno task start --help"];
+  const errorLines = ["The service takes no arguments. See: deno task start --help"];
   assertEquals(refusal, { code: 2, stdout: "", errorLines });
 });
 
@@ -65,16 +65,16 @@ Deno.test("server prints where it listens, its version and its main settings", a
 
   assertEquals(usual.lines, [
     `Listening on http://localhost:${usual.port}/`,
-    `Animal Store ${VERSION}: environment staging, sign-up open, data of version 1 in the KV ${store.kvPath}.`,
+    `Animal Store ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${store.kvPath}.`,
   ]);
   const start = `Animal Store ${VERSION}: environment production, sign-up`;
   assertEquals(other.lines, [
     `Listening on http://localhost:${other.port}/ and on all other addresses of this machine`,
-    `${start} closed, data of version 1 in the KV :memory:.`,
+    `${start} closed, data version 1 in the KV :memory:.`,
   ]);
   assertEquals(open.lines, [
     `Listening on http://localhost:${open.port}/ and on all other addresses of this machine`,
-    `${start} open, data of version 1 in the KV :memory:.`,
+    `${start} open, data version 1 in the KV :memory:.`,
   ]);
 });
 

@@ -141,7 +141,7 @@ Deno.test.each(["1", "2"])(
     const { error, reason } = records.find(({ route }) => route === "schema");
     assertEquals([error, reason], [
       "UnknownSchema",
-      "its rows are of version 2, and this service knows version 1",
+      "its rows have version 2, but this service expects version 1",
     ]);
     const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
     assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);

@@ -74,12 +74,13 @@ Deno.test("server replaces a worker that opens a file and so dies, logs that onc
   await store.createAccount();
   await using server = await store.serve(WORKERS, MORTAL);
   assertEquals(await workersResponding(server), 2);
-  assertEquals(await countHealthChecks(server), CONNECTIONS);
+  await callAtOnce(CONNECTIONS, [server], undefined, "GET /ready");
+  assertEquals(await countReadinessChecks(server), CONNECTIONS);
 
   server.signal("SIGUSR2");
   await server.wrote("stderr", /"route":"worker"/);
-  assertEquals(await countHealthChecks(server), CONNECTIONS);
   while (await workersResponding(server) < 2);
+  assertEquals(await countReadinessChecks(server), CONNECTIONS);
   const { code, errorLines } = await server.stop();
 
   assertEquals(code, 0);
@@ -128,10 +129,10 @@ async function metricsOf(server: ServerProcess): Promise<string> {
   return await (await server.fetch("GET /metrics", { key: TOKEN })).text();
 }
 
-/** The number of responses of `GET /health`, as the metrics have it. */
-async function countHealthChecks(server: ServerProcess): Promise<number> {
-  const [, count] =
-    /^animal_store_requests_total\{route="\/health".* (\d+)$/m.exec(await metricsOf(server)) ?? [];
+/** The number of responses to `GET /ready`, according to the metrics. */
+async function countReadinessChecks(server: ServerProcess): Promise<number> {
+  const [, count] = /^animal_store_requests_total\{route="\/ready".* (\d+)$/m.exec(await metricsOf(server)) ??
+    [];
   return Number(count);
 }
 

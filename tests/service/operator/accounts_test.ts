@@ -67,7 +67,7 @@ Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
 
     assertEquals(code, 1);
     assertEquals([operator.out, operator.err], [[], [
-      "Name 3 must have 1 to 100 printable characters, not only white space.",
+      "Name 3 must have 1 to 100 printable characters, not only whitespace.",
     ]]);
     await operator.run("accounts list");
     assertEquals(operator.out, []);
@@ -182,7 +182,7 @@ Deno.test.each(["", "a\u001b[2J", "Tab\there", "x".repeat(101), "half \ud83d", "
     assertEquals(operator.out, []);
     assertMatch(
       operator.err.join("\n"),
-      /^The NAME must have 1 to 100 printable characters, not only white space\. See: /,
+      /^The NAME must have 1 to 100 printable characters, not only whitespace\. See: /,
     );
   },
 );

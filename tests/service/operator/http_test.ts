@@ -247,7 +247,7 @@ Deno.test("service accepts each of two operator tokens, and commands send the fi
   assertEquals([await operator.run("accounts list --json"), remote.requests.length], [0, 1]);
   operator.environment.set("OPERATOR_TOKEN", `${OLD_TOKEN},${TOKEN}`);
   assertEquals(await operator.run("accounts list"), 1);
-  assertEquals(operator.err, ["OPERATOR_TOKEN is not the token of this service."]);
+  assertEquals(operator.err, ["OPERATOR_TOKEN is not this service's token."]);
 });
 
 Deno.test("service charges wrong operator tokens to the address, and returns 429 to the 61st", async () => {
@@ -365,7 +365,7 @@ Deno.test("accounts create - over HTTP sends valid input in parts until one fail
   remote.respond = () => exit(0);
   operator.input = [...names, "a\tb"];
   assertEquals(await operator.run("accounts create - --plan pro"), 1);
-  assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not only white space."]);
+  assertEquals(operator.err, ["Name 4001 must have 1 to 100 printable characters, not only whitespace."]);
   assertEquals(remote.requests, []);
 
   operator.input = names;
@@ -481,7 +481,7 @@ Deno.test("main() exits with 1 and prints in one line why a service does not run
     await fail(redirect),
     "The service has moved. Set SERVICE_URL to the beginning of https://localhost/operator.",
   );
-  assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not the/);
+  assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not this/);
   await using closed = await Harness.open();
   const none = await closed.fetch("POST /operator", ADD);
   assertMatch(

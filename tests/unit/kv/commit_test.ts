@@ -334,7 +334,7 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
       await assertRejects(() => time.until(fixture.commit(setRow), 10_000), StoreUnavailable);
     }
 
-    const message = `its rows are of version ${version}, and this service knows version 2`;
+    const message = `its rows have version ${version}, but this service expects version 2`;
     await assertRejects(() => time.until(fixture.commit(setRow), 10_000), UnknownSchema, message);
     assertEquals((await markers.schema.superseded).message, message);
     assertEquals(fixture.held.map((apply) => apply().ok), fixture.held.map(() => false));

@@ -121,7 +121,7 @@ Deno.test("openStore() explains in one line why a file cannot be used", async ()
       [`${file}/animals.kv`, CREATE, `there is no folder ${file}/`],
       [`${file}/animals.kv`, { ...CREATE, makesFolder: true }, `the folder ${file}/ cannot be created`],
       [`${file}/animals.kv`, FIND, "cannot be used"],
-      [foreign, CREATE, "its rows are of version 9"],
+      [foreign, CREATE, "its rows have version 9"],
     ] as const
   ) {
     const { message } = await assertRejects(() => openStore(path, options), OpenError, reason);

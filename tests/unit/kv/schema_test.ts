@@ -28,15 +28,15 @@ Deno.test.each([
     false,
     "it is empty, and only the service creates its first rows",
   ],
-  ["foreign rows", ["pets", 7], true, "it has rows of another program"],
+  ["foreign rows", ["pets", 7], true, "it contains rows from another program"],
   [
     "version 2",
     ["schema", encodeJson({ version: 2 })],
     true,
-    "of version 2, and this service knows version 1",
+    "have version 2, but this service expects version 1",
   ],
-  ["no version", ["schema", encodeJson({})], true, "its rows are of version undefined"],
-  ["a version that is not JSON", ["schema", encodeText("1.")], true, "it has rows of another program"],
+  ["no version", ["schema", encodeJson({})], true, "its rows have version undefined"],
+  ["a version that is not JSON", ["schema", encodeText("1.")], true, "it contains rows from another program"],
 ])("requireSchema() rejects a KV with %s, and leaves it unchanged", async (_, row, create, message) => {
   using kv = await Deno.openKv(":memory:");
   if (row) await kv.set(row.slice(0, 1) as Deno.KvKey, row[1]);

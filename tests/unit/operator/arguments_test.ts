@@ -4,7 +4,7 @@ import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
-const NAME = "The NAME must have 1 to 100 printable characters, not only white space";
+const NAME = "The NAME must have 1 to 100 printable characters, not only whitespace";
 const DURATION = "--grace must be a duration such as 30m, 24h or 7d";
 const ENTERPRISE = "The enterprise plan requires --per-minute N and --per-day N";
 const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", "close"];
@@ -56,7 +56,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "pets set needs --name, --category-id or --status": ["pets set 1"],
   "status must be one of available, pending, sold": ["pets set 1 --status lost"],
   "name must have 1 to 255 characters": ["pets set 1 --name <empty>"],
-  "name must have a character other than white space, and no control characters (Unicode Cc)": [
+  "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
     "pets set 1 --name <blank>",
     "pets set 1 --name <tab>",
   ],

@@ -143,7 +143,7 @@ Deno.test.each([
   ["backup BACKUP", "MISSING", /^MISSING was not backed up: there is no such file\.$/],
   ["backup BACKUP", "FOLDER", /^FOLDER was not backed up: it is not a file\.$/],
   ["backup BACKUP", "TEXT", /^TEXT was not backed up: .*not a database\.$/],
-  ["backup BACKUP", "FOREIGN", /^FOREIGN was not backed up: its rows are of version 9, [^\n]+\.$/],
+  ["backup BACKUP", "FOREIGN", /^FOREIGN was not backed up: its rows have version 9, [^\n]+\.$/],
   ["backup BACKUP", "SQLITE", /^SQLITE was not backed up: it is not a Deno KV\.$/],
   ["backup TEXT", "animals.kv", /^animals\.kv was not backed up: TEXT exists, [^\n]+\.$/],
   ["backup NONE/BACKUP", "animals.kv", /^animals\.kv was not backed up: there is no folder NONE\.$/],
