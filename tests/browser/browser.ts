@@ -72,7 +72,7 @@ export async function paste(page: Page, key: string): Promise<void> {
     await page.getByRole("button", { name: /I have a key|Use another/ }).locator("visible=true").click();
   }
   await page.locator("#key-input").fill(key);
-  await page.getByRole("button", { name: "Call with it" }).click();
+  await page.getByRole("button", { name: "Use this key" }).click();
   await settle(page);
 }
 

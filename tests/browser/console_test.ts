@@ -57,7 +57,7 @@ Deno.test("page fills only the button of the next step, and its Send button wait
     );
   assertEquals(await filled(), ["Make a key and call"]);
   await page.getByRole("button", { name: "I have a key" }).click();
-  assertEquals(await filled(), ["Call with it"]);
+  assertEquals(await filled(), ["Use this key"]);
   await page.locator("#make-one").click();
   await page.clock.install();
   await page.reload();
@@ -94,7 +94,7 @@ Deno.test("page offers to paste a key, and names a command, if sign-up is closed
   const command = "deno task accounts create";
   assertEquals(await stepsOf(closed.page), ["Bring a key.", "Change the request.", "Take it with you"]);
   assert(await closed.page.locator("#no-sign-up", { hasText: command }).isVisible());
-  assert(await closed.page.getByRole("button", { name: "Call with it" }).isVisible());
+  assert(await closed.page.getByRole("button", { name: "Use this key" }).isVisible());
   assertEquals(
     await closed.page.getByRole("button", { name: /^Make a key/ }).locator("visible=true").count(),
     0,
@@ -195,7 +195,7 @@ Deno.test("page asks before it discards an uncopied key or closes the account", 
   let sent = 0;
   page.on("request", () => sent++);
 
-  await page.locator("[data-when=held]").getByRole("button", { name: "Use another" }).click();
+  await page.locator("[data-when=held]").getByRole("button", { name: "Use another key" }).click();
   for (const operation of ["createAccount", "closeAccount"]) {
     await choose(page, operation);
     await page.locator("#send").click();
@@ -249,14 +249,14 @@ Deno.test("page does not attribute a late response for an earlier key to the cur
   await page.waitForFunction(() =>
     Number(getComputedStyle(document.querySelector("#answer") ?? document.body).opacity) < 0.5
   );
-  await page.locator("[data-when=held]").getByRole("button", { name: "Use another" }).click();
+  await page.locator("[data-when=held]").getByRole("button", { name: "Use another key" }).click();
   await page.locator("#key-input").fill("as_test_another");
-  await page.getByRole("button", { name: "Call with it" }).click();
+  await page.getByRole("button", { name: "Use this key" }).click();
   assertEquals(await page.locator("#console").getAttribute("data-key"), "paste");
   release();
   await settle(page);
   assertEquals(await status(page), "200");
-  await page.getByRole("button", { name: "Call with it" }).click();
+  await page.getByRole("button", { name: "Use this key" }).click();
   await page.locator("#answer-head", { hasText: "401" }).waitFor();
   assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
 });

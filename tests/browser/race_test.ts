@@ -43,7 +43,7 @@ Deno.test("page races the limit of a free plan once a minute, without excess or 
   assert(said.startsWith(head) && said.includes("are banned"), said);
   assertMatch(
     await page.locator("#prints").getAttribute("aria-label") ?? "",
-    /^0 of 60 requests of the minute are left: 60 succeeded, 0 failed, 0 came from other clients; 12 were refused$/,
+    /^0 of 60 requests left this minute: 60 succeeded, 0 failed, 0 came from other clients; 12 were refused$/,
   );
   const account = await fetch(`${visitor.origin}/v1/account`, {
     headers: { authorization: `Bearer ${key}` },
@@ -56,7 +56,7 @@ Deno.test("page races the limit of a free plan once a minute, without excess or 
   assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
 });
 
-Deno.test("page races the limit of a pro plan when few requests of the minute are left", async () => {
+Deno.test("page races the limit of a pro plan when few requests left this minute", async () => {
   await roomInMinute();
   const folder = await Deno.makeTempDir();
   const variables = { KV_PATH: `${folder}/store` };
