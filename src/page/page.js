@@ -421,7 +421,7 @@ class HeldKey {
     this.#copy.hidden = !isNew;
     part("key").textContent = isNew ? key : maskKey(key);
     part("key-note").textContent = isNew
-      ? "Your key, shown this once. Copy it now."
+      ? "Your key is shown only once. Copy it now."
       : "Your key. It is kept only on this page.";
     part("console").dataset.key = "held";
   }
