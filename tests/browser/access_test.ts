@@ -24,7 +24,7 @@ Deno.test("page is usable with only the keyboard up to the first call", async ()
   await tabTo("#name");
   await page.keyboard.type("Zoë");
   await page.keyboard.press("Enter");
-  await page.locator("#key-note", { hasText: "Your key, shown this once" }).waitFor();
+  await page.locator("#key-note", { hasText: "Your key is shown only once" }).waitFor();
   await settle(page);
   assertEquals(await page.locator(":focus").getAttribute("id"), "send");
   await tabTo("#request-listPets [name=limit]");

@@ -61,7 +61,7 @@ export async function settle(page: Page): Promise<void> {
 /** Creates a key on the page, which also makes the first call with it. Resolves to the key. */
 export async function signUp(page: Page): Promise<string> {
   await page.getByRole("button", { name: "Make a key and call" }).click();
-  await page.locator("#key-note", { hasText: "Your key, shown this once" }).waitFor();
+  await page.locator("#key-note", { hasText: "Your key is shown only once" }).waitFor();
   await settle(page);
   return await page.locator("#key").textContent() ?? "";
 }

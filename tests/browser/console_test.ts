@@ -12,7 +12,7 @@ Deno.test("page creates a key and makes the first call with one press, then adds
   assertEquals(await page.locator(":focus").getAttribute("id"), "send");
   assertMatch(
     await page.locator("#announcement").textContent() ?? "",
-    /^Your key, shown this once\. Copy it now\. 200 OK .* The list is empty\.$/,
+    /^Your key is shown only once\. Copy it now\. 200 OK .* The list is empty\.$/,
   );
   await page.getByRole("button", { name: "Add an animal", exact: true }).click();
   assertEquals(await page.locator("#operation").inputValue(), "createPet");
