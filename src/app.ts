@@ -54,7 +54,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  *
  *     fetch                 matches the route, checks the versions if necessary, and charges the request
  *     admitted              records the account and its limits
- *     answerProvisionally   for a write with a permit of a lease: responds, and confirms the permit or begins again
+ *     answerProvisionally   for a write with a leased permit: responds, then confirms the permit or starts over
  *     answerFor             returns the refusal, the operation's response, or an error
  *     finish                adds limit headers and CORS; writes metrics and the access log
  *
@@ -265,7 +265,7 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** Turns an ApiError of a handler into a response. */
+/** Turns a handler's ApiError into a response. */
 async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await handle();

@@ -106,7 +106,7 @@ export function createArrivals(
         try {
           return clientAddress(request, info);
         } catch (cause) {
-          // Deno forgets the connection once the response is sent, here because the request timed out.
+          // Deno forgets the connection once a response is sent: here, because of a timeout.
           throw new OutOfTime("The request already has a response", { cause });
         }
       },

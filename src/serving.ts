@@ -117,7 +117,7 @@ export function listening<Listener>({ host, port }: Config, listen: () => Listen
   }
 }
 
-/** Revokes access to files. Once KV is open, the service opens no more of them. */
+/** Revokes access to files. Once KV is open, the service opens no more. */
 async function revokeFileAccess(): Promise<void> {
   await Deno.permissions.revoke({ name: "read" });
   await Deno.permissions.revoke({ name: "write" });

@@ -8,7 +8,7 @@ import { createServingLog, type LocalServing, type LogOutputs, startServing } fr
 import { answerCall, callThread } from "./threads.ts";
 import type { MainCall, WorkerCall, WorkerShare } from "./workers.ts";
 
-/** How long a worker that replaces another waits for a KV server, in ms. */
+/** How long a replacement worker waits for a KV server, in ms. */
 const PATIENCE = 30_000;
 
 let serving: Promise<LocalServing> | undefined;

@@ -75,7 +75,7 @@ export function countWorkers(config: Config, { os, cores }: Machine = THIS_MACHI
  * @throws {ConfigError} if a worker cannot start.
  */
 export async function startWorkers({ count, config, store, log, outputs }: WorkersOptions): Promise<Serving> {
-  // Keeps other processes from the port while the workers open the store.
+  // Keeps other processes off the port while the workers open the store.
   const listener = listening(config, () => Deno.listen({ hostname: config.host, port: config.port }));
   const address = listener.addr;
   const share = { port: address.port, anonymous: createCounts(), startedAt: performance.timeOrigin };
@@ -163,7 +163,7 @@ class WorkerThread {
     };
     this.#worker = new Worker(new URL("worker.ts", import.meta.url), {
       type: "module",
-      // Its own permissions, because it revokes its access to files, which a worker that replaces it needs.
+      // Its own permissions, because it revokes its file access, which a replacement still needs.
       deno: { permissions: { net: "inherit", read: "inherit", write: "inherit", env: "inherit" } },
     });
     // The module could not be loaded.
@@ -178,7 +178,7 @@ class WorkerThread {
         event,
         async (call) => call.kind === "died" ? die(call.record) : await answer(call),
       );
-    this.#death.promise.catch(() => {}); // Calls may not be under way.
+    this.#death.promise.catch(() => {}); // Often, no call awaits it.
   }
 
   /** Starts it. Resolves when it listens. */

@@ -26,7 +26,7 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
 /*
  * An allowance is the state of one account in one process: its rows as last seen, and the permits that the process
  * holds. The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets
- * more requests pass than the limit allows. To avoid a commit per request, a transaction takes more permits than
+ * more requests in than the limit allows. To avoid a commit per request, a transaction takes more permits than
  * the waiting requests need: a lease, which the process hands out from memory.
  *
  *     take()      hands out a permit from the lease without a commit; later, call `confirm()` or `withdraw()`, once
@@ -75,7 +75,7 @@ export interface Lease {
   readonly minute: number;
   /** The limits when it was taken. */
   readonly limits: Limits;
-  /** Number of permits that are not handed out. */
+  /** Number of permits not yet handed out. */
   left: number;
   /** Number of permits that were used. The row counts them as leased until the next transaction. */
   used: number;
@@ -105,13 +105,13 @@ export interface KeyUse {
   readonly now: number;
 }
 
-/** A full window whose permits requests wait for, and its end, in ms since the epoch. */
+/** A full window that requests are waiting on, and its end, in ms since the epoch. */
 interface Awaited {
   readonly window: FullWindow;
   readonly end: number;
 }
 
-/** By window: until this time (ms since the epoch), permits that other processes hold count as used. */
+/** For each window, until when (ms since the epoch) permits that other processes hold count as used. */
 type WrittenOff = Readonly<Record<FullWindow, number>>;
 
 const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
@@ -136,7 +136,7 @@ export interface Run {
   readonly ahead: number;
   /** Requests per ms. */
   readonly rate: number;
-  /** The full window whose permits the remaining requests wait for. */
+  /** The full window that the remaining requests are waiting on. */
   readonly awaited: FullWindow | undefined;
 }
 
@@ -149,7 +149,7 @@ export class Allowance {
   /** False after a failure, when the rows must be read again. */
   #isKnown = true;
   #lease: Lease | undefined;
-  /** Number of permits that are handed out and may be withdrawn. */
+  /** Number of permits handed out that may still be withdrawn. */
   #unconfirmed = 0;
   /** Leases that no longer hand out permits, but have some to give back. */
   readonly #ended: Set<Lease> = new Set();
@@ -158,7 +158,7 @@ export class Allowance {
   #begun = 0;
   /** Replaced by a new object when the account or the minute changes. */
   #strikes: Strikes = { count: 0, since: 0 };
-  /** Number of requests served since the last transaction, and its time, by `performance.now()`. */
+  /** Requests served since the last transaction, and when that was, by `performance.now()`. */
   #served = 0;
   #servedSince = -Infinity;
   /** The lease is renewed when it has fewer permits than this. */
@@ -166,11 +166,11 @@ export class Allowance {
   /** When the usage row was last seen, and until when it counts as shared, by `performance.now()`. */
   #seenAt = performance.now();
   #sharedUntil = 0;
-  /** Until when requests wait for permits of other processes, by `performance.now()`; 0 if no request waits. */
+  /** Until when requests wait for other processes' permits, by `performance.now()`; 0 if none is waiting. */
   #awaitsUntil = 0;
   #awaited: Awaited = { window: "minute", end: 0 };
   #writtenOff = NOTHING_WRITTEN_OFF;
-  /** No transaction begins before this time unless a request waits, by `performance.now()`. */
+  /** Until then, by `performance.now()`, no transaction begins unless a request waits. */
   #postponedUntil = 0;
 
   constructor(state: AccountState) {
@@ -223,7 +223,7 @@ export class Allowance {
     return lease && lease.left > 0 && this.#isValid(lease, now) ? lease : undefined;
   }
 
-  /** Hands out a permit of the lease. Unless `isFinal`, it must be confirmed or withdrawn later. */
+  /** Hands out a leased permit. Unless `isFinal`, it must be confirmed or withdrawn later. */
   take(lease: Lease, now: number, isFinal: boolean): Decision {
     lease.left--;
     if (isFinal) lease.used++;
@@ -239,7 +239,7 @@ export class Allowance {
     if (lease !== this.#lease) this.#ended.add(lease);
   }
 
-  /** Gives an unused permit of `take()` back to the lease. */
+  /** Returns an unused permit from `take()` to the lease. */
   withdraw(lease: Lease): void {
     this.#unconfirmed--;
     lease.left++;
@@ -258,7 +258,7 @@ export class Allowance {
     return this.#decision(usage, limits, 0, refusal, now);
   }
 
-  /** Whether memory cannot decide on a request. */
+  /** Whether only a transaction can decide. */
   needsTransaction(now: number): boolean {
     return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
@@ -277,7 +277,7 @@ export class Allowance {
   }
 
   /**
-   * Prepares a transaction. Ends the lease if it is over, or if requests wait because it had no permit for them. The
+   * Prepares a transaction. Ends the lease if it is over, or if requests wait because it ran out of permits. The
    * transaction then gives its permits back.
    */
   begin(now: number, { life }: LeaseTimes): void {
@@ -458,7 +458,7 @@ export class Allowance {
     return window && mayComeBack(usage, window, now, this.#writtenOff) ? undefined : window;
   }
 
-  /** The window whose permits requests wait for; undefined if none can be given back, or the wait was too long. */
+  /** The window to wait on; undefined if none of its permits can come back, or the wait was too long. */
   #windowToAwait({ usage, refusal }: Taken, writtenOff: WrittenOff, now: number): FullWindow | undefined {
     if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, writtenOff)) return undefined;
     const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;

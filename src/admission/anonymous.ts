@@ -1,6 +1,6 @@
 import type { Decision } from "../accounts/usage.ts";
 
-/** Limit of requests per minute and address without a valid key. */
+/** Requests a minute for an address without a valid key. */
 export const LIMIT = 60;
 const MINUTE = 60_000;
 /** Maximum lookups of keys per second for a spent address. */

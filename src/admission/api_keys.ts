@@ -84,8 +84,8 @@ export class ApiKeys {
   }
 
   /**
-   * The allowance of the account, suspended or not, for which the key is valid at `now` (ms since the epoch); null if
-   * there is none. It is current as of the last check of the versions, or as of this call if the call has to read it.
+   * The allowance of the account, suspended or not, that the key opens at `now` (ms since the epoch); null if there is
+   * none. It is current as of the last check of the versions, or as of this call if it had to be read.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}

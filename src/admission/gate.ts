@@ -63,9 +63,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request that has just arrived, if that needs no check of the versions: charges its address, or charges a
-   * lease provisionally, or runs a transaction, or reads the account first. Returns undefined if the versions must be
-   * checked first.
+   * Charges a request that has just arrived: its address, a lease provisionally, or its account, in a transaction or
+   * after reading it. Returns undefined if the versions must be checked first.
    *
    * @throws {StoreUnavailable}
    */

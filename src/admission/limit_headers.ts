@@ -9,7 +9,7 @@ interface Kept {
   readonly response: Response;
 }
 
-/** By shared response: a clone with the headers of one policy, cached until the minute ends. Others are not cached. */
+/** For each shared response, a clone with one policy's headers, cached until the minute ends. Others are not. */
 const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**

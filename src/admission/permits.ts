@@ -26,7 +26,7 @@ export interface PermitsOptions {
 
 /** A permit that was handed out from memory. It must be either confirmed or withdrawn, once. */
 export interface Permit {
-  /** The permit is valid only if this check holds. Commits of the request include it. */
+  /** The permit is valid only if this check holds. The request's commits include it. */
   readonly check: VersionCheck;
   confirm(): void;
   withdraw(): void;
@@ -72,12 +72,12 @@ export class Permits {
     return decision;
   }
 
-  /** Whether memory cannot decide on a request. */
+  /** Whether only a transaction can decide. */
   needsTransaction(allowance: Allowance): boolean {
     return allowance.needsTransaction(this.#clock());
   }
 
-  /** Hands out a permit of the lease, on condition that `check` holds; undefined if the lease has none. */
+  /** Hands out a leased permit, provided that `check` holds; undefined if the lease has none. */
   lend(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
@@ -168,7 +168,7 @@ export class Permits {
     this.#running.set(allowance, this.#runWhileDue(allowance).finally(() => this.#running.delete(allowance)));
   }
 
-  /** Runs transactions of an allowance, one after the other, until none is due. */
+  /** Runs an allowance's transactions, one after another, until none is due. */
   async #runWhileDue(allowance: Allowance): Promise<void> {
     do {
       await this.#run(allowance);

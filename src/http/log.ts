@@ -6,7 +6,7 @@ export interface Output {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** An output that writes texts one after the other, each as a whole. */
+/** An output that writes texts one after another, each in full. */
 export function inTurn(output: Output): Output {
   let last: Promise<unknown> = Promise.resolve();
   return {
@@ -81,7 +81,7 @@ export interface LogOptions {
   readonly access: Output | undefined;
   /** Destination of failures and commands. */
   readonly errors: Output;
-  /** Texts to replace by `[secret]` in every line, because clients may put secrets anywhere. */
+  /** Text replaced with `[secret]` in every line, because clients may put secrets anywhere. */
   readonly secrets: readonly (string | RegExp)[];
   /** The time, in ms since the epoch. */
   readonly clock: () => number;

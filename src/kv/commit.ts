@@ -67,7 +67,7 @@ interface Lane {
 
 const COMMITS = "commits";
 const ABANDONED_AFTER = 24 * 3_600_000;
-/** Unless a process was suspended, it learns within this time (ms) the result of a commit, or that it is in doubt. */
+/** Unless suspended, a process learns a commit's result, or that it is in doubt, within this time (ms). */
 const AWAKE = 60_000;
 /** Range of the markers of all processes. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
@@ -78,7 +78,7 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
 /**
  * Commits that apply at most once, and whose result can always be found out.
  *
- * Deno's client of a KV Connect server repeats a commit whose response was lost, and a commit that timed out may apply
+ * Deno's KV Connect client repeats a commit whose response was lost, and a commit that timed out may apply
  * later. So each commit uses a lane: it checks the marker that the last commit set there, and sets its own. A repeated
  * commit fails this check. If a commit is refused, the marker shows whether it had already applied. If the result of a
  * commit is unknown, a fence is sent before the lane is used again: a commit that only replaces the old marker. If the
@@ -122,7 +122,7 @@ export class Markers {
     });
   }
 
-  /** Whether the marker is of another process and over a day old. Its process must then have been killed. */
+  /** Whether the marker is another process's and over a day old: that process must have been killed. */
   isAbandoned(marker: Entry): boolean {
     const isOwn = marker.key[1] === this.#process;
     return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
@@ -219,7 +219,7 @@ export class Markers {
     return findOut;
   }
 
-  /** Sends a commit that checks and sets the lane's marker. Repeats it while another process locks the file. */
+  /** Sends a commit that checks and sets the lane's marker. Repeats it while another process has the lock. */
   #send(
     lane: Deno.AtomicCheck,
     commit: number,

@@ -243,8 +243,8 @@ export async function openServer(
 
 /**
  * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
- * requests, which can be cancelled. A `Deno.openKv` that hangs cannot be cancelled, so no more are started while twice
- * `count` hang, for at most half a minute. The function rejects when the signal aborts.
+ * requests, which can be cancelled. A hanging `Deno.openKv` cannot be cancelled, so no more are started while
+ * twice `count` hang, for at most 30 s. The function rejects when the signal aborts.
  */
 export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;
@@ -275,7 +275,7 @@ export async function openKv(
   path: string | undefined,
   onFailure: (ended: Promise<void>) => void = () => {},
 ): Promise<Deno.Kv> {
-  // Another process that creates the same file locks it for a moment.
+  // Another process that is creating the file locks it briefly.
   const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
   try {
     return await withDeadline(opening, KV_DEADLINE);

@@ -24,7 +24,7 @@ export interface FileOptions {
 }
 
 /**
- * Checks that a path can be opened as a KV file. Its folder must exist, because the path may be mistyped. The file must
+ * Checks that a path can be opened as a KV file. Its folder must exist, in case the path is mistyped. The file must
  * not be another program's database, because opening it would change it.
  *
  * @throws {Error} with the reason, if it cannot be opened.

@@ -26,7 +26,7 @@ const LOCAL_CHECKS = 100;
 
 /**
  * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
- * Checks that the rows are of this service and can be written.
+ * Checks that the rows are this service's and writable.
  *
  * @throws {OpenError} if it cannot be used.
  */

@@ -110,7 +110,7 @@ export class MessageStore {
     };
   }
 
-  /** IDs sort by time. IDs of one process sort in the order of their creation. */
+  /** IDs sort by time: within a process, in order of creation. */
   #nextId(now: number): string {
     this.#last = Math.max(now * 1_000, this.#last + 1);
     return `msg_${this.#last.toString(36).padStart(11, "0")}${randomBase62(10)}`;

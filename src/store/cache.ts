@@ -85,7 +85,7 @@ export class VersionedCache<Key, Value> {
   }
 
   /**
-   * The value that `make` returns for the key. It receives the value of an earlier version, if that is still in memory.
+   * The value that `make` returns for the key, given the value of an earlier version if that is still in memory.
    * Simultaneous calls share the value. Failures are not cached.
    */
   get(key: Key, make: (earlier: Value | undefined) => Promise<Value>): Value | Promise<Value> {

@@ -75,7 +75,7 @@ class Decision implements Rows, Write {
   readonly changed: Map<string, Entry | null>;
   /** Whether it depends on another decision's write. */
   restsOnOthers = false;
-  /** Whether it mixes sums with other changes of a row, its own or earlier ones. A commit does all sums first. */
+  /** Whether it mixes a row's sums with other changes, its own or earlier ones. A commit does all sums first. */
   mixesSums = false;
   /** Whether it asked for an id while none was available. */
   lacksId = false;

@@ -46,8 +46,8 @@ export interface Rows {
 }
 
 /**
- * The changes of a transaction. If other transactions of its queue decide on a row, it may change that row only if it
- * decides on the row, too, or if it peeks at the row and only adds to it.
+ * The changes of a transaction. If other transactions in its queue decide on a row, it may change that row only if it
+ * also decides on it, or if it peeks at it and only adds to it.
  */
 export interface Write {
   set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
@@ -76,7 +76,7 @@ export interface RunOptions {
   readonly assumes?: VersionCheck | undefined;
   /** Throws if no new step may begin. */
   readonly mayBegin?: () => void;
-  /** Whether the result of a commit in doubt is looked up for up to ten seconds, and not just once; by default true. */
+  /** Whether to look up the result of a commit in doubt for up to ten seconds, not just once; true by default. */
   readonly isPatient?: boolean;
 }
 

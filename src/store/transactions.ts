@@ -59,7 +59,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   processes write them.
  * - The transaction that arrived first is part of the next commit.
  * - A transaction that was in two refused commits no longer shares one with transactions on other rows. So a row that
- *   other processes change all the time delays only transactions on that row. The same applies to a transaction without
+ *   other processes keep changing delays only transactions on that row. The same applies to a transaction without
  *   rows that did not fit into two commits, because such transactions come last in a commit.
  */
 
@@ -78,7 +78,7 @@ export class Transactions {
   /**
    * Carries out a transaction, at most once. It is attempted for five seconds.
    *
-   * @throws an error of `decide` or `mayBegin`. Nothing was done.
+   * @throws errors from `decide` or `mayBegin`. Nothing was done.
    * @throws {Outdated} if its assumption no longer holds. Nothing was done.
    * @throws {Unresolved} if it is unknown whether the transaction was carried out.
    * @throws {StoreUnavailable} if it was not carried out.
@@ -111,7 +111,7 @@ class Line {
   #waiting: Job[] = [];
   /** Jobs that can decide. */
   #ready: Job[] = [];
-  /** Jobs with exclusive use of their rows: those that are being read, ready or being committed. */
+  /** Jobs with exclusive use of their rows: those being read, ready, or being committed. */
   readonly #holding: Set<Job> = new Set();
   #reading = 0;
   #committing = 0;
@@ -404,7 +404,7 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   return groups;
 }
 
-/** Keys of all rows that a job needs, by name, with the version row that it makes an assumption about. */
+/** Keys of all rows that a job needs, by name, including the version row of its assumption. */
 function keysToRead({ reads, peeks, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
   return new Map([...reads, ...byName(assumes ? [...peeks, assumes.key] : peeks)]);
 }

@@ -22,11 +22,11 @@ export function nameOf(key: Deno.KvKey): string {
 }
 
 const MAX_READS = 10;
-/** Number of requests that are enough for a read. Waiting for more would take longer than sharing the read saves. */
+/** Number of requests that justify a read. Waiting for more would take longer than sharing the read saves. */
 const ENOUGH = 24;
 
 /**
- * The version rows that a process's caches depend on. One read shows all requests that wait for it whether the caches
+ * The version rows that a process's caches depend on. One read tells all requests waiting for it whether the caches
  * are current. Versions only rise, so a slow read never replaces the version of a later read or of this process's
  * commit.
  *
@@ -85,8 +85,8 @@ export class Versions {
   }
 
   /**
-   * Resolves once the known versions date from after this call, or from at most `maxStaleness` ms before it; undefined
-   * if they already do.
+   * Resolves once the known versions are no older than this call, or at most `maxStaleness` ms older; undefined if
+   * they already are.
    *
    * @throws {StoreUnavailable}
    */
