@@ -34,7 +34,7 @@ export interface AppOptions extends ArrivalsOptions {
   readonly isOperator: (authorization: string | null) => boolean;
   /** Only API keys of this environment are valid. */
   readonly environment: Environment;
-  /** Whether HTTP/1.1 bodies may use chunked transfer coding. */
+  /** Whether HTTP/1.1 bodies are allowed to use chunked transfer coding. */
   readonly chunkedBodies: boolean;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -46,7 +46,7 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
-/** Methods with a metrics label of their own. */
+/** Methods with their own metrics label. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /**
@@ -58,8 +58,8 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  *     answerFor             returns the refusal, the operation's response, or an error
  *     finish                adds limit headers and CORS; writes metrics and the access log
  *
- * A read runs after a check of versions has shown that memory is current. A write that has a permit from memory does
- * not wait for that check. Instead, its first commit checks the version of the accounts, or a check does so before the
+ * A read runs after a version check has shown that memory is current. A write with a permit from memory does not wait
+ * for a version check. Instead, its first commit checks the accounts' version, or a version check does so before the
  * response is sent. If the version has changed, the request is admitted again.
  */
 export function createApp(options: AppOptions): App {
@@ -127,7 +127,7 @@ export function createApp(options: AppOptions): App {
     return await admitted(await gate.admitAgain(caller), arrival, caller, budget);
   }
 
-  /** Responds to a request with a permit from memory. Admits it again if an account has changed in the meantime. */
+  /** Responds to a request that has a permit from memory. Admits it again if an account has changed in the meantime. */
   async function answerProvisionally(
     permit: Permit,
     admission: Admission,
@@ -160,7 +160,7 @@ export function createApp(options: AppOptions): App {
     else metrics.refused.add(1, plan, refusal);
   }
 
-  /** Responds to a charged request, or refuses it. The first commit of its handler includes `check`, if given. */
+  /** Responds to a charged request, or refuses it. The handler's first commit includes `check`, if given. */
   function answerFor(arrival: Arrival, budget: Budget, check?: VersionCheck): Response | Promise<Response> {
     const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};

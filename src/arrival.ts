@@ -23,11 +23,11 @@ export interface Arrival {
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
-  /** Set when the handler first reads it, because a body can be read only once. */
+  /** Set by the handler's first read, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
 }
 
-/** The connection of a request. */
+/** A request's connection. */
 export interface ConnectionInfo {
   readonly remoteAddr: Deno.Addr;
 }
@@ -35,7 +35,7 @@ export interface ConnectionInfo {
 /** Options of {@linkcode createArrivals}. */
 export interface ArrivalsOptions {
   readonly operations: readonly Operation[];
-  /** Prefix of the URLs in responses; undefined for the origin of each request. */
+  /** Prefix of the URLs in responses; undefined for each request's own origin. */
   readonly publicUrl: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
@@ -43,7 +43,7 @@ export interface ArrivalsOptions {
   readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
 }
 
-/** The match of a request whose Host is invalid, so that its path cannot be determined. */
+/** The match for a request whose Host is invalid, so that its path cannot be determined. */
 export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
 
 /**
@@ -51,7 +51,7 @@ export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
  */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
-/** The route of a method, URL and Host. */
+/** The route for a method, URL and Host. */
 interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched"> {
   readonly host: string | null;
 }
@@ -84,7 +84,7 @@ export function createArrivals(
       query,
       matched: hasValidHost(request, target) ? match(method, path) : BAD_HOST,
     };
-    // An invalid Host may be of any length.
+    // An invalid Host can be of any length.
     if (name.length <= MAX_NAME_LENGTH && destination.matched !== BAD_HOST) {
       destinations.set(name, destination);
     }
@@ -106,7 +106,7 @@ export function createArrivals(
         try {
           return clientAddress(request, info);
         } catch (cause) {
-          // Deno forgets the connection once a response is sent: here, because of a timeout.
+          // Deno forgets the connection once a response has been sent: here, after a timeout.
           throw new OutOfTime("The request already has a response", { cause });
         }
       },
@@ -116,7 +116,7 @@ export function createArrivals(
   };
 }
 
-/** Whether only operators may call the path. Its responses have no CORS headers. */
+/** Whether only operators are allowed to call the path. Its responses have no CORS headers. */
 export function isForOperator(matched: Arrival["matched"]): boolean {
   if (matched.kind === "found") return matched.endpoint.access === "operator";
   return matched.kind === "allow" && matched.access === "operator";
@@ -129,9 +129,9 @@ export function hasLimits({ matched, path }: Arrival): boolean {
 }
 
 /**
- * Returns a function that suggests a path for one that has the wrong case, extra slashes or no base path. The
- * suggestion is a pattern of the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not
- * suggested. The paths of the endpoints must be in lower case.
+ * Returns a function that suggests a path for one with the wrong case, extra slashes or no base path. The suggestion is
+ * a pattern from the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not suggested.
+ * The paths of the endpoints must be in lower case.
  *
  * @example
  * ```ts

@@ -65,7 +65,7 @@ export interface Account {
 /** Maximum length of an account's name. */
 export const MAX_NAME_LENGTH = 100;
 
-/** A name in a request. Operators' terminals show it. Stored names may break today's rules. */
+/** A name in a request. Operators' terminals show it. Stored names might break today's rules. */
 export const ACCOUNT_NAME: Schema<string> = nameText(
   MAX_NAME_LENGTH,
   [CONTROLS, BIDI_CONTROLS],
@@ -101,7 +101,7 @@ export function previousKeyExpiry(account: Account, now: number): string | null 
 }
 
 /**
- * Decodes the row of an account. Rows of earlier releases have no `suspendedAt`.
+ * Decodes an account's row. Rows from earlier releases have no `suspendedAt`.
  *
  * @throws {CorruptRow}
  */
@@ -110,12 +110,12 @@ export function decodeAccount(entry: Entry): Account {
   return { ...account, suspendedAt: account.suspendedAt ?? null };
 }
 
-/** Key of the row of an account. */
+/** Key of an account's row. */
 export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];
 }
 
-/** Key of the row that has the account ID of an API key. */
+/** Key of the row with an API key's account ID. */
 export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
 }
@@ -123,7 +123,7 @@ export function apiKeyKey(hash: string): Deno.KvKey {
 const HOUR = 3_600_000;
 
 /**
- * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has begun the next hour, that hour
+ * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has already begun the next hour, that hour
  * continues.
  *
  * @throws {ApiError} `rotation_limit`.

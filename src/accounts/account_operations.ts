@@ -34,11 +34,11 @@ export const GRACE_SECONDS = 60;
 export interface AccountOperationsOptions {
   readonly store: Store;
   readonly accounts: AccountStore;
-  /** The usage of an account, without permits that this process holds but has not handed out. */
+  /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
 }
 
-/** Fields of an account in every response. */
+/** Account fields in every response. */
 export const ACCOUNT_FIELDS = {
   id: text(),
   name: text(),
@@ -134,7 +134,7 @@ const USAGE_DAYS = named(
   list(USAGE_DAY, DAYS_KEPT, { examples: [[{ date: "2026-11-21", admitted: 12, refused: 0 }]] }),
 );
 
-/** Operations of a client on its own account. */
+/** A client's operations on its own account. */
 export function accountOperations({ store, accounts, usedBy }: AccountOperationsOptions): Operation[] {
   const common = { access: "key", tag: "Account", isExtension: true } as const;
 
@@ -233,7 +233,7 @@ function describe({ account, usage }: AccountState, now: number): Parsed<typeof 
   };
 }
 
-/** A response that must not be cached, with a value of a schema. */
+/** A response that must not be cached, with a value that matches a schema. */
 function shown<Of>(value: Parsed<Of>, status = 200): Response {
   return jsonResponse(stringifyJson(value), { status, headers: NO_STORE });
 }

@@ -24,13 +24,13 @@ export interface AccountState {
   readonly usageRow: Entry;
 }
 
-/** Keys of the rows of an account and its usage. */
+/** Keys of an account's row and its usage row. */
 export function stateKeys(accountId: string): [account: Deno.KvKey, usage: Deno.KvKey] {
   return [accountKey(accountId), usageKey(accountId)];
 }
 
 /**
- * Decodes the rows of an account and its usage; null if the account does not exist.
+ * Decodes an account's row and its usage row; null if the account does not exist.
  *
  * @throws {CorruptRow}
  */
@@ -42,7 +42,7 @@ export function decodeState(
   return { account: decodeAccount(accountRow), accountRow, usage: decodeUsage(usageRow), usageRow };
 }
 
-/** The data of a new account. */
+/** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
 const ACCOUNTS: Queue = { label: "changes", lanes: () => 3 };
@@ -53,11 +53,12 @@ const ACCOUNTS: Queue = { label: "changes", lanes: () => 3 };
 export class AccountStore {
   readonly #store: Store;
   readonly #version: VersionRow;
-  /** Environment of new accounts. */
+  /** Environment for new accounts. */
   readonly #environment: Environment;
 
   /**
-   * Transactions that change or remove an account bump `version`. New accounts do not, because no process caches them.
+   * Transactions that change or remove an account bump `version`. New accounts do not, because no process has cached
+   * them.
    */
   constructor(store: Store, version: VersionRow, environment: Environment) {
     this.#store = store;
@@ -111,8 +112,8 @@ export class AccountStore {
   /**
    * Gives an open account a new key. The key with the hash `replaced`, by default the latest, stays valid for `grace`
    * ms. Every other key stops working. A client that never received its new key can ask again, and keep using the key
-   * it has. The result is null if no open account has this ID, or if the replaced key is not valid at `now`. With
-   * `replaced`, which only clients' rotations have, the transaction may throw the ApiError `rotation_limit`.
+   * it has. The result is null if no open account has this ID, or if the replaced key is not valid at `now`. Only
+   * clients' rotations pass `replaced`. With it, the transaction can throw the ApiError `rotation_limit`.
    */
   rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
     const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };
@@ -135,7 +136,7 @@ export class AccountStore {
     });
   }
 
-  /** Changes an open account. The result is null if none has this ID. */
+  /** Changes an open account. The result is null if no open account has this ID. */
   changing(id: string, change: Partial<Account>): Transaction<Account | null> {
     return this.#ofOpen(id, (before, write) => this.#put({ ...before, ...change }, write));
   }
@@ -154,7 +155,7 @@ export class AccountStore {
 
   /**
    * Changes the usage of an open account, for an operator. The result is the state before the change; null if no open
-   * account has this ID. The account's row is written, too, so that processes with leases of the account notice.
+   * account has this ID. The account's row is written, too, so that processes with leases for the account notice.
    */
   changingUsage(id: string, change: (usage: Usage) => Usage): Transaction<AccountState | null> {
     return this.#ofState(id, (before, write) => {
@@ -184,7 +185,7 @@ export class AccountStore {
     });
   }
 
-  /** A transaction on an open account; null if none has this ID. */
+  /** A transaction on an open account; null if no open account has this ID. */
   #ofOpen<Result>(
     id: string,
     decide: (account: Account, write: Write) => Result,

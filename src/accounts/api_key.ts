@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { ApiError } from "../http/error.ts";
 
-/** The challenge of a 401 (RFC 6750 section 3). */
+/** The challenge in a 401 (RFC 6750 section 3). */
 export const CHALLENGE = 'Bearer realm="animal-store"';
 
 /** The error for an invalid key. The default message does not say why it is invalid. */
@@ -11,7 +11,7 @@ export function invalidApiKey(message: string = "The API key is not valid."): Ap
   return new ApiError("invalid_api_key", message, headers);
 }
 
-/** The environment of a service. A key of one environment is not valid in the other. */
+/** A service's environment. A key from one environment is not valid in the other. */
 export type Environment = "production" | "staging";
 
 /** Prefixes of API keys. */
@@ -32,7 +32,7 @@ export const KEY_FORM = `as_test_ or as_live_ followed by ${KEY_LENGTH} letters 
 export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
 
 /**
- * Creates an API key: prefix, 32 random base62 characters, 6 characters of checksum.
+ * Creates an API key: prefix, 32 random base62 characters, and a 6-character checksum.
  *
  * @example
  * ```ts
@@ -49,13 +49,13 @@ export function createApiKey(environment: Environment): string {
   return body + checksum(body);
 }
 
-/** The environment of a key; undefined if the text does not have the format of one. */
+/** A key's environment; undefined if the text does not have the format of a key. */
 export function environmentOf(text: string): Environment | undefined {
   if (!API_KEY.test(text)) return undefined;
   return text.startsWith(KEY_PREFIXES.production) ? "production" : "staging";
 }
 
-/** Whether a text has the format and checksum of a key of this environment. Finds typos without a read of KV. */
+/** Whether a text has the format and checksum of a key for this environment. Finds typos without reading KV. */
 export function isApiKey(text: string, environment: Environment): boolean {
   if (environmentOf(text) !== environment) return false;
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);

@@ -15,7 +15,7 @@ import { hasCalled } from "./usage.ts";
 export interface SignUpOptions {
   readonly store: Store;
   readonly accounts: AccountStore;
-  /** Whether clients may create accounts. */
+  /** Whether clients are allowed to create accounts. */
   readonly isOpen: boolean;
 }
 
@@ -37,9 +37,9 @@ interface Limit {
   readonly per: string;
 }
 
-/** The limit of one address. */
+/** The limit for one address. */
 export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "in an hour from one address" };
-/** The limit of all addresses together. */
+/** The limit for all addresses together. */
 export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "in a day" };
 
 const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
@@ -142,7 +142,7 @@ export async function sweepSignUps(
 }
 
 /**
- * Removes some counts of past hours and days. The latest ones are kept, because a process whose clock is behind still
+ * Removes some counts for past hours and days. The latest ones are kept, because a process whose clock is behind still
  * uses them. Resolves to true if there may be more.
  */
 export async function sweepCounts(store: Store, now: number): Promise<boolean> {
@@ -151,7 +151,7 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-/** Keys of the counts of new accounts: of the address in this hour, and of all addresses on this day. */
+/** Keys of the new account counts: for the address in this hour, and for all addresses on this day. */
 function countKeys({ address, now }: Call): [hour: Deno.KvKey, day: Deno.KvKey] {
   return [[BY_HOUR, Math.floor(now / HOUR), address()], [BY_DAY, Math.floor(now / DAY)]];
 }

@@ -10,19 +10,19 @@ export const LONGEST_BAN: number = DAY;
 /** A time that is further in the future than this, in ms, was written by a clock that was ahead. */
 const AHEAD = 5 * MINUTE;
 
-/** The usage of an account, as stored in its row. Times are in ms since the epoch. */
+/** An account's usage, as stored in its row. Times are in ms since the epoch. */
 export interface Usage {
-  /** Increased by a reset, or when windows move back. Leases of an earlier epoch are void. */
+  /** Increased by a reset, or when windows move back. Leases from an earlier epoch are void. */
   readonly epoch: number;
-  /** Start of the current minute. The current day is the one it is in. */
+  /** Start of the current minute. The current day is the one that this minute is in. */
   readonly minute: number;
   /** Permits taken in the minute, used or not. */
   readonly used: number;
   /** Permits taken in the day, used or not. */
   readonly usedToday: number;
-  /** Permits of the minute that are in leases and may be given back. */
+  /** Permits for the minute that are in leases and can be given back. */
   readonly leased: number;
-  /** Permits of the day that are in leases and may be given back. */
+  /** Permits for the day that are in leases and can be given back. */
   readonly leasedToday: number;
   /** No permits are leased before this time, because a window is full. Returned permits go to waiting requests. */
   readonly noLeasesUntil: number;
@@ -73,7 +73,7 @@ export interface Returned {
 
 /** The permits that a process asks for. */
 export interface Demand {
-  /** Number of requests that wait for a permit. */
+  /** Number of requests that are waiting for a permit. */
   readonly waiting: number;
   /** Number of additional permits to lease. */
   readonly ahead: number;
@@ -92,7 +92,7 @@ export interface Taken {
 
 /**
  * Takes permits from both windows or neither. Windows are minutes and days of the UTC clock. They only move forward,
- * so a process whose clock is behind cannot reopen one. Once the last permit of a window is taken, no more are leased
+ * so a process whose clock is behind cannot reopen one. Once a window's last permit is taken, no more are leased
  * until the window ends: permits that other processes give back go to waiting requests.
  *
  * @example
@@ -132,7 +132,7 @@ export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWind
 }
 
 /**
- * Gives unused permits of a lease back, except to a minute or day that is over. Ignores a lease of an earlier epoch.
+ * Gives a lease's unused permits back, except to a minute or day that is over. Ignores a lease from an earlier epoch.
  */
 export function settle(usage: Usage, { epoch, minute, size, left }: Returned): Usage {
   if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
@@ -144,7 +144,7 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Returned): U
 /**
  * Counts `count` refused requests. An account that gets more refusals within a minute than its limit per minute is
  * banned. Each further ban within a day of the end of the last one is twice as long. A current ban is not extended,
- * because another process may have just started it.
+ * because another process might have just started it.
  */
 export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {
   const strikes = usage.strikes + count;
@@ -177,7 +177,7 @@ export function roll(usage: Usage, now: number): Usage {
   };
 }
 
-/** Sets the usage of both windows to zero. All leases become void. */
+/** Sets the usage in both windows to zero. All leases become void. */
 export function reset(usage: Usage, now: number): Usage {
   const { minute, bannedUntil, bans } = hasCalled(usage) ? roll(usage, now) : usage;
   return { ...usage, ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
@@ -217,7 +217,7 @@ export interface Decision {
   readonly now: number;
 }
 
-/** The decision on a request of an account. `left` is the number of leased permits that are not handed out. */
+/** The decision on an account's request. `left` is the number of leased permits that have not been handed out. */
 export function decide(
   usage: Usage,
   limits: Limits,

@@ -2,7 +2,7 @@ import { decodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { dayOf, hasCalled, type Usage } from "./usage.ts";
 
-/** Totals of an account's requests on a day. */
+/** An account's request totals for a day. */
 export interface DayTotal {
   /** Never too low: it includes permits that were leased but not used at the end of the day. */
   readonly admitted: number;
@@ -16,22 +16,22 @@ export interface PastDay {
   readonly total: DayTotal;
 }
 
-/** The totals of the previous day, if the usage has moved on to a later one; otherwise undefined. */
+/** The previous day's totals, if the usage has moved on to a later day; otherwise undefined. */
 export function pastDay(before: Usage, after: Usage): PastDay | undefined {
   const day = dayOf(before.minute);
   if (!hasCalled(before) || day >= dayOf(after.minute)) return undefined;
   return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
 }
 
-/** Key of the row with an account's totals of a day. */
+/** Key of the row with an account's totals for a day. */
 export function dayTotalKey(day: number, accountId: string): Deno.KvKey {
   return ["usage_days", day, accountId];
 }
 
-/** Number of days that totals are kept. */
+/** For how many days totals are kept. */
 export const DAYS_KEPT = 90;
 
-/** Reads the totals of the last `count` days, starting with today. */
+/** Reads the totals for the last `count` days, starting with today. */
 export async function readDayTotals(
   store: Store,
   { account, usage }: { readonly account: { readonly id: string }; readonly usage: Usage },

@@ -24,15 +24,15 @@ import { encodeJson, type Entry } from "../kv/row.ts";
 import type { KnownRow, Rows, Write } from "../store/transaction.ts";
 
 /*
- * An allowance is the state of one account in one process: its rows as last seen, and the permits that the process
- * holds. The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets
- * more requests in than the limit allows. To avoid a commit per request, a transaction takes more permits than
- * the waiting requests need: a lease, which the process hands out from memory.
+ * An allowance is one account's state in one process: the account's rows as last seen, and the permits that the process
+ * holds. The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets more
+ * requests in than the limit allows. To avoid a commit per request, a transaction takes more permits than the waiting
+ * requests need. The extra ones form a lease, which the process hands out from memory.
  *
  *     take()      hands out a permit from the lease without a commit; later, call `confirm()` or `withdraw()`, once
  *     request()   waits for the next transaction, because the lease has no permit
  *     decide()    is the transaction: it gives permits back, takes permits for waiting requests and for the lease, and
- *                 counts refusals. It changes no field, because it may run again.
+ *                 counts refusals. It changes no field, because it might run again.
  *     apply()     adopts the result once the transaction has been committed, and resolves waiting requests
  *     fail()      handles a transaction that was not committed
  *     lose()      handles a transaction whose result is unknown: the process uses neither the permits that it gave back
@@ -44,8 +44,8 @@ import type { KnownRow, Rows, Write } from "../store/transaction.ts";
  *              ↓     ↑            ↓
  *     row  ←  lease ended  ←  withdrawn
  *
- * An ended lease hands out no permits. If a window is full but this process or another may still give some of its
- * permits back, requests are not refused from memory. They wait for those permits, for at most PATIENCE.
+ * An ended lease hands out no permits. If a window is full but this process or another might still give some permits
+ * back, requests are not refused from memory. They wait for those permits, for at most PATIENCE.
  */
 
 /** Times that determine the size and life of leases, in ms. */
@@ -54,13 +54,13 @@ export interface LeaseTimes {
   readonly span: number;
   /** How long a renewal takes. */
   readonly renewal: number;
-  /** How long a shared row is assumed to be unchanged after it was read. */
+  /** How long a shared row is assumed to stay unchanged after a read. */
   readonly unchanged: number;
   /** Maximum age of a lease. */
   readonly life: number;
 }
 
-/** Maximum life of a lease in every process, in ms. */
+/** Maximum lease life in any process, in ms. */
 export const MAX_LEASE_AGE = 2_000;
 /** After this time, in ms, other processes have given their permits back or never will. */
 export const PATIENCE = MAX_LEASE_AGE + 1_000;
@@ -86,7 +86,7 @@ export interface Lease {
 /** Refusals that are not in the row yet. */
 interface Strikes {
   count: number;
-  /** Time of the first one, by `performance.now()`. */
+  /** Time of the first refusal, by `performance.now()`. */
   since: number;
 }
 
@@ -95,7 +95,7 @@ interface ReturnedOf extends Returned {
   readonly lease: Lease;
 }
 
-/** A request that waits for a permit. */
+/** A request that is waiting for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, KeyUse {}
 
 /** The API key of a request. */
@@ -111,20 +111,20 @@ interface Awaited {
   readonly end: number;
 }
 
-/** For each window, until when (ms since the epoch) permits that other processes hold count as used. */
+/** For each window, the time (ms since the epoch) until which other processes' permits count as used. */
 type WrittenOff = Readonly<Record<FullWindow, number>>;
 
 const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
 
-/** The decisions of a transaction on an account's usage and its waiting requests. */
+/** A transaction's decisions on an account's usage and waiting requests. */
 export interface Run {
   /** Time of the decision, in ms since the epoch. */
   readonly now: number;
   readonly state: AccountState;
-  /** The usage afterwards. */
+  /** The usage after the transaction. */
   readonly usage: Usage;
   readonly returned: readonly ReturnedOf[];
-  /** Refusals that it writes: the first `struck` of `strikes`. */
+  /** Refusals that the transaction writes: the first `struck` of `strikes`. */
   readonly strikes: Strikes;
   readonly struck: number;
   /** Requests that get a permit. */
@@ -140,16 +140,16 @@ export interface Run {
   readonly awaited: FullWindow | undefined;
 }
 
-/** The state of one account in one process. */
+/** One account's state in one process. */
 export class Allowance {
   /** The account and its usage, as last seen. */
   #state: AccountState;
-  /** The version of the accounts when the account was read; undefined if it must be read again. */
+  /** The accounts' version when the account was read; undefined if the account must be read again. */
   accountsVersion: string | undefined;
   /** False after a failure, when the rows must be read again. */
   #isKnown = true;
   #lease: Lease | undefined;
-  /** Number of permits handed out that may still be withdrawn. */
+  /** Number of permits handed out that can still be withdrawn. */
   #unconfirmed = 0;
   /** Leases that no longer hand out permits, but have some to give back. */
   readonly #ended: Set<Lease> = new Set();
@@ -166,11 +166,11 @@ export class Allowance {
   /** When the usage row was last seen, and until when it counts as shared, by `performance.now()`. */
   #seenAt = performance.now();
   #sharedUntil = 0;
-  /** Until when requests wait for other processes' permits, by `performance.now()`; 0 if none is waiting. */
+  /** Requests wait for other processes' permits until this time, by `performance.now()`; 0 if no request is waiting. */
   #awaitsUntil = 0;
   #awaited: Awaited = { window: "minute", end: 0 };
   #writtenOff = NOTHING_WRITTEN_OFF;
-  /** Until then, by `performance.now()`, no transaction begins unless a request waits. */
+  /** Until this time, by `performance.now()`, no transaction begins unless a request is waiting. */
   #postponedUntil = 0;
 
   constructor(state: AccountState) {
@@ -197,7 +197,7 @@ export class Allowance {
     return this.#lease?.left ?? 0;
   }
 
-  /** Whether the lease may run out before it can be renewed. */
+  /** Whether the lease might run out before it can be renewed. */
   get isLow(): boolean {
     return this.#lease !== undefined && this.left < this.#low;
   }
@@ -207,7 +207,7 @@ export class Allowance {
     return this.isLeased || this.#strikes.count > 0;
   }
 
-  /** Whether requests wait for permits that other processes hold. */
+  /** Whether requests are waiting for permits that other processes hold. */
   get isAwaiting(): boolean {
     return this.#awaitsUntil > 0;
   }
@@ -223,7 +223,7 @@ export class Allowance {
     return lease && lease.left > 0 && this.#isValid(lease, now) ? lease : undefined;
   }
 
-  /** Hands out a leased permit. Unless `isFinal`, it must be confirmed or withdrawn later. */
+  /** Hands out a leased permit. Unless `isFinal`, the permit must be confirmed or withdrawn later. */
   take(lease: Lease, now: number, isFinal: boolean): Decision {
     lease.left--;
     if (isFinal) lease.used++;
@@ -232,7 +232,7 @@ export class Allowance {
     return this.#decision(this.#state.usage, this.account.limits, this.left, undefined, now);
   }
 
-  /** Marks a permit of `take()` as used, because its request has been served. */
+  /** Marks a permit from `take()` as used, because its request has been served. */
   confirm(lease: Lease): void {
     this.#unconfirmed--;
     lease.used++;
@@ -246,13 +246,13 @@ export class Allowance {
     if (lease !== this.#lease) this.#ended.add(lease);
   }
 
-  /** Refuses a request from memory; undefined if that is not certain, so that a transaction must decide. */
+  /** Refuses a request from memory. Undefined if a refusal is not certain: a transaction must then decide. */
   refuse(now: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
     const { usage, account: { limits } } = this.#state;
     if (refusal !== "ban") {
-      if (usage.strikes + this.#strikes.count >= limits.minute) return undefined; // The next one bans.
+      if (usage.strikes + this.#strikes.count >= limits.minute) return undefined; // The next refusal starts a ban.
       if (this.#strikes.count++ === 0) this.#strikes.since = performance.now();
     }
     return this.#decision(usage, limits, 0, refusal, now);
@@ -263,7 +263,7 @@ export class Allowance {
     return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
-  /** Resolves to the decision of the next transaction, or to AGAIN if the key must be looked up again. */
+  /** Resolves to the next transaction's decision, or to AGAIN if the key must be looked up again. */
   request({ hash, now }: KeyUse): Promise<Decision | typeof AGAIN> {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, hash, now }));
   }
@@ -277,8 +277,8 @@ export class Allowance {
   }
 
   /**
-   * Prepares a transaction. Ends the lease if it is over, or if requests wait because it ran out of permits. The
-   * transaction then gives its permits back.
+   * Prepares a transaction. Ends the lease if it is over, or if requests are waiting because it ran out of permits. The
+   * transaction then gives the lease's permits back.
    */
   begin(now: number, { life }: LeaseTimes): void {
     const lease = this.#lease;
@@ -320,11 +320,11 @@ export class Allowance {
     const awaited = rest.length > 0 ? this.#windowToAwait(taken, writtenOff, now) : undefined;
     const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
     const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
-    // Refusals during a ban are not strikes, but the refusal that starts it is.
+    // Refusals during a ban are not strikes, but the refusal that starts one is.
     const count = taken.refusal === "ban" ? 0 : Math.min(refused.length, strikesLeft + 1);
     const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
 
-    // Windows that only moved to `now` are not written, because every reader can move them.
+    // A window that has only moved to `now` is not written, because any reader can move it.
     const isChange = !isSame(after, roll(usage, now)) || !isSame(before, usage);
     if (isChange) {
       write.set(usageKey, encodeUsage(after));
@@ -339,7 +339,7 @@ export class Allowance {
       strikes: this.#strikes,
       struck: this.#strikes.count,
       granted: waiting.slice(0, taken.granted),
-      // Without a commit, the rows may be older than the latest requests.
+      // Without a commit, the rows might be older than the latest requests.
       refused: isChange ? refused : refused.filter(({ request }) => this.#hasBegunWith(request)),
       unauthorized: this.#waiting.filter((request) => !isOpen(request)),
       ahead: taken.ahead,
@@ -348,7 +348,7 @@ export class Allowance {
     };
   }
 
-  /** Adopts the result of a run that was committed, with the rows after it. */
+  /** Adopts the result of a committed run, and the rows as the commit left them. */
   apply(run: Run, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
     const { now, state, usage, granted, refused, unauthorized, ahead, rate } = run;
     const { limits } = state.account;
@@ -373,12 +373,12 @@ export class Allowance {
     for (const { resolve } of unauthorized) resolve(AGAIN);
     const answered = new Set([...granted, ...refused.map(({ request }) => request), ...unauthorized]);
     this.#waiting = this.#waiting.filter((request) => !answered.has(request));
-    // Requests that arrived in the meantime may get a permit of the lease.
+    // Requests that arrived in the meantime can get a permit from the lease.
     if (this.leaseAt(now)) this.#requeue();
     this.#updateWait(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
   }
 
-  /** Handles a run that may have been committed. Its permits are lost, and its requests get the error. */
+  /** Handles a run that might have been committed. Its permits are lost, and its requests get the error. */
   lose(run: Run, error: unknown): void {
     this.#removeWritten(run);
     this.fail(error);
@@ -392,7 +392,7 @@ export class Allowance {
     this.#postponedUntil = performance.now() + MAX_LEASE_AGE;
   }
 
-  /** Drops everything. Call it if the account no longer exists, or if permits can no longer be given back. */
+  /** Drops everything. Call this if the account no longer exists, or if permits can no longer be given back. */
   drop(): void {
     this.#requeue();
     this.#lease = undefined;
@@ -412,7 +412,7 @@ export class Allowance {
 
   /** The usage in these rows or newer known ones, without permits that this process holds. */
   usageWithoutLease({ usage, usageRow }: AccountState, isChanging: boolean): Usage {
-    // While a transaction is under way, the row may already count its lease.
+    // While a transaction is under way, the row might already count the permits that it takes.
     const isNews = usageRow.versionstamp > this.#state.usageRow.versionstamp && !isChanging;
     const held = [...this.#ended, ...this.#lease ? [this.#lease] : []].map((lease) => ({
       ...lease,
@@ -458,14 +458,14 @@ export class Allowance {
     return window && mayComeBack(usage, window, now, this.#writtenOff) ? undefined : window;
   }
 
-  /** The window to wait on; undefined if none of its permits can come back, or the wait was too long. */
+  /** The window to wait on; undefined if none of its permits can come back, or the wait has been too long. */
   #windowToAwait({ usage, refusal }: Taken, writtenOff: WrittenOff, now: number): FullWindow | undefined {
     if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, writtenOff)) return undefined;
     const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;
     return isNew || performance.now() < this.#awaitsUntil ? refusal : undefined;
   }
 
-  /** Starts, continues or ends the wait for permits of a window. */
+  /** Starts, continues or ends the wait for a window's permits. */
   #updateWait(awaited: Awaited | undefined): void {
     const time = performance.now();
     if (awaited === undefined) {
@@ -519,7 +519,7 @@ export class Allowance {
     if (lease.left + lease.used > 0) this.#ended.add(lease);
   }
 
-  /** The permits that a transaction settles: the used ones of the lease, and all permits of ended leases. */
+  /** The permits that a transaction settles: the used ones in the lease, and all those in ended leases. */
   #toReturn(): ReturnedOf[] {
     const ended = [...this.#ended].map((lease) => ({ ...lease, lease, size: lease.used + lease.left }));
     const lease = this.#lease;
@@ -553,18 +553,18 @@ export class Allowance {
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    // For an admitted request, permits about to be given back count as free. A refused one could not get them.
+    // For an admitted request, permits about to be given back count as free. A refused request could not get them.
     return decide(refusal ? usage : this.#onceReturned(usage), limits, left, refusal, now);
   }
 }
 
-/** The refusals of requests. The first `left` get `refusal`, the others a ban. */
+/** Refuses requests: the first `left` get `refusal`, the others a ban. */
 function refusals(requests: readonly Waiting[], refusal: Refusal | undefined, left: number): Run["refused"] {
   if (refusal === undefined) return [];
   return requests.map((request, index) => ({ request, refusal: index < left ? refusal : "ban" }));
 }
 
-/** Whether leased permits of a window may still be given back. */
+/** Whether a window's leased permits might still be given back. */
 function mayComeBack(usage: Usage, window: FullWindow, now: number, writtenOff: WrittenOff): boolean {
   return now >= writtenOff[window] && (window === "day" ? usage.leasedToday : usage.leased) > 0;
 }
@@ -577,7 +577,7 @@ function isSameRow(one: Entry, other: Entry): boolean {
   return one.versionstamp === other.versionstamp;
 }
 
-/** Whether strikes of one state also count in the other. */
+/** Whether strikes from one state also count in the other. */
 function isOfSameMinute(one: AccountState, other: AccountState): boolean {
   return isSameRow(one.accountRow, other.accountRow) && one.usage.epoch === other.usage.epoch &&
     one.usage.minute === other.usage.minute;

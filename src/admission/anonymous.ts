@@ -1,24 +1,24 @@
 import type { Decision } from "../accounts/usage.ts";
 
-/** Requests a minute for an address without a valid key. */
+/** Requests a minute from an address without a valid key. */
 export const LIMIT = 60;
 const MINUTE = 60_000;
-/** Maximum lookups of keys per second for a spent address. */
+/** Maximum key lookups per second for a spent address. */
 export const READS = 5;
 const SECOND = 1_000;
 /** If the clock is set back by fewer minutes than this, the current minute continues. */
 const MAX_AHEAD = 5;
 
 /**
- * Number of sets of counts, and of counts in each. A full set drops its oldest count; of equally old counts, the
+ * Number of sets, and of counts in each set. A full set drops its oldest count or, among equally old ones, the
  * smallest.
  */
 const SETS = 2 ** 11;
 const WAYS = 8;
-/** Number of bits of an address's hash that are stored with its count. */
+/** Number of bits from an address's hash that are stored with its count. */
 const TAG_BITS = 23;
 
-/** The count of an address. */
+/** An address's count. */
 interface Count {
   /** Minutes since the epoch. */
   readonly minute: number;
@@ -39,8 +39,8 @@ export function createCounts(): SharedArrayBuffer {
 
 /**
  * Counts requests without a valid key by client address and minute, in memory that threads can share. A count is one
- * 64-bit word, so that it changes atomically. From the highest bit down, it contains the minute, the requests, the
- * second, the reads, and a hash of the address, so a full set can drop its smallest word.
+ * 64-bit word, so that it changes atomically. From the highest bit down, the word contains the minute, the requests,
+ * the second, the reads, and a hash of the address, so a full set can drop its smallest word.
  */
 export class AnonymousLimiter {
   readonly #words: BigUint64Array;
@@ -63,12 +63,12 @@ export class AnonymousLimiter {
       : decision(before, now, "minute");
   }
 
-  /** Whether the address has used all its requests of the minute. */
+  /** Whether the address has used all its requests for the minute. */
   isSpent(address: string, now: number): boolean {
     return this.#change(address, now).used >= LIMIT;
   }
 
-  /** Takes one of the reads of a spent address; false if none is left in this second. */
+  /** Takes one of a spent address's reads; false if none is left in this second. */
   takeRead(address: string, now: number): boolean {
     const second = Math.floor(now % MINUTE / SECOND);
     const readsIn = (count: Count) => count.second === second ? count.reads : 0;
@@ -80,12 +80,12 @@ export class AnonymousLimiter {
     return readsIn(before) < READS;
   }
 
-  /** The limits of an address, without counting a request. */
+  /** An address's limits, without counting a request. */
   peek(address: string, now: number): Decision {
     return decision(this.#change(address, now), now);
   }
 
-  /** Changes the count of an address to the result of `change`, if that differs. Returns the count before. */
+  /** Changes an address's count to the result of `change`, if that differs. Returns the previous count. */
   #change(address: string, now: number, change: (count: Count) => Count = (count) => count): Count {
     const { first, tag } = placeOf(address, this.#seed);
     // Repeated if another thread has changed the same word.
@@ -101,7 +101,7 @@ export class AnonymousLimiter {
     }
   }
 
-  /** The word of the address with this tag, or the one to drop for it. */
+  /** The word for the address with this tag, or the word to replace. */
   #find(first: number, tag: bigint, now: number): { index: number; word: bigint } {
     const ahead = wordOf(newCount(now + MAX_AHEAD * MINUTE), 0n);
     let dropped = { index: first, word: 0n, rank: ahead };
@@ -115,7 +115,7 @@ export class AnonymousLimiter {
   }
 }
 
-/** The set that has the count of an address, as the index of its first word, and the address's tag there. */
+/** Where an address's count is: the index of the first word in its set, and the address's tag. */
 function placeOf(address: string, seed: number): { first: number; tag: bigint } {
   let [one, other] = [seed, ~seed];
   for (let index = 0; index < address.length; index++) {

@@ -17,7 +17,7 @@ export interface ApiKeysOptions {
   readonly environment: Environment;
 }
 
-/** The account that a key belongs to, which never changes. */
+/** Which account a key belongs to. This never changes. */
 interface Claim {
   readonly accountId: string;
   readonly hash: string;
@@ -29,7 +29,7 @@ const MAX_ALLOWANCES = 10_000;
 /** Accounts per snapshot of at most ten rows: two rows each, and the version row. */
 const ACCOUNTS_READ = 4;
 
-/** Finds the account of an API key: in memory, if no account has changed. */
+/** Finds an API key's account: in memory, if no account has changed. */
 export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
@@ -42,7 +42,7 @@ export class ApiKeys {
   readonly #findAccountId: (hash: string) => Promise<string | null>;
   readonly #load: (accountId: string) => Promise<Allowance | null>;
 
-  /** `activeOf` returns the allowance of an account if it is active, so that no second one is created. */
+  /** `activeOf` returns an account's allowance if it is active, so that no second one is created. */
   constructor(
     { store, accounts, environment }: ApiKeysOptions,
     activeOf: (accountId: string) => Allowance | undefined,
@@ -63,13 +63,13 @@ export class ApiKeys {
     return this.#keyIn(authorization) !== undefined;
   }
 
-  /** Whether the account ID of the key is in memory. */
+  /** Whether the key's account ID is in memory. */
   knows(authorization: string): boolean {
     return this.#claims.get(authorization) !== undefined;
   }
 
   /**
-   * The allowance of the key's account, as last read; undefined if it is unknown or suspended, or the key is invalid.
+   * The allowance for the key, as last read; undefined if the account is unknown or suspended, or the key is invalid.
    */
   recall(authorization: string, now: number): Allowance | undefined {
     const claim = this.#claims.get(authorization);
@@ -78,14 +78,14 @@ export class ApiKeys {
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : undefined;
   }
 
-  /** Whether the allowance was read under the last known version of the accounts. */
+  /** Whether the allowance was read at the accounts' last known version. */
   isCurrent({ accountsVersion }: Allowance): boolean {
     return accountsVersion === this.#accounts.version;
   }
 
   /**
-   * The allowance of the account, suspended or not, that the key opens at `now` (ms since the epoch); null if there is
-   * none. It is current as of the last check of the versions, or as of this call if it had to be read.
+   * The allowance for the account that the key opens at `now` (ms since the epoch), even if suspended; null if there is
+   * none. The allowance is current as of the last version check, or as of this call if it had to be read.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
@@ -109,7 +109,7 @@ export class ApiKeys {
     return this.#claims.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");
   }
 
-  /** The allowance of an account, if it is in memory. */
+  /** An account's allowance, if it is in memory. */
   allowanceOf(accountId: string): Allowance | undefined {
     return this.#allowances.get(accountId);
   }
@@ -126,7 +126,7 @@ export class ApiKeys {
       this.#claims.delete(authorization);
       return null;
     }
-    // Cached only after the account was read, because a known account may be older than the key. Headers with extra
+    // Cached only after the account was read, because a known account might be older than the key. Headers with extra
     // spaces are not cached, because otherwise one key could fill the cache.
     if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);
     return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;

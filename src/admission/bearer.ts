@@ -13,7 +13,7 @@ const QUOTED = invalid("The API key is in quotes; send it without them.");
 const OTHER_FORM = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
 const QUOTE = /^["']|["']$/;
 
-/** The 403 for keys of a suspended account. It is a shared response. */
+/** The 403 for a suspended account's keys. It is a shared response. */
 export const SUSPENDED: Response = shared(errorResponse(
   new ApiError(
     "account_suspended",
@@ -23,8 +23,8 @@ export const SUSPENDED: Response = shared(errorResponse(
 
 /**
  * Returns a function that selects the 401 for an Authorization header: a shared response with a challenge (RFC 6750
- * section 3). It depends only on the format of the key. Mistyped, unknown and replaced keys, and keys of closed
- * accounts, all get the same response.
+ * section 3). The response depends only on the key's format. Mistyped, unknown and replaced keys, and closed accounts'
+ * keys, all get the same response.
  */
 export function unauthorizedIn(environment: Environment): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";

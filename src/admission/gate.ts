@@ -11,12 +11,12 @@ import type { Permit, Permits } from "./permits.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {
-  /** Its Authorization header, if it can be charged to an account. */
+  /** The request's Authorization header, if an account can be charged. */
   readonly authorization: string | null;
   readonly address: () => string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** Whether it only reads. */
+  /** Whether the request only reads. */
   readonly isRead: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Admission {
   readonly decision: Decision;
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
-  /** The permit of a write that was admitted from memory. A commit or a check of the versions must confirm it. */
+  /** The permit for a write that was admitted from memory. A commit or a version check must confirm it. */
   readonly permit?: Permit;
 }
 
@@ -48,10 +48,10 @@ export class Gate {
   readonly #keys: ApiKeys;
   readonly #permits: Permits;
   readonly #accounts: VersionRow;
-  /** The check of the current version of the accounts. */
+  /** The check for the accounts' current version. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter;
-  /** Lookups of keys for spent addresses, by Authorization header. Requests with the same header share one. */
+  /** Key lookups for spent addresses, by Authorization header. Requests with the same header share a lookup. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
   constructor(options: GateOptions) {
@@ -63,8 +63,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request that has just arrived: its address, a lease provisionally, or its account, in a transaction or
-   * after reading it. Returns undefined if the versions must be checked first.
+   * Charges a request that has just arrived. It is charged to its address, provisionally to a lease, or to its account,
+   * in a transaction or after the account has been read. Returns undefined if the versions must be checked first.
    *
    * @throws {StoreUnavailable}
    */
@@ -86,7 +86,7 @@ export class Gate {
   }
 
   /**
-   * Charges a request. The versions must have been checked since it arrived, unless this reads its account.
+   * Charges a request. The versions must have been checked since it arrived, unless this call reads its account.
    *
    * @throws {StoreUnavailable}
    */
@@ -98,8 +98,8 @@ export class Gate {
   }
 
   /**
-   * Charges a request again, because an account has changed since it arrived. Reads its account again, because the
-   * account in memory may have been read before the request arrived.
+   * Charges a request again, because an account has changed since it arrived. Reads the request's account again,
+   * because the one in memory might have been read before the request arrived.
    *
    * @throws {StoreUnavailable}
    */
@@ -108,18 +108,18 @@ export class Gate {
     return this.admit(caller);
   }
 
-  /** The limits of an address, without charging it. */
+  /** An address's limits, without charging it. */
   peek(address: string, now: number): Decision {
     return this.#anonymous.peek(address, now);
   }
 
-  /** The usage of an account, without permits that this process holds. */
+  /** An account's usage, without permits that this process holds. */
   usedBy(state: AccountState): Usage {
     const allowance = this.#keys.allowanceOf(state.account.id);
     return allowance?.usageWithoutLease(state, this.#permits.isRunning(allowance)) ?? state.usage;
   }
 
-  /** The check of the current version. Requests share one, so that they can share a commit. */
+  /** The check for the current version. Requests share it, so that they can share a commit. */
   #check(): VersionCheck {
     if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
     return this.#unchanged;

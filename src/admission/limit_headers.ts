@@ -3,18 +3,18 @@ import { ApiError, type ErrorCode, errorResponse } from "../http/error.ts";
 import { BoundedMap } from "../store/cache.ts";
 import { isShared, shared } from "../http/response.ts";
 
-/** A cached response with the headers of a decision. */
+/** A cached response with a decision's headers. */
 interface Kept {
   readonly decision: Decision;
   readonly response: Response;
 }
 
-/** For each shared response, a clone with one policy's headers, cached until the minute ends. Others are not. */
+/** For each shared response, a clone with the headers for a single policy, cached until the minute ends. */
 const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /**
  * Adds the rate limit headers to the response, or to a clone if it is shared. X-RateLimit-* describe the decisive
- * window. RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers) describe both.
+ * window. RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers) describe both windows.
  */
 export function withLimitHeaders(response: Response, decision: Decision): Response {
   const { minute, day, now } = decision;
@@ -45,7 +45,7 @@ function cloneWithPolicy(response: Response, decision: Decision, window: Window)
   return own;
 }
 
-/** Whether two decisions have the same policy headers. The last argument is the decisive window of the second one. */
+/** Whether two decisions have the same policy headers. The last argument is the second one's decisive window. */
 function hasPolicyOf(one: Decision, { minute, day }: Decision, { limit, reset }: Window): boolean {
   const window = decisiveWindow(one);
   return window.limit === limit && window.reset === reset && one.minute.limit === minute.limit &&
@@ -65,7 +65,7 @@ function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
 /** The latest refusals. A refused client often sends more requests within the same second. */
 const REFUSED: BoundedMap<number, Kept> = new BoundedMap(1_000);
 
-/** The 429 of a refused request, with `Retry-After` in seconds and the limit headers. It is a shared response. */
+/** The 429 for a refused request, with `Retry-After` in seconds and the limit headers. It is a shared response. */
 export function refusedResponse(decision: Decision, refusal: Refusal): Response {
   const caller = callerOf(decision);
   const known = REFUSED.get(caller);
@@ -75,7 +75,7 @@ export function refusedResponse(decision: Decision, refusal: Refusal): Response 
   return response;
 }
 
-/** The cache key of a refusal. Few accounts share one at a time. All anonymous requests share one. */
+/** The cache key for a refusal. Few accounts share a key at a time. All anonymous requests share one. */
 function callerOf({ minute, day }: Decision): number {
   return day ? 1_000 * day.remaining + minute.remaining : -1;
 }

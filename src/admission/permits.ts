@@ -13,7 +13,7 @@ import {
   type Run,
 } from "./allowance.ts";
 
-/** Interval of the check for allowances that are due, in ms. */
+/** How often to check for allowances that are due, in ms. */
 const TICK = 50;
 
 /** Options of {@linkcode Permits}. */
@@ -26,7 +26,7 @@ export interface PermitsOptions {
 
 /** A permit that was handed out from memory. It must be either confirmed or withdrawn, once. */
 export interface Permit {
-  /** The permit is valid only if this check holds. The request's commits include it. */
+  /** The permit is valid only if this check holds. The request's first commit includes the check. */
   readonly check: VersionCheck;
   confirm(): void;
   withdraw(): void;
@@ -44,7 +44,7 @@ export class Permits {
   /** Number of calls that asked for a transaction. */
   #asked = 0;
   /**
-   * Commits to a far KV are small and run in many lanes, because a conflict over one account delays all transactions of
+   * Commits to a far KV are small and run in many lanes, because a conflict over one account delays all transactions in
    * the commit by a round trip.
    */
   readonly #queue: Queue = {
@@ -77,7 +77,7 @@ export class Permits {
     return allowance.needsTransaction(this.#clock());
   }
 
-  /** Hands out a leased permit, provided that `check` holds; undefined if the lease has none. */
+  /** Hands out a leased permit, provided that `check` holds; undefined if the lease has none left. */
   lend(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
@@ -88,7 +88,7 @@ export class Permits {
   }
 
   /**
-   * Resolves to the decision of the next transaction, or to AGAIN if the key must be looked up again.
+   * Resolves to the next transaction's decision, or to AGAIN if the key must be looked up again.
    *
    * @throws {StoreUnavailable}
    */
@@ -99,17 +99,17 @@ export class Permits {
     return decided;
   }
 
-  /** The allowance of an account, if it is active. */
+  /** An account's allowance, if it is active. */
   activeOf(accountId: string): Allowance | undefined {
     return this.#active.get(accountId);
   }
 
-  /** Whether a transaction of the allowance is under way. */
+  /** Whether a transaction for the allowance is under way. */
   isRunning(allowance: Allowance): boolean {
     return this.#running.has(allowance);
   }
 
-  /** Number of leases of this process, and of the permits left in them. */
+  /** How many leases this process has, and how many permits are left in them. */
   count(): { leases: number; permits: number } {
     const leased = [...this.#active.values()].filter(({ isLeased }) => isLeased);
     return { leases: leased.length, permits: leased.reduce((sum, { left }) => sum + left, 0) };
@@ -175,7 +175,7 @@ export class Permits {
     } while (this.#isSettling ? allowance.isUnsettled : !allowance.isAwaiting && this.#isDue(allowance));
   }
 
-  /** Runs one transaction. Never rejects, because the waiting requests get its error. */
+  /** Runs one transaction. Never rejects, because the waiting requests get any error. */
   async #run(allowance: Allowance): Promise<void> {
     let run: Run | undefined;
     allowance.begin(this.#clock(), this.#timesOf(allowance));
@@ -184,7 +184,7 @@ export class Permits {
         queue: this.#queue,
         reads: allowance.reads(this.#timesOf(allowance)),
         decide: (rows, write, now) => run = allowance.decide(rows, write, now, this.#timesOf(allowance)),
-      }, { isPatient: false }); // Requests wait for it.
+      }, { isPatient: false }); // Requests are waiting for it.
       if (run === undefined) return allowance.drop();
       if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#store.metrics.bans.add(1);
       allowance.apply(run, rows, this.#timesOf(allowance));
@@ -199,7 +199,7 @@ export class Permits {
     return allowance.isDue(this.#clock(), this.#timesOf(allowance));
   }
 
-  /** If other processes write the same row, leases last longer, so that fewer commits conflict. */
+  /** If other processes are writing the same row, leases last longer, so that fewer commits conflict. */
   #timesOf({ isShared }: Allowance): LeaseTimes {
     const { ms } = this.#store.commits;
     const unchanged = ms / 2;

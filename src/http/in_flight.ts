@@ -2,7 +2,7 @@
 export interface InFlightLimits {
   /** Maximum number of requests in flight. */
   readonly capacity: number;
-  /** Maximum time to respond to a request, in ms. Time spent waiting for its client does not count. */
+  /** Maximum time to respond to a request, in ms. Time spent waiting for the client does not count. */
   readonly budgetMs: number;
   /** Maximum time to respond to the remaining requests when the service stops, in ms. */
   readonly stopMs: number;
@@ -31,7 +31,8 @@ export class Budget {
   }
 
   /**
-   * Call before each step with side effects. A client may repeat a request that timed out, so no new step may begin.
+   * Call before each step with side effects. A client might repeat a request that timed out, so no new step is allowed
+   * to begin.
    *
    * @throws {OutOfTime} if the request has timed out.
    */
@@ -39,7 +40,7 @@ export class Budget {
     if (this.isOver) throw new OutOfTime();
   }
 
-  /** Stops the clock while the service waits for the client. */
+  /** Stops the clock while the service is waiting for the client. */
   pausedFor<T>(client: Promise<T>): Promise<T> {
     const left = this.deadline - performance.now();
     const resume = () => void (this.deadline = performance.now() + left);
@@ -56,7 +57,7 @@ export interface Task<Answer, Result> {
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Answer | Promise<Answer>;
-  /** Turns the value of `work` into the result. */
+  /** Turns the value from `work` into the result. */
   readonly finish: (answer: Answer) => Result;
   /** Turns an error into the result: OutOfTime, or one that `work` threw. */
   readonly fail: (error: unknown) => Result;
@@ -73,16 +74,16 @@ interface Wait {
   index: number;
 }
 
-/** Requests that wait for the same promise before they begin. */
+/** Requests that are waiting for the same promise before they begin. */
 interface Round {
   readonly ready: Promise<void>;
   readonly waits: Wait[];
 }
 
 /**
- * The requests in flight. One timer times out those that take too long, and the service can wait for the last one
- * before it stops. A synchronous response costs neither a promise nor a timer. Requests that wait for the same promise
- * begin in a single callback.
+ * The requests in flight. One timer times out requests that take too long, and the service can wait for the last
+ * request before it stops. A synchronous response costs neither a promise nor a timer. Requests that are waiting for
+ * the same promise begin in a single callback.
  *
  * @example
  * ```ts
@@ -129,7 +130,7 @@ export class InFlight {
     return this.#end !== Infinity;
   }
 
-  /** Responds to a request in time, even if a promise that it waits for never settles. */
+  /** Responds to a request in time, even if a promise that it is waiting for never settles. */
   answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
     const { started, ready, work, finish, fail } = task;
     const budget = new Budget(started + this.#limits.budgetMs);
@@ -216,7 +217,7 @@ export class InFlight {
       wait.fail(new OutOfTime());
       wait.budget.isOver = true;
     }
-    // Not stopped when the last request ends, because starting a timer costs as much as a request.
+    // The timer is not stopped when the last request ends, because starting a timer costs as much as a request.
     if (this.size === 0) this.#stopTimer();
   }
 

@@ -10,12 +10,12 @@ import { SCHEMA, Schema } from "./schema.ts";
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
-/** The result of a commit. If a check failed, it had no effect, and `rows` are the rows that the caller asked for. */
+/** The result of a commit. If a check failed, nothing was written, and `rows` are those that the caller asked for. */
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
 
-/** How long to try to find out the result of a commit in doubt, and the pause between two attempts, in ms. */
+/** How long to try to find out the result of a commit in doubt, and the pause between attempts, in ms. */
 const PATIENCE = 10_000;
 const PAUSE = 500;
 
@@ -58,18 +58,18 @@ interface Marker {
   readonly schema?: number;
 }
 
-/** A marker, as the last commit has left it. Only one commit at a time uses it. */
+/** A marker, as the last commit left it. Only one commit at a time uses it. */
 interface Lane {
   readonly key: Deno.KvKey;
-  /** Null before it is opened. */
+  /** Null before the lane is opened. */
   versionstamp: string | null;
 }
 
 const COMMITS = "commits";
 const ABANDONED_AFTER = 24 * 3_600_000;
-/** Unless suspended, a process learns a commit's result, or that it is in doubt, within this time (ms). */
+/** Unless suspended, a process learns a commit's result, or that the commit is in doubt, within this time (ms). */
 const AWAKE = 60_000;
-/** Range of the markers of all processes. */
+/** Range of all processes' markers. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
   start: [COMMITS],
   end: [COMMITS, "~"],
@@ -78,11 +78,11 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
 /**
  * Commits that apply at most once, and whose result can always be found out.
  *
- * Deno's KV Connect client repeats a commit whose response was lost, and a commit that timed out may apply
- * later. So each commit uses a lane: it checks the marker that the last commit set there, and sets its own. A repeated
- * commit fails this check. If a commit is refused, the marker shows whether it had already applied. If the result of a
- * commit is unknown, a fence is sent before the lane is used again: a commit that only replaces the old marker. If the
- * fence applies, the first commit never will. If the fence is refused, the marker shows which of the two applied.
+ * Deno's KV Connect client repeats a commit whose response was lost, and a commit that timed out might apply later. So
+ * each commit uses a lane: it checks the marker that the last commit set there, and sets its own. A repeated commit
+ * fails this check. If a commit is refused, the marker shows whether it had already applied. If a commit's result is
+ * unknown, a fence (a commit that only replaces the old marker) is sent before the lane is used again. If the fence
+ * applies, the first commit never will. If the fence is refused, the marker shows which of the two applied.
  */
 export class Markers {
   /** The version of the rows, read when the last lane was opened. */
@@ -106,14 +106,14 @@ export class Markers {
   /**
    * Commits the operation that `build` fills. If a check fails, reads the rows with these keys.
    *
-   * @throws {StoreUnavailable} if it did not apply.
+   * @throws {StoreUnavailable} if the commit did not apply.
    * @throws {CommitInDoubt} if that is unknown.
    */
   commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
     return retried(async () => await this.#commitIn(await this.#takeLane(), build, keys));
   }
 
-  /** Removes the markers of this process. */
+  /** Removes this process's markers. */
   async clear(): Promise<void> {
     await this.#connection.write((kv) => {
       const operation = kv.atomic();
@@ -151,7 +151,7 @@ export class Markers {
       if (marker === null) throw new StoreUnavailable("A marker is missing");
       lane.versionstamp = marker.versionstamp;
     } catch (error) {
-      this.#free.push(lane); // Its marker may have been set.
+      this.#free.push(lane); // Its marker might have been set.
       throw error;
     }
   }
@@ -178,7 +178,7 @@ export class Markers {
         this.#connection.metrics.kvConflicts.add(1);
         return this.#release(lane, versionstamp, { ok: false, rows });
       }
-      // Another process has removed the marker. Unless this process was suspended, it did so before the commit.
+      // Another process has removed the marker. Unless this process was suspended, that happened before the commit.
       if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
       throw new StoreUnavailable("A marker is missing");
     } catch (error) {
@@ -189,14 +189,15 @@ export class Markers {
   }
 
   /**
-   * Returns a function that finds out the result of a commit and frees its lane. If it fails, it can be called again.
+   * Returns a function that finds out a commit's result and frees its lane. If the function fails, it can be called
+   * again.
    */
   #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
     let found: Promise<CommitResult> | undefined;
     const fence = async (): Promise<CommitResult> => {
       const sent = await this.#send(lane, ++this.#commits, () => {});
       const [marker = null] = sent.ok ? [] : await this.#connection.read((kv) => getRows(kv, [lane.key]));
-      // If KV refused the fence although the marker is unchanged, the commit may still apply.
+      // If KV refused the fence although the marker is unchanged, the commit might still apply.
       if (!sent.ok && marker?.versionstamp === lane.versionstamp) {
         throw new StoreUnavailable("A fence was refused");
       }
@@ -204,7 +205,7 @@ export class Markers {
       if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
       if (!marker) throw new StoreUnavailable("A marker is missing");
       const { versionstamp } = marker;
-      // Any other number is that of an earlier fence that timed out.
+      // Any other number belongs to an earlier fence that timed out.
       const result: CommitResult = isSetBy(commit, marker)
         ? { ok: true, versionstamp }
         : { ok: false, rows: [] };
@@ -219,7 +220,7 @@ export class Markers {
     return findOut;
   }
 
-  /** Sends a commit that checks and sets the lane's marker. Repeats it while another process has the lock. */
+  /** Sends a commit that checks and sets the lane's marker. Repeats it while another process has locked the file. */
   #send(
     lane: Deno.AtomicCheck,
     commit: number,

@@ -12,11 +12,11 @@ import type { FileState } from "./file.ts";
 
 /** Options of a {@linkcode Connection}. */
 export interface ConnectionOptions {
-  /** Deadline of one operation, in ms. */
+  /** Deadline for one operation, in ms. */
   readonly deadline?: number;
   /**
    * Opens new handles on a KV Connect server as soon as it responds. Rejects when the signal aborts. Not set for a
-   * file, because new handles would not help, and only one of them may write.
+   * file, because new handles would not help, and only one of them is allowed to write.
    */
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** The state of the file, if KV is one. */
@@ -50,27 +50,27 @@ const REST = 1_000;
 /** The handles are replaced if all operations on one have failed for this many deadlines. */
 const MAX_FAILING = 2;
 const MAX_HANGING = 16;
-/** While this many replaced generations hang, no new handles are opened. */
+/** While this many replaced generations are hanging, no new handles are opened. */
 const MAX_LOST = 8;
-/** Maximum time that hanging operations delay new handles, in ms, because they may never end. */
+/** Maximum time that hanging operations delay new handles, in ms, because they might never end. */
 const HANGING_PATIENCE = 30_000;
 /** Number of handles on a server. */
 const HANDLES = 12;
 const OPENING_TRIES = 3;
-/** Interval of checks on a server or on hanging operations, in ms. */
+/** Interval between checks on a server or on hanging operations, in ms. */
 const POLL = 500;
 const PROBE_TIMEOUT = 3_000;
 const WAIT_NOTICE = 1_000;
 
 /**
  * Handles on one Deno KV, with a deadline on every operation. Each operation uses the least busy handle. A KV Connect
- * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one. A file has
- * one handle for writes and another for reads, so that reads do not wait for writes.
+ * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one handle. A
+ * file has one handle for writes and another for reads, so that reads do not wait for writes.
  *
- * Deno's KV Connect client does not notice that its connection is dead, and retries timed-out operations forever. So
+ * Deno's KV Connect client does not notice when its connection is dead, and retries timed-out operations forever. So
  * after a missed deadline, all operations are refused until new handles are open. A client that received wrong
- * metadata may fail forever, so all handles are also replaced if one keeps failing. The handles on a file are never
- * replaced. While too many operations hang on a file, only one is tried per deadline.
+ * metadata might fail forever, so all handles are also replaced if one keeps failing. The handles on a file are never
+ * replaced. While too many operations are hanging on a file, only one is tried per deadline.
  *
  * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
  * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
@@ -83,7 +83,7 @@ export class Connection {
   readonly #reopen: ConnectionOptions["reopen"];
   readonly #closing: AbortController = new AbortController();
   #generation: Generation;
-  /** Generations that were replaced and may still hang. */
+  /** Replaced generations with operations that might still be hanging. */
   #replaced: Generation[] = [];
   /** Settles when the handles are replaced; undefined if no replacement is under way. */
   #replacing: Promise<void> | undefined;
@@ -110,7 +110,7 @@ export class Connection {
     return this.#run("write", operate);
   }
 
-  /** Closes the handles. If an operation hangs on a file, they stay open until the process ends. */
+  /** Closes the handles. If an operation is hanging on a file, the handles stay open until the process ends. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
@@ -164,7 +164,7 @@ export class Connection {
     this.#replace(generation);
   }
 
-  /** Replaces the handles if one has failed for too long. Until new ones are open, the old ones stay in use. */
+  /** Replaces the handles if one has been failing for too long. Until new ones are open, the old ones stay in use. */
   #noteFailure(handle: Handle, generation: Generation): void {
     const now = performance.now();
     handle.failingSince ??= now;
@@ -172,7 +172,7 @@ export class Connection {
     if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
-  /** Starts to replace a server's handles, unless a replacement is already under way or done. */
+  /** Starts replacing a server's handles, unless a replacement is already under way or done. */
   #replace(generation: Generation): void {
     if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
   }
@@ -206,12 +206,12 @@ function close({ kvs }: Generation): void {
   for (const kv of kvs) kv.close();
 }
 
-/** The load of a handle. A handle that has just failed sorts after all others. */
+/** A handle's load. A handle that has just failed sorts after all others. */
 function load({ busy, restsUntil }: Handle): number {
   return performance.now() < restsUntil ? busy + 1e9 : busy;
 }
 
-/** How long to wait for a server, in ms. `onWait` is called if that takes more than a second. */
+/** How long to wait for a server, in ms. `onWait` is called if the wait takes more than a second. */
 export interface Patience {
   readonly ms: number;
   readonly onWait: (host: string) => void;
@@ -243,8 +243,8 @@ export async function openServer(
 
 /**
  * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
- * requests, which can be cancelled. A hanging `Deno.openKv` cannot be cancelled, so no more are started while
- * twice `count` hang, for at most 30 s. The function rejects when the signal aborts.
+ * requests, which can be cancelled. A hanging `Deno.openKv` cannot be cancelled, so no more calls start while twice
+ * `count` are hanging. A call counts as hanging for at most 30 s. The function rejects when the signal aborts.
  */
 export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;
@@ -258,7 +258,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
       try {
         if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
       } catch {
-        // The server responds, but not as a KV Connect server, perhaps because it is starting.
+        // The server responds, but not as a KV Connect server, perhaps because it is still starting.
       }
       await pause(POLL);
     }
@@ -268,14 +268,14 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
 /**
  * Opens a handle.
  *
- * @param onFailure Called if that fails, with a promise that resolves once the attempt has ended.
+ * @param onFailure Called if opening fails, with a promise that resolves once the attempt has ended.
  * @throws {StoreUnavailable}
  */
 export async function openKv(
   path: string | undefined,
   onFailure: (ended: Promise<void>) => void = () => {},
 ): Promise<Deno.Kv> {
-  // Another process that is creating the file locks it briefly.
+  // Another process might have locked the file briefly while creating it.
   const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
   try {
     return await withDeadline(opening, KV_DEADLINE);

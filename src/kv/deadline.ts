@@ -1,6 +1,6 @@
 const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
 
-/** A KV operation failed or timed out. Whether a write took effect may be unknown. */
+/** A KV operation failed or timed out. It might be unknown whether a write took effect. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
 
@@ -13,12 +13,12 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** KV did not respond in time. The operation may still take effect. */
+/** KV did not respond in time. The operation might still take effect. */
 export class DeadlineExceeded extends StoreUnavailable {
   override readonly name = "DeadlineExceeded";
 }
 
-/** Deadline of one KV operation, in ms. */
+/** Deadline for one KV operation, in ms. */
 export const KV_DEADLINE = 5_000;
 
 /**
@@ -47,7 +47,7 @@ export const AGAIN: unique symbol = Symbol("again");
 const MAX_PAUSE = 20;
 
 /**
- * Repeats an attempt while it returns AGAIN, with random pauses between, until KV_DEADLINE has passed.
+ * Repeats an attempt while it returns AGAIN, with random pauses in between, until KV_DEADLINE has passed.
  *
  * @throws {StoreUnavailable} if no attempt has succeeded by then.
  *

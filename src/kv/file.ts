@@ -1,7 +1,7 @@
 import type { StatementSync } from "node:sqlite";
 
 /**
- * Creates the folder of a KV's file if it does not exist. Only its owner gets access.
+ * Creates the folder for a KV file if it does not exist. Only the folder's owner gets access.
  *
  * @throws {Error} with the reason, if it cannot be created.
  */

@@ -19,16 +19,16 @@ export interface OpenOptions extends FileOptions {
   readonly metrics?: Metrics;
 }
 
-/** The path of a KV in this process's memory. */
+/** The path for a KV in this process's memory. */
 export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
 
 /**
  * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
- * Checks that the rows are this service's and writable.
+ * Checks that the rows belong to this service and can be written.
  *
- * @throws {OpenError} if it cannot be used.
+ * @throws {OpenError} if the store cannot be used.
  */
 export async function openStore(path: string | undefined, options: OpenOptions): Promise<Store> {
   const maxChecks = path === undefined || isUrl(path) ? PORTABLE_CHECKS : LOCAL_CHECKS;
@@ -47,7 +47,7 @@ export async function openStore(path: string | undefined, options: OpenOptions):
 
 async function connect(path: string | undefined, options: OpenOptions): Promise<Connection> {
   const { patience, metrics } = options;
-  // A KV in memory is visible through one handle only.
+  // A KV in memory is visible through only one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)], { metrics });
   if (isUrl(path)) return await openServer(path, patience, metrics);
   await prepareFile(path, options);
@@ -55,7 +55,7 @@ async function connect(path: string | undefined, options: OpenOptions): Promise<
   return new Connection(kvs, { file: await openFileState(path), metrics });
 }
 
-/** How a message names the KV. A URL is reduced to its host, because it may contain a password. */
+/** How a message names the KV. A URL is reduced to its host, because it might contain a password. */
 export function nameOfKv(path: string | undefined): string {
   if (path === undefined) return "of this deployment";
   return isUrl(path) ? new URL(path).host : path;
@@ -67,7 +67,7 @@ export function isUrl(path: string): boolean {
 }
 
 /**
- * The reason of an error, without a full stop. KV's own message may have many lines, so only its first line is used.
+ * The reason for an error, without a full stop. KV's own message can have many lines, so only its first line is used.
  */
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;

@@ -62,7 +62,7 @@ export function decodeText({ key, value }: Entry): string {
 }
 
 /**
- * Decodes a counter written by `Deno.AtomicOperation.sum`. Without a row it is 0.
+ * Decodes a counter written by `Deno.AtomicOperation.sum`. A missing row counts as 0.
  *
  * @throws {CorruptRow} if it is not a counter.
  */
@@ -72,7 +72,7 @@ export function decodeCount(entry: Entry | null): number {
   throw new CorruptRow(`A row of ${String(entry.key[0])} is not a number`);
 }
 
-/** The versionstamp for a check of the row; null if the row must not exist. */
+/** The versionstamp for checking the row; null if the row must not exist. */
 export function versionstampOf(entry: Entry | null): string | null {
   return entry?.versionstamp ?? null;
 }
@@ -80,7 +80,7 @@ export function versionstampOf(entry: Entry | null): string | null {
 /** Maximum number of keys in one read. */
 const MAX_KEYS = 10;
 
-/** Reads rows, in the order of `keys`; null for a missing row. More than ten keys take several snapshots. */
+/** Reads rows, in the order of `keys`; null for a missing row. More than ten keys need several snapshots. */
 export async function getRows(kv: Deno.Kv, keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
   const reads: Promise<Deno.KvEntryMaybe<unknown>[]>[] = [];
   for (let start = 0; start < keys.length; start += MAX_KEYS) {

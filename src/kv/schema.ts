@@ -12,13 +12,14 @@ export interface KnownVersions {
 }
 
 /**
- * The versions of this release. A release with a migration raises the newest; the release after it raises the oldest.
+ * The versions that this release supports. A release with a migration raises the newest; the release after it raises
+ * the oldest.
  */
 const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
 const FOREIGN = "it contains rows from another program, or from an unreleased version";
 
-/** This release does not know the version of the rows, so it stops writing. Its last commits may have applied. */
+/** This release does not know the version of the rows, so it stops writing. Its last commits might have applied. */
 export class UnknownSchema extends StoreUnavailable {
   override readonly name = "UnknownSchema";
 }
@@ -26,7 +27,7 @@ export class UnknownSchema extends StoreUnavailable {
 /** The version of the rows, as last read. */
 export class Schema {
   readonly known: KnownVersions;
-  /** Version of the rows; the newest known one before it is read. */
+  /** Version of the rows; the newest known one until it is read. */
   version: number;
   /** Resolves when the rows have an unknown version. After that, no lane is opened. */
   readonly superseded: Promise<UnknownSchema>;
@@ -41,7 +42,7 @@ export class Schema {
   /**
    * Stores the version in the row.
    *
-   * @throws {UnknownSchema} if this release does not support it.
+   * @throws {UnknownSchema} if this release does not support that version.
    */
   note(row: Entry | null): void {
     const { oldest, newest } = this.known;

@@ -53,12 +53,12 @@ export class Store {
     this.commits = new RoundTrip(this);
   }
 
-  /** A number that changes with every commit of any process; undefined if unknown. */
+  /** A number that changes with every commit by any process; undefined if unknown. */
   get dataVersion(): number | undefined {
     return this.#connection.file?.version();
   }
 
-  /** Size of the KV's file, in bytes; undefined if KV is not a file, or the size is unknown. */
+  /** Size of the KV file, in bytes; undefined if KV is not a file, or the size is unknown. */
   get fileSize(): number | undefined {
     return this.#connection.file?.size();
   }
@@ -69,12 +69,12 @@ export class Store {
     return entry;
   }
 
-  /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys take several snapshots. */
+  /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys need several snapshots. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
     return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
   }
 
-  /** Reads the first `limit` rows of a selector. */
+  /** Reads the first `limit` rows that match a selector. */
   list(selector: Deno.KvListSelector, limit: number): Promise<Entry[]> {
     const batchSize = Math.min(limit, MAX_BATCH);
     return this.#connection.read((kv) => Array.fromAsync(kv.list(selector, { limit, batchSize })));
@@ -86,7 +86,7 @@ export class Store {
       const page: Entry[] = await this.list({ start: next, end }, size);
       yield page;
       const last = page.length === size ? page.at(-1) : undefined;
-      next = last && [...last.key, ""]; // The first key after it.
+      next = last && [...last.key, ""]; // The first key after `last`.
     }
   }
 
@@ -99,7 +99,7 @@ export class Store {
     return this.commits.measured(this.#markers.commit(build, keys));
   }
 
-  /** Removes rows without a check. No other process may create them again. */
+  /** Removes rows without a check. Only for rows that no other process creates again. */
   async remove(keys: readonly Deno.KvKey[]): Promise<void> {
     if (keys.length === 0) return;
     await this.commit((operation) => {
@@ -120,7 +120,7 @@ export class Store {
     await this.get(SCHEMA);
   }
 
-  /** Removes some of the markers of killed processes. Resolves to true if there may be more. */
+  /** Removes some of the markers that killed processes left. Resolves to true if there may be more. */
   async sweep(): Promise<boolean> {
     const abandoned: Entry[] = [];
     for await (const page of this.pages(MARKERS.start, MARKERS.end)) {
@@ -135,7 +135,7 @@ export class Store {
     return abandoned.length === this.maxChecks;
   }
 
-  /** Removes the markers of this process, and closes the KV. No operation may be under way. */
+  /** Removes this process's markers, and closes the KV. Call this when no operation is under way. */
   async close(): Promise<void> {
     try {
       await this.#markers.clear();
@@ -167,7 +167,7 @@ export class RoundTrip {
     return this.#ms;
   }
 
-  /** Whether the network takes most of that time. A local KV may be slow, but is never far. */
+  /** Whether the network takes most of the round trip. A local KV can be slow, but is never far. */
   get isFar(): boolean {
     return !this.#isLocal && this.#ms > FAR;
   }

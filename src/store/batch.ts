@@ -2,15 +2,15 @@
 export interface BatchOptions {
   /** Resolves when a round has enough calls. Waiting is worthwhile if a round costs far more than a call. */
   readonly gather?: () => Promise<void>;
-  /** Maximum number of rounds at a time; by default one. */
+  /** Maximum number of rounds at a time; one by default. */
   readonly lanes?: () => number;
 }
 
 /**
- * Joins concurrent calls into rounds. Calls that arrive while a round runs wait for the next one. Calls for the same
- * item share its result. A round starts after its calls have arrived, so it never reads anything older than its calls.
- * `run` resolves to a function that returns the result for an item's index. If this function throws, only the calls for
- * that item are rejected.
+ * Joins concurrent calls into rounds. Calls that arrive while a round is running wait for the next one. Calls for the
+ * same item share its result. A round starts after its calls have arrived, so it never reads anything older than its
+ * calls. `run` resolves to a function that returns the result for an item's index. If this function throws, only the
+ * calls for that item are rejected.
  *
  * @example
  * ```ts

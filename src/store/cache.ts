@@ -1,9 +1,9 @@
 import type { VersionRow } from "./versions.ts";
 
 /**
- * A map of at most `capacity` entries, which evicts those that have been unused for longest. It has two generations,
- * each of up to half the capacity. An entry that is used moves to the young generation. When that is full, the old
- * generation is dropped, and the young one becomes the old one.
+ * A map of at most `capacity` entries, which evicts those that have been unused the longest. It has two generations,
+ * each of up to half the capacity. An entry that is used moves to the young generation. When the young generation is
+ * full, the old one is dropped, and the young one becomes the old one.
  *
  * @example
  * ```ts
@@ -78,15 +78,15 @@ export class VersionedCache<Key, Value> {
   readonly #row: VersionRow;
   readonly #kept: BoundedMap<Key, Kept<Value>>;
 
-  /** `get` relies on the last known version of the row, so call it after a check of the versions. */
+  /** `get` relies on the last known version of the row, so call it after a version check. */
   constructor(row: VersionRow, capacity: number) {
     this.#row = row;
     this.#kept = new BoundedMap(capacity);
   }
 
   /**
-   * The value that `make` returns for the key, given the value of an earlier version if that is still in memory.
-   * Simultaneous calls share the value. Failures are not cached.
+   * The value that `make` returns for the key, given the value from an earlier version if that value is still in
+   * memory. Simultaneous calls share the value. Failures are not cached.
    */
   get(key: Key, make: (earlier: Value | undefined) => Promise<Value>): Value | Promise<Value> {
     const version = this.#row.version;

@@ -6,7 +6,7 @@ import type { Transactions } from "./transactions.ts";
 const QUEUE: Queue = { label: "changes", lanes: () => 1 };
 const SMALLEST = 16;
 const LARGEST = 1_000;
-/** If a range is used up in less time than this, in ms, the next range is twice as large, otherwise half as large. */
+/** If a range is used up in less time than this, in ms, the next one is twice as large; otherwise, half as large. */
 const BUSY = 5_000;
 
 /**
@@ -17,7 +17,7 @@ const BUSY = 5_000;
 export class Ids implements IdSource {
   readonly #transactions: Transactions;
   readonly #key: Deno.KvKey;
-  /** Ids that this process may hand out, ascending. */
+  /** Ids that this process can hand out, ascending. */
   #free: number[] = [];
   #size = SMALLEST;
   /** When the last range was taken, by `performance.now()`. */
@@ -52,7 +52,7 @@ export class Ids implements IdSource {
     return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
   }
 
-  /** Gives the remaining ids back. If that fails, they are lost. No id may be drawn in the meantime. */
+  /** Gives the remaining ids back. If that fails, they are lost. Do not draw ids in the meantime. */
   async settle(): Promise<void> {
     await this.#taking?.catch(() => {});
     const free = this.#free;
@@ -68,7 +68,7 @@ export class Ids implements IdSource {
   }
 
   async #take(): Promise<void> {
-    await Promise.resolve(); // Counts all calls of this turn of the event loop.
+    await Promise.resolve(); // Counts all calls in this turn of the event loop.
     const isBusy = performance.now() - this.#takenAt < BUSY;
     this.#takenAt = performance.now();
     const paced = isBusy ? this.#size * 2 : this.#size / 2;

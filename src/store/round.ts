@@ -25,16 +25,16 @@ export interface Job {
   snapshot: Snapshot | undefined;
   /** Number of refused commits that it was part of. */
   refusals: number;
-  /** Whether KV failed to carry out a commit that it was part of. It then gets a commit to itself. */
+  /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
   hasFailed: boolean;
   id: number | undefined;
-  /** Whether its id was sent to KV, which may have stored it. */
+  /** Whether its id was sent to KV, which might have stored it. */
   isSent: boolean;
   decide(rows: Rows, write: Write, now: number): Outcome;
   reject(reason: unknown): void;
 }
 
-/** The decision of a transaction, before its commit. */
+/** A transaction's decision, before its commit. */
 interface Outcome {
   readonly result: unknown;
   /** Resolves the call. */
@@ -44,14 +44,14 @@ interface Outcome {
 /** The result of offering a job to a commit. If it is `settled`, the job's call has already resolved or rejected. */
 export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
 
-/** A change of one row. */
+/** A change to one row. */
 interface Change {
   readonly key: Deno.KvKey;
   /** Bytes to set, null to delete, or a number to add. */
   readonly value: Uint8Array<ArrayBuffer> | null | number;
 }
 
-/** Limits of one atomic operation. They leave room for everything that is not counted here. */
+/** Limits on one atomic operation. They leave room for everything that is not counted here. */
 const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
@@ -65,13 +65,13 @@ const NO_CHANGES: Map<string, Entry | null> = new Map();
 /** Thrown by `write.id()` if no id is available. */
 const NO_ID: unique symbol = Symbol("no id");
 
-/** The decision of one job, based on its rows as earlier decisions of the same commit leave them. */
+/** One job's decision, based on its rows as earlier decisions in the same commit leave them. */
 class Decision implements Rows, Write {
   readonly job: Job;
   readonly outcome: Outcome;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
-  /** Rows as it leaves them, by name. Blind jobs come last, so no other job needs to know their writes. */
+  /** Rows as this decision leaves them, by name. Blind jobs come last, so no other job needs to know their writes. */
   readonly changed: Map<string, Entry | null>;
   /** Whether it depends on another decision's write. */
   restsOnOthers = false;
@@ -156,7 +156,7 @@ class Decision implements Rows, Write {
   }
 }
 
-/** The content of one commit: the decisions of jobs, in order. Each is based on the rows as earlier ones leave them. */
+/** The content of one commit: the jobs' decisions, in order. Each is based on the rows as earlier ones leave them. */
 export class Round {
   readonly decisions: Decision[] = [];
   readonly #maxChecks: number;
@@ -213,15 +213,15 @@ export class Round {
     return "joined";
   }
 
-  /** Keys of the rows that are checked. */
+  /** Keys of the checked rows. */
   get checkedKeys(): readonly Deno.KvKey[] {
     return Array.from(this.#checks.values(), ({ key }) => key);
   }
 
-  /** The rows with these keys, from the result of a read. */
+  /** The checked rows, from the result of reading their keys. */
   checkedRows(rows: readonly (Entry | null)[]): Snapshot {
     const names = [...this.#checks.keys()];
-    // There may be too many rows for one snapshot.
+    // There might be too many rows for one snapshot.
     return { rows: new Map(names.map((name, index) => [name, rows[index] ?? null])), began: -Infinity };
   }
 
@@ -239,7 +239,7 @@ export class Round {
     for (const { key } of this.#bumps) operation.set(key, NOTHING);
   }
 
-  /** Resolves the calls of its jobs after the commit has applied. It began at `started`, by `performance.now()`. */
+  /** Resolves its jobs' calls after the commit has applied. The commit began at `started`, by `performance.now()`. */
   resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
     for (const { job, outcome, hasWritten } of this.decisions) {
@@ -248,7 +248,7 @@ export class Round {
     }
   }
 
-  /** The verdict on a job that does not fit. If this commit may change the job's rows, they must be read again. */
+  /** The verdict on a job that does not fit. If this commit might change the job's rows, they must be read again. */
   #leaveOut({ reads }: Job): Verdict {
     return reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
   }
@@ -280,7 +280,7 @@ export class Round {
   }
 }
 
-/** The conditions of a job's decision: its rows as they were read, and its assumption. */
+/** The conditions for a job's decision: its rows as they were read, and its assumption. */
 function checksOf(
   { reads, snapshot, options: { assumes } }: Job,
 ): readonly (readonly [string, Deno.AtomicCheck])[] {

@@ -8,33 +8,33 @@ export interface Queue {
   readonly label: "changes" | "leases";
   /** Maximum number of simultaneous commits. While one becomes durable, the next is prepared. */
   readonly lanes: (isFar: boolean) => number;
-  /** Maximum number of rows that a commit may check; undefined if only KV limits it. */
+  /** Maximum number of rows that a commit can check; undefined if only KV limits it. */
   readonly maxChecks?: (isFar: boolean) => number;
   /** Number of requests so far, if many share a transaction. A commit waits until the number stops growing. */
   readonly requests?: () => number;
 }
 
-/** A row as last seen. Its entry is null if it does not exist. */
+/** A row as last seen. Its entry is null if the row does not exist. */
 export interface KnownRow {
   readonly key: Deno.KvKey;
   readonly entry: Entry | null;
 }
 
-/** A change of the store. */
+/** A change to the store. */
 export interface Transaction<Result> {
   readonly queue: Queue;
   /**
-   * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows may pass
-   * them.
+   * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows can pass them
+   * in.
    */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
-  /** Rows that are read in the same snapshot but not checked, for limits that concurrent transactions may exceed. */
+  /** Rows that are read in the same snapshot but not checked, for limits that concurrent transactions can exceed. */
   readonly peeks?: readonly Deno.KvKey[];
   /** The source of `write.id()`. */
   readonly ids?: IdSource;
   /**
-   * Decides, from the rows at `now` (ms since the epoch), what to write. It has no effect except through `write`, and
-   * may run several times. If it throws, the transaction is rejected with that error and writes nothing.
+   * Decides what to write, given the rows at `now` (ms since the epoch). It has no effect except through `write`, and
+   * might run several times. If it throws, the transaction is rejected with that error and writes nothing.
    */
   decide(rows: Rows, write: Write, now: number): Result;
 }
@@ -46,13 +46,13 @@ export interface Rows {
 }
 
 /**
- * The changes of a transaction. If other transactions in its queue decide on a row, it may change that row only if it
- * also decides on it, or if it peeks at it and only adds to it.
+ * A transaction's changes. If others in its queue decide on a row, the transaction is allowed to change that row only
+ * if it also decides on the row, or if it peeks at the row and only adds to it.
  */
 export interface Write {
   set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
   delete(key: Deno.KvKey): void;
-  /** Adds `count`, which may be negative, to a number. The transaction must read the row or peek at it. */
+  /** Adds `count`, which can be negative, to a number. The transaction must read the row or peek at it. */
   add(key: Deno.KvKey, count: number): void;
   /** Changes the version of a row. */
   bump(row: VersionRow): void;
@@ -70,11 +70,11 @@ export interface IdSource {
   refilled(): Promise<void>;
 }
 
-/** Options of a run of a transaction. */
+/** Options for running a transaction. */
 export interface RunOptions {
-  /** An assumption that its commit checks, too. */
+  /** An assumption that the commit also checks. */
   readonly assumes?: VersionCheck | undefined;
-  /** Throws if no new step may begin. */
+  /** Throws if no new step is allowed to begin. */
   readonly mayBegin?: () => void;
   /** Whether to look up the result of a commit in doubt for up to ten seconds, not just once; true by default. */
   readonly isPatient?: boolean;
@@ -89,7 +89,7 @@ export interface Done<Result> {
   readonly rows: readonly KnownRow[];
 }
 
-/** It is unknown whether a transaction was carried out. If it was, this is its result. */
+/** It is unknown whether a transaction was carried out. If it was, it had this `result`. */
 export class Unresolved extends StoreUnavailable {
   override readonly name = "Unresolved";
   readonly result: unknown;

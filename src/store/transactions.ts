@@ -14,9 +14,9 @@ import {
 import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /*
- * Every write of this service is a transaction: it reads some rows, decides from them what to write, and commits on
- * condition that these rows have not changed. If one has, it reads and decides again. This file runs many transactions
- * in one commit, because a commit costs far more than its content.
+ * Every write by this service is a transaction: it reads some rows, uses them to decide what to write, and commits on
+ * condition that none of them has changed. If one has, the transaction reads and decides again. This file runs many
+ * transactions in one commit, because a commit costs far more than its content.
  *
  * The path of a transaction through its queue (`Line`):
  *
@@ -24,15 +24,15 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *       ↓    reading   together with all other waiting transactions, ten keys per snapshot
  *       ↓    ready     for a lane, with the transactions that read nothing
  *       ↓    deciding  one after the other, each on the rows as earlier ones leave them (`Round`)
- *            in KV     one commit: checks of all rows that were decided on, then sums, writes and version rows
+ *            in KV     one commit: checks on all rows that were decided on, then sums, writes and version rows
  *
- * How its commit may end:
+ * How the commit can end:
  *
  *     applied   Each caller gets the result of its transaction.
  *     refused   A read shows which rows have changed. Transactions that decided on these rows read and decide again. If
- *               a caller passed the rows in, its transaction decides on the rows of that read. All other transactions
+ *               a caller passed the rows in, its transaction decides on the rows from that read. All other transactions
  *               decide again immediately, together.
- *     in doubt  Nothing runs again until it is known whether the commit applied. The markers in KV show it
+ *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
  *               (`kv/commit.ts`). If they cannot be read, callers get `Unresolved`.
  *
  * Why the results are exact:
@@ -42,25 +42,25 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * - If a decision depends on another's write in the same commit, its result is returned after the commit has applied.
  *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
- *   call: its result was true at that moment. Rows that the caller passed in may be older, so they are not enough.
+ *   call: its result was true at that moment. Rows that the caller passed in might be older, so they are not enough.
  * - An assumption about a version row is checked in the same commit, or read in the same snapshot.
- * - The step that sends the commit to KV checks whether the caller is still waiting. A commit may wait long before
- *   that, and nothing may be stored for a request that has already received 503.
- * - If the row of a sum is not a number, KV stores the sums before it and nothing else. So sums come first in a commit,
- *   and a sum is added only to a row that was read and is a number.
+ * - The step that sends the commit to KV checks whether the caller is still waiting. A commit can wait a long time for
+ *   that step, and nothing must be stored for a request that has already received 503.
+ * - If a sum's row is not a number, KV stores the sums before it and nothing else. So sums come first in a commit, and
+ *   are added only to rows that were read and are numbers.
  *
  * Why no transaction waits forever:
  *
- * - From its read to the end of its commit, a transaction has exclusive use, within this process, of the rows that it
- *   decides on. Other transactions get these rows in the order of their arrival. So none starves, and no commit of this
- *   process causes another to be refused, unless it adds to rows that it only peeked at.
- * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that
- *   committed again and again on its own results would block all others. So a caller must not pass rows in while other
- *   processes write them.
+ * - Within this process, a transaction has exclusive use of the rows that it decides on, from its read to the end of
+ *   its commit. Other transactions get these rows in order of arrival. So none starves, and one commit from this
+ *   process never causes another to be refused, unless it adds to rows that were only peeked at.
+ * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that kept
+ *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
+ *   writing them.
  * - The transaction that arrived first is part of the next commit.
- * - A transaction that was in two refused commits no longer shares one with transactions on other rows. So a row that
- *   other processes keep changing delays only transactions on that row. The same applies to a transaction without
- *   rows that did not fit into two commits, because such transactions come last in a commit.
+ * - After two refused commits, a transaction no longer shares a commit with transactions on other rows. So a row that
+ *   other processes keep changing delays only transactions on that row. For a transaction without rows, two commits
+ *   that had no room for it count the same, because such transactions come last in a commit.
  */
 
 /** Carries out transactions. */
@@ -76,7 +76,7 @@ export class Transactions {
   }
 
   /**
-   * Carries out a transaction, at most once. It is attempted for five seconds.
+   * Carries out a transaction at most once. Keeps trying for five seconds.
    *
    * @throws errors from `decide` or `mayBegin`. Nothing was done.
    * @throws {Outdated} if its assumption no longer holds. Nothing was done.
@@ -94,7 +94,7 @@ export class Transactions {
 const MAX_READS = 8;
 /** Maximum number of keys in one snapshot. */
 const MAX_KEYS = 10;
-/** Maximum number of simultaneous reads of a far KV. */
+/** Maximum number of simultaneous reads from a far KV. */
 const READING_LANES = 12;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
@@ -102,7 +102,7 @@ const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
 /** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
-/** The transactions of one queue. */
+/** The transactions in one queue. */
 class Line {
   readonly #store: Store;
   readonly #clock: () => number;
@@ -111,7 +111,7 @@ class Line {
   #waiting: Job[] = [];
   /** Jobs that can decide. */
   #ready: Job[] = [];
-  /** Jobs with exclusive use of their rows: those being read, ready, or being committed. */
+  /** Jobs with exclusive use of their rows: those that are reading, ready or committing. */
   readonly #holding: Set<Job> = new Set();
   #reading = 0;
   #committing = 0;
@@ -189,7 +189,7 @@ class Line {
     }
   }
 
-  /** Reads the rows of all jobs that need not wait for others. If several wait for a row, the oldest gets it first. */
+  /** Reads the rows for all jobs that need not wait for others. If several need a row, the oldest gets it first. */
   #startReading(): void {
     const taken = new Set([...this.#holding].flatMap(({ reads }) => [...reads.keys()]));
     const { free = [], waiting = [] } = Object.groupBy(this.#waiting.toSorted(byAge), ({ reads }) => {
@@ -210,7 +210,7 @@ class Line {
     });
   }
 
-  /** Reads the rows of some jobs in one snapshot. */
+  /** Reads some jobs' rows in one snapshot. */
   async #read(jobs: readonly Job[]): Promise<void> {
     const began = performance.now();
     const keys = new Map(jobs.flatMap((job) => [...keysToRead(job)]));
@@ -232,7 +232,7 @@ class Line {
   }
 
   /**
-   * The jobs of the next commit: all that can share it with the oldest job. Blind jobs come last, because they may
+   * The jobs for the next commit: all that can share it with the oldest job. Blind jobs come last, because they might
    * write a row that others have just found missing.
    */
   #nextToCommit(): readonly Job[] {
@@ -255,7 +255,7 @@ class Line {
     this.#store.metrics.roundSize.observe(jobs.length, this.#queue.label);
     const started = performance.now();
     const commit = this.#store.commit((operation) => {
-      // Checked here, because a commit may wait a long time for its turn.
+      // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
       for (const job of jobs) job.isSent = true;
       round.build(operation);
@@ -267,7 +267,7 @@ class Line {
     } else if (result) this.#retry(jobs, round.checkedRows(result.rows));
   }
 
-  /** Lets jobs decide, one after the other, and leaves those that do not fit for later. */
+  /** Lets jobs decide, one after the other. Those that do not fit are left for later. */
   #form(jobs: readonly Job[]): Round {
     const { maxChecks = () => Infinity } = this.#queue;
     const limit = Math.min(this.#store.maxChecks, maxChecks(this.#store.commits.isFar));
@@ -299,7 +299,7 @@ class Line {
         else if (job.hasFailed) {
           this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
         } else {
-          job.hasFailed = true; // Another job's write may be the reason, so it is tried once more, alone.
+          job.hasFailed = true; // Another job's write might be the reason, so this one is tried once more, alone.
           this.#ready.push(job);
         }
       }
@@ -307,7 +307,7 @@ class Line {
     return undefined;
   }
 
-  /** Retries the jobs of a refused commit. `shown` has the rows that the commit checked, as they are now. */
+  /** Retries the jobs in a refused commit. `shown` has the rows that the commit checked, as they are now. */
   #retry(jobs: readonly Job[], shown: Snapshot): void {
     for (const job of jobs) job.refusals++;
     const { outdated = [], lost = [], others = [] } = Object.groupBy(jobs, (job) => {
@@ -323,9 +323,9 @@ class Line {
   }
 
   /**
-   * Retries jobs that lost a race. After the first refusal, it retries immediately, because the process that won was
-   * reading its next rows in the meantime. After further refusals, it waits for a random time, so that processes do not
-   * retry in step.
+   * Retries jobs that lost a race. After the first refusal, retries immediately, because the process that won was
+   * reading its next rows in the meantime. After further refusals, waits for a random time first, so that processes do
+   * not retry in step.
    */
   async #retryLater(jobs: readonly Job[], shown: Snapshot): Promise<void> {
     if (jobs.some(isApart)) await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
@@ -353,7 +353,7 @@ class Line {
     try {
       await job.ids?.refilled();
     } catch (error) {
-      // It may be unknown whether the ids were taken, but the job was not carried out.
+      // It might be unknown whether the ids were taken, but the job was not carried out.
       const isInDoubt = error instanceof Unresolved;
       this.#fail([job], isInDoubt ? new StoreUnavailable("No ids could be taken", { cause: error }) : error);
       return;
@@ -362,7 +362,7 @@ class Line {
     this.#enqueue(job);
   }
 
-  /** Whether a job may still begin. Otherwise its caller gets the error. */
+  /** Whether a job is still allowed to begin. If not, its caller gets the error. */
   #mayBegin(job: Job): boolean {
     try {
       job.options.mayBegin?.();
@@ -380,7 +380,7 @@ class Line {
     }
   }
 
-  /** Releases the rows of a finished job, and its id if that was never sent. */
+  /** Releases a finished job's rows, and its id if the id was never sent. */
   #end(job: Job): void {
     this.#holding.delete(job);
     if (job.id !== undefined && !job.isSent) job.ids?.giveBack(job.id);
@@ -388,7 +388,7 @@ class Line {
   }
 }
 
-/** Divides jobs among snapshots of at most ten keys each. All keys of a job are in one snapshot. */
+/** Divides jobs among snapshots of at most ten keys each. All of a job's keys are in one snapshot. */
 function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   const groups: Job[][] = [];
   let names: ReadonlySet<string> = new Set();
@@ -404,7 +404,7 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   return groups;
 }
 
-/** Keys of all rows that a job needs, by name, including the version row of its assumption. */
+/** Keys of all rows that a job needs, by name, including the version row for its assumption. */
 function keysToRead({ reads, peeks, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
   return new Map([...reads, ...byName(assumes ? [...peeks, assumes.key] : peeks)]);
 }
@@ -419,7 +419,7 @@ function assumptionHolds({ options: { assumes } }: Job, { rows, began }: Snapsho
   return true;
 }
 
-/** Whether a row that a job has decided on has a different version in a snapshot. */
+/** Whether a snapshot has another version of a row that a job has decided on. */
 function hasChanged({ reads, snapshot }: Job, { rows }: Snapshot): boolean {
   const versionIn = (some: Snapshot["rows"] | undefined, name: string) =>
     versionstampOf(some?.get(name) ?? null);
@@ -449,7 +449,7 @@ function isApart({ refusals }: Job): boolean {
   return refusals >= 2;
 }
 
-/** Whether a job may share a commit with the first one. */
+/** Whether a job can share a commit with the first one. */
 function mayJoin(job: Job, first: Job): boolean {
   if (job === first) return true;
   if (job.hasFailed || first.hasFailed) return false;

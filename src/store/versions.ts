@@ -3,7 +3,8 @@ import type { Store } from "../kv/store.ts";
 import { batched } from "./batch.ts";
 
 /**
- * A row whose version changes whenever any of many other rows does. One read shows whether caches of them are current.
+ * A row whose version changes whenever any row in a group does. Reading it shows whether caches of the group are
+ * current.
  */
 export interface VersionRow {
   readonly key: Deno.KvKey;
@@ -16,7 +17,7 @@ export function noteVersion(row: VersionRow, versionstamp: string | null): void 
   if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
 
-/** A unique text for each key. JSON has no bigint, but no key of this service contains one. */
+/** A unique text for each key. JSON has no bigint, but none of this service's keys contains one. */
 export function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key);
 }
@@ -27,7 +28,7 @@ const ENOUGH = 24;
 
 /**
  * The version rows that a process's caches depend on. One read tells all requests waiting for it whether the caches
- * are current. Versions only rise, so a slow read never replaces the version of a later read or of this process's
+ * are current. Versions only rise, so a slow read never replaces a version from a later read or from this process's own
  * commit.
  *
  * @example
@@ -52,16 +53,16 @@ export class Versions {
   readonly #rows: VersionRow[] = [];
   /** Begins a check, or joins the one that begins next. */
   readonly #begin: (check: void) => Promise<void>;
-  /** The check in the background, which no request waits for. */
+  /** The background check, which no request is waiting for. */
   #refreshing: Promise<void> | undefined;
-  /** Start of the latest check that has ended, by `performance.now()`. */
+  /** When the latest finished check started, by `performance.now()`. */
   #checkedAt = -Infinity;
-  /** The store's data version before the last read of the rows. */
+  /** The store's data version before the rows were last read. */
   #dataVersion: number | undefined;
   /** Number of requests for the next check. */
   #asked = 0;
 
-  /** A check may be `maxStaleness` ms old; by default it starts after the request for it. */
+  /** Checks up to `maxStaleness` ms old are accepted; by default, a check starts after the request for it. */
   constructor(store: Store, maxStaleness: number = 0) {
     this.#store = store;
     this.#maxStaleness = maxStaleness;
@@ -76,7 +77,7 @@ export class Versions {
     });
   }
 
-  /** The version row with this key, which is read in every check from now on. */
+  /** Returns the version row with this key. Every check reads it from now on. */
   watch(key: Deno.KvKey): VersionRow {
     const row = { key, version: "" };
     this.#rows.push(row);
@@ -85,8 +86,7 @@ export class Versions {
   }
 
   /**
-   * Resolves once the known versions are no older than this call, or at most `maxStaleness` ms older; undefined if
-   * they already are.
+   * Resolves once the known versions are at most `maxStaleness` ms older than this call; undefined if they already are.
    *
    * @throws {StoreUnavailable}
    */
@@ -95,7 +95,7 @@ export class Versions {
     if (this.#maxStaleness === 0) return this.#begin();
     const age = performance.now() - this.#checkedAt;
     if (age > this.#maxStaleness) return this.#begin();
-    // One at a time. Otherwise, with a far KV, every request that arrives during a check would begin another.
+    // One refresh at a time. Otherwise, with a far KV, every request that arrives during a check would begin another.
     if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
     return undefined;
   }
@@ -117,7 +117,7 @@ export class Versions {
     this.#refreshing = undefined;
   }
 
-  /** Reads the rows, unless it is certain that nothing has changed since they were read. */
+  /** Reads the rows, unless it is certain that nothing has changed since the last read. */
   async #read(): Promise<void> {
     const started = performance.now();
     const { dataVersion } = this.#store;
@@ -125,7 +125,7 @@ export class Versions {
       const rows = [...this.#rows];
       const entries = await this.#store.getMany(rows.map(({ key }) => key));
       rows.forEach((row, index) => noteVersion(row, versionstampOf(entries[index] ?? null)));
-      // A row that was added during the read has not been read.
+      // A row that was added in the meantime has not been read.
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }
     this.#checkedAt = Math.max(this.#checkedAt, started);
@@ -138,8 +138,8 @@ export class Outdated extends Error {
 }
 
 /**
- * The assumption that a version row still has its last known version. A transaction with this assumption also verifies
- * it, so the row need not be read beforehand.
+ * The assumption that a version row still has its last known version. A transaction that makes this assumption also
+ * verifies it, so the row need not be read beforehand.
  */
 export class VersionCheck implements Deno.AtomicCheck {
   readonly row: VersionRow;
@@ -148,7 +148,7 @@ export class VersionCheck implements Deno.AtomicCheck {
   readonly name: string;
   /** Null if there was no row. */
   readonly versionstamp: string | null;
-  /** By `performance.now()`. */
+  /** The assumption held at this time or later, by `performance.now()`. */
   #heldAt = -Infinity;
 
   constructor(row: VersionRow) {
@@ -158,7 +158,7 @@ export class VersionCheck implements Deno.AtomicCheck {
     this.versionstamp = row.version || null;
   }
 
-  /** Whether it holds, as far as this process knows. */
+  /** Whether the assumption holds, as far as this process knows. */
   get holds(): boolean {
     return this.row.version === (this.versionstamp ?? "");
   }
