@@ -68,7 +68,7 @@ async function serve(): Promise<number> {
     ? await startServing({ config, store, log })
     : await startWorkers({ count, config, store, log, outputs });
   const origin = originOf(serving.address);
-  print(describeStart(config, { origin, schema: store.schema.version }));
+  print(describeStart(config, { origin, schema: store.schema.version, workers: count }));
   // Serving does not depend on this.
   printFirstSteps(store, config, origin).catch(() => {});
 

@@ -21,6 +21,7 @@ Deno.test("server with two workers responds from both, and adds up their metrics
   const samples = (name: string) =>
     [...metrics.matchAll(new RegExp(`^${name} (\\S+)$`, "gm"))].map(([, value]) => value);
   assertEquals(responding, 2);
+  assertMatch(server.stderr.text, /^Animal Store .+, 2 workers\.$/m);
   assertEquals(samples('animal_store_requests_total{route="/health",method="GET",status="200"}'), [
     `${CONNECTIONS}`,
   ]);
