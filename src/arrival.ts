@@ -13,7 +13,7 @@ export interface Arrival {
   readonly id: string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** Time of arrival, by `performance.now()`. */
+  /** Time of arrival, on the `performance.now()` clock. */
   readonly started: number;
   /** Prefix of the service's own URLs. */
   readonly base: string;

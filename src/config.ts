@@ -52,7 +52,7 @@ export const SETTINGS = {
   workers: setting(
     "WORKERS",
     "1",
-    "number of threads that serve requests, at most 64, or `auto` for one per core; more than 1 needs Linux, not `:memory:`",
+    "number of threads that serve requests, at most 64, or `auto` for one per core; more than 1 requires Linux, and not `:memory:`",
     readWorkers,
   ),
   kvPath: setting(

@@ -79,14 +79,14 @@ export interface Lease {
   left: number;
   /** Number of permits that were used. The row counts them as leased until the next transaction. */
   used: number;
-  /** When it was taken or last renewed, by `performance.now()`. */
+  /** When it was taken or last renewed, on the `performance.now()` clock. */
   takenAt: number;
 }
 
 /** Refusals that are not in the row yet. */
 interface Strikes {
   count: number;
-  /** Time of the first refusal, by `performance.now()`. */
+  /** Time of the first refusal, on the `performance.now()` clock. */
   since: number;
 }
 
@@ -158,19 +158,19 @@ export class Allowance {
   #begun = 0;
   /** Replaced by a new object when the account or the minute changes. */
   #strikes: Strikes = { count: 0, since: 0 };
-  /** Requests served since the last transaction, and when that was, by `performance.now()`. */
+  /** Requests served since the last transaction, and when that was, on the `performance.now()` clock. */
   #served = 0;
   #servedSince = -Infinity;
   /** The lease is renewed when it has fewer permits than this. */
   #low = 0;
-  /** When the usage row was last seen, and until when it counts as shared, by `performance.now()`. */
+  /** When the usage row was last seen, and until when it counts as shared, on the `performance.now()` clock. */
   #seenAt = performance.now();
   #sharedUntil = 0;
-  /** Requests wait for other processes' permits until this time, by `performance.now()`; 0 if no request is waiting. */
+  /** Requests wait for others' permits until this time, on the `performance.now()` clock; 0 if none is waiting. */
   #awaitsUntil = 0;
   #awaited: Awaited = { window: "minute", end: 0 };
   #writtenOff = NOTHING_WRITTEN_OFF;
-  /** Until this time, by `performance.now()`, no transaction begins unless a request is waiting. */
+  /** Until this time, on the `performance.now()` clock, no transaction begins unless a request is waiting. */
   #postponedUntil = 0;
 
   constructor(state: AccountState) {

@@ -44,8 +44,8 @@ export class Permits {
   /** Number of calls that asked for a transaction. */
   #asked = 0;
   /**
-   * Commits to a far KV are small and run in many lanes, because a conflict over one account delays all transactions in
-   * the commit by a round trip.
+   * Commits to a distant KV are small and run in many lanes, because a conflict over one account delays all
+   * transactions in the commit by a round trip.
    */
   readonly #queue: Queue = {
     label: "leases",

@@ -52,7 +52,7 @@ export class Budget {
 
 /** A request to respond to. */
 export interface Task<Answer, Result> {
-  /** Time of arrival, by `performance.now()`. */
+  /** Time of arrival, on the `performance.now()` clock. */
   readonly started: number;
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
@@ -107,7 +107,7 @@ export class InFlight {
   readonly #waits: Wait[] = [];
   #round: Round | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
-  /** When a stop must be complete, by `performance.now()`. */
+  /** When a stop must be complete, on the `performance.now()` clock. */
   #end = Infinity;
   #timer: ReturnType<typeof setInterval> | undefined;
 

@@ -30,9 +30,9 @@ interface Handle {
   readonly kv: Deno.Kv;
   /** Number of operations under way. */
   busy: number;
-  /** Time of the first failure since the last success, by `performance.now()`. */
+  /** Time of the first failure since the last success, on the `performance.now()` clock. */
   failingSince: number | undefined;
-  /** The handle is avoided until this time, by `performance.now()`. */
+  /** The handle is avoided until this time, on the `performance.now()` clock. */
   restsUntil: number;
 }
 

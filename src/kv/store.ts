@@ -149,7 +149,7 @@ export class Store {
 
 /** A remote KV is far if its mean round trip is longer than this, in ms. */
 const FAR = 5;
-/** How long a round to a far KV waits for more requests to join, in ms. */
+/** How long a round to a distant KV waits for more requests to join, in ms. */
 const GATHERING = 1;
 const MAX_TURNS = 8;
 

@@ -106,7 +106,7 @@ export class PetStore {
     for await (const page of this.#store.pages(petKey(0), petKey(Infinity))) yield* page.map(ownedPetIn);
   }
 
-  /** A page of the catalogue: `earlier`, a page for the same query, if its rows have not changed. */
+  /** Returns a page of the catalogue: `earlier`, which answered the same query, if its rows have not changed. */
   async list({ limit, status, cursor = 0 }: PetQuery, earlier?: PetPage): Promise<PetPage> {
     const prefix = status === undefined ? ["pets"] : ["pets_by_status", status];
     const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };

@@ -20,7 +20,7 @@ export class Ids implements IdSource {
   /** Ids that this process can hand out, ascending. */
   #free: number[] = [];
   #size = SMALLEST;
-  /** When the last range was taken, by `performance.now()`. */
+  /** When the last range was taken, on the `performance.now()` clock. */
   #takenAt = -Infinity;
   /** Settles when a range has been taken, or when that has failed; undefined if no range is being taken. */
   #taking: Promise<void> | undefined;

@@ -6,7 +6,7 @@ import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 export interface Snapshot {
   /** By name. */
   readonly rows: ReadonlyMap<string, Entry | null>;
-  /** When the read of these rows began, by `performance.now()`; -Infinity if they were not read together. */
+  /** When the read of these rows began, on the `performance.now()` clock; -Infinity if they were not read together. */
   readonly began: number;
 }
 
@@ -17,7 +17,7 @@ export interface Job {
   readonly peeks: readonly Deno.KvKey[];
   readonly ids: IdSource | undefined;
   readonly options: RunOptions;
-  /** Time of the call, by `performance.now()`. */
+  /** Time of the call, on the `performance.now()` clock. */
   readonly started: number;
   /** Whether it needs no read, because it has no rows or its caller passed them in. */
   readonly knowsRows: boolean;
@@ -239,7 +239,7 @@ export class Round {
     for (const { key } of this.#bumps) operation.set(key, NOTHING);
   }
 
-  /** Resolves its jobs' calls after the commit has applied. The commit began at `started`, by `performance.now()`. */
+  /** Resolves its jobs' calls after the commit has applied. It began at `started`, on the `performance.now()` clock. */
   resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
     for (const { job, outcome, hasWritten } of this.decisions) {

@@ -94,7 +94,7 @@ export class Transactions {
 const MAX_READS = 8;
 /** Maximum number of keys in one snapshot. */
 const MAX_KEYS = 10;
-/** Maximum number of simultaneous reads from a far KV. */
+/** Maximum number of simultaneous reads from a distant KV. */
 const READING_LANES = 12;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();

@@ -55,7 +55,7 @@ export class Versions {
   readonly #begin: (check: void) => Promise<void>;
   /** The background check, which no request is waiting for. */
   #refreshing: Promise<void> | undefined;
-  /** When the latest finished check started, by `performance.now()`. */
+  /** When the latest finished check started, on the `performance.now()` clock. */
   #checkedAt = -Infinity;
   /** The store's data version before the rows were last read. */
   #dataVersion: number | undefined;
@@ -95,13 +95,13 @@ export class Versions {
     if (this.#maxStaleness === 0) return this.#begin();
     const age = performance.now() - this.#checkedAt;
     if (age > this.#maxStaleness) return this.#begin();
-    // One refresh at a time. Otherwise, with a far KV, every request that arrives during a check would begin another.
+    // One at a time. Otherwise, with a distant KV, every request that arrives during a check would begin another.
     if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
     return undefined;
   }
 
   /**
-   * Requires that a check held at `since`, by `performance.now()`, or later.
+   * Requires that a check held at `since`, on the `performance.now()` clock, or later.
    *
    * @throws {Outdated} if it did not.
    * @throws {StoreUnavailable}
@@ -148,7 +148,7 @@ export class VersionCheck implements Deno.AtomicCheck {
   readonly name: string;
   /** Null if there was no row. */
   readonly versionstamp: string | null;
-  /** The assumption held at this time or later, by `performance.now()`. */
+  /** The assumption held at this time or later, on the `performance.now()` clock. */
   #heldAt = -Infinity;
 
   constructor(row: VersionRow) {
@@ -163,12 +163,12 @@ export class VersionCheck implements Deno.AtomicCheck {
     return this.row.version === (this.versionstamp ?? "");
   }
 
-  /** Whether a commit or a read has shown that it held at this time, by `performance.now()`, or later. */
+  /** Whether a commit or a read has shown that it held at this time, on the `performance.now()` clock, or later. */
   heldSince(time: number): boolean {
     return this.#heldAt >= time;
   }
 
-  /** Records that it held at some time after `started`, by `performance.now()`. */
+  /** Records that it held at some time after `started`, on the `performance.now()` clock. */
   noteHeld(started: number): void {
     this.#heldAt = Math.max(this.#heldAt, started);
   }
