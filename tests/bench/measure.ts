@@ -79,7 +79,7 @@ export async function sendOnce(
   return new Response(await response.bytes(), response);
 }
 
-/** Sends the workload's request repeatedly for some seconds, and creates if the workload has any. */
+/** Sends the request of a workload repeatedly for `seconds`. Creates animals at the same time if the workload says so. */
 export async function load(
   target: Target,
   workload: Workload,

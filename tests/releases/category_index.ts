@@ -56,7 +56,7 @@ interface Progress {
   readonly last: Deno.KvKey;
 }
 
-/** Steps 2 and 3: any process of the new release migrates, one commit at a time. It may be killed after each. */
+/** Steps 2 and 3: any process of the new release migrates. A process may be killed after each of its commits. */
 export class Migration {
   readonly #store: Store;
   readonly #clock: () => number;
