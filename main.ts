@@ -1,17 +1,22 @@
-import { ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
+import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
+import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
 import { describeStart, printFirstSteps } from "./src/first_steps.ts";
-import { inTurn } from "./src/http/log.ts";
-import { originOf } from "./src/http/server.ts";
-import { StoreUnavailable } from "./src/kv/deadline.ts";
+import { InFlight } from "./src/http/in_flight.ts";
+import { createLog, errorRecord, type Log } from "./src/http/log.ts";
+import { clientAddress } from "./src/http/request.ts";
+import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
+import { pause, StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";
 import { Metrics } from "./src/metrics/metrics.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process.ts";
-import { createServingLog, startServing } from "./src/serving.ts";
+import { createService } from "./src/service.ts";
+import { Sweeper } from "./src/sweeper.ts";
 import { VERSION } from "./src/version.ts";
-import { countWorkers, startWorkers } from "./src/workers.ts";
 
 /** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;
+/** How long clients have to read their last response after the signal, in ms. */
+const LAST_RESPONSES_MS = 3_500;
 /** One Ctrl-C may arrive twice within this time (ms): the terminal and `deno task` both send SIGINT. */
 const ECHO = 500;
 /** The exit code of a process that Ctrl-C ends. */
@@ -45,40 +50,72 @@ async function printInformation(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Serves until SIGINT or SIGTERM, or until it must stop. Resolves to the exit code. */
+/** Serves until SIGINT or SIGTERM, or until a newer release migrates the rows. Resolves to the exit code. */
 async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
-  const count = countWorkers(config);
+  const { port, host: hostname, kvPath, onDeploy } = config;
+  const clock = Date.now;
   const metrics = new Metrics();
-  const outputs = { access: inTurn(Deno.stdout), errors: inTurn(Deno.stderr) };
-  const log = createServingLog(config, outputs, metrics);
+  const log = logOf(config, metrics);
 
-  const { kvPath, onDeploy } = config;
   // Without this, if no database is attached, each instance silently gets its own KV in memory.
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
   // Deno Deploy starts another instance if this one fails.
   const patience = onDeploy ? {} : { patience: SERVER_PATIENCE };
-  const opening = openStore(kvPath, { clock: Date.now, metrics, create: true, makesFolder, ...patience });
+  const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
+  if (!onDeploy) await revokeFileAccess();
 
-  const serving = count === 1
-    ? await startServing({ config, store, log })
-    : await startWorkers({ count, config, store, log, outputs });
-  const origin = originOf(serving.address);
-  print(describeStart(config, { origin, schema: store.schema.version, workers: count }));
+  const inFlight = new InFlight();
+  const service = createService({
+    ...config,
+    store,
+    chunkedBodies: onDeploy,
+    clock,
+    log,
+    clientAddress: (request, { remoteAddr }) =>
+      clientAddress(request, remoteAddr, config.clientAddressHeader),
+    inFlight,
+  });
+  const sweeper = new Sweeper(service.sweeps, clock, log);
+  const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));
+  const server = listen({ port, hostname, onFailure }, (request, info) => {
+    sweeper.sweepIfDue();
+    return service.fetch(request, info);
+  });
+  const origin = originOf(server.address);
+  print(describeStart(config, { origin, schema: store.schema.version }));
   // Serving does not depend on this.
   printFirstSteps(store, config, origin).catch(() => {});
 
-  const failure = await Promise.race([stopped, serving.failed]);
-  if (failure) {
-    log.error(failure);
+  const unknownSchema = await Promise.race([stopped, store.schema.superseded]);
+  if (unknownSchema) {
+    log.error(errorRecord(unknownSchema, clock(), "schema"));
     setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
   }
-  await serving.stop();
-  return failure ? 1 : 0;
+  const lastResponses = pause(LAST_RESPONSES_MS);
+  await Promise.all([sweeper.stop(), inFlight.stop()]);
+  await service.settle();
+  // All work is done. Only clients that are slow to read or to send can hold the server open.
+  await Promise.race([server.stop(), lastResponses]);
+  await store.close();
+  await log.flushed();
+  return unknownSchema ? 1 : 0;
+}
+
+/** Creates the log according to the settings. It hides keys and tokens. */
+function logOf({ accessLog, kvToken, operatorTokens }: Config, metrics: Metrics): Log {
+  return createLog({
+    access: accessLog ? Deno.stdout : undefined,
+    errors: Deno.stderr,
+    // A shorter token could occur in text that is not secret.
+    secrets: [API_KEY_LIKE, ...operatorTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
+    clock: Date.now,
+    metrics,
+  });
 }
 
 /**
@@ -96,4 +133,21 @@ function stopSignal(): Promise<void> {
     } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
   });
   return promise;
+}
+
+/** Revokes access to files. Once KV is open, the service opens no more. */
+async function revokeFileAccess(): Promise<void> {
+  await Deno.permissions.revoke({ name: "read" });
+  await Deno.permissions.revoke({ name: "write" });
+}
+
+/** @throws {ConfigError} if it cannot listen. */
+function listen(options: ServerOptions, handler: ServerHandler): Server {
+  try {
+    return new Server(options, handler);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : typeof error;
+    const remedy = error instanceof Deno.errors.AddrInUse ? " Set PORT to another port." : "";
+    throw new ConfigError(`Cannot listen on ${options.hostname}:${options.port}: ${reason}.${remedy}`);
+  }
 }

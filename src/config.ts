@@ -28,8 +28,6 @@ const CONTACT = text({
   rule: "be a mailto:, https: or tel: URI",
 });
 const HEADER_NAME = text({ pattern: /^[\w-]+$/, rule: "be the name of an HTTP header" });
-/** Maximum number of workers. */
-export const MAX_WORKERS = 64;
 const TOKEN_LENGTH = 32;
 /** A token of the characters that a bearer credential may have (RFC 6750 section 2.1). */
 const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
@@ -48,12 +46,6 @@ export const SETTINGS = {
     "0.0.0.0",
     "address to listen on; `127.0.0.1` accepts connections from this machine only",
     text().parse,
-  ),
-  workers: setting(
-    "WORKERS",
-    "1",
-    "number of threads that serve requests, at most 64, or `auto` for one per core; more than 1 requires Linux, and not `:memory:`",
-    readWorkers,
   ),
   kvPath: setting(
     "KV_PATH",
@@ -204,12 +196,6 @@ function readBaseUrl(text: string, name: string): string {
   const isPlain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
   if (isPlain && !/\/v1$/.test(path)) return `${protocol}//${host}${path}`;
   throw new Invalid(`${name} must be an http or https URL without a query, and without /v1 at the end`);
-}
-
-function readWorkers(text: string, name: string): number | "auto" {
-  if (text === "auto") return text;
-  if (/^[1-9]\d?$/.test(text) && Number(text) <= MAX_WORKERS) return Number(text);
-  throw new Invalid(`${name} must be auto, or an integer from 1 to ${MAX_WORKERS}`);
 }
 
 /** Reads an integer from 0 to `max`. The error message ends with `expected` and `max`. */

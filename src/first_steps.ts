@@ -12,14 +12,13 @@ const MAX_READ = 1_000;
 /** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
 export function describeStart(
   { environment, signUpIsOpen, kvPath, host }: Config,
-  { origin, schema, workers }: { readonly origin: string; readonly schema: number; readonly workers: number },
+  { origin, schema }: { readonly origin: string; readonly schema: number },
 ): string {
   const others = /^(?:0\.0\.0\.0|::)$/.test(host) ? ` and on all other addresses of this machine` : "";
   const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
-  const threads = workers === 1 ? "" : `, ${workers} workers`;
   return `Listening on ${origin}/${others}
-Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}${threads}.`;
+Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
 }
 
 /**

@@ -1,7 +1,6 @@
 import { operatorTokenCheck } from "./admission/bearer.ts";
 import { Gate } from "./admission/gate.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
-import { AnonymousLimiter } from "./admission/anonymous.ts";
 import { AccountStore } from "./accounts/account_store.ts";
 import { accountOperations } from "./accounts/account_operations.ts";
 import { sweepDayTotals } from "./accounts/usage_days.ts";
@@ -14,7 +13,7 @@ import type { Store } from "./kv/store.ts";
 import { Permits } from "./admission/permits.ts";
 import { messageOperations } from "./messages/message_operations.ts";
 import { MessageStore } from "./messages/message_store.ts";
-import { metricsOperation, workerMetrics } from "./operator/metrics_route.ts";
+import { metricsOperation } from "./operator/metrics_route.ts";
 import { operatorOperation } from "./operator/operator_route.ts";
 import type { Stores } from "./operator/command_line.ts";
 import { petOperations } from "./pets/pet_operations.ts";
@@ -29,8 +28,6 @@ import { VERSION } from "./version.ts";
 export interface ServiceOptions
   extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "isOperator" | "metrics"> {
   readonly store: Store;
-  /** The workers of this process; by default there is only this one. */
-  readonly pool?: Pool;
   /** Maximum age of cached accounts and animals, in ms. */
   readonly maxStalenessMs: number;
   /** Whether clients may create accounts. */
@@ -41,21 +38,10 @@ export interface ServiceOptions
   readonly operatorTokens: readonly string[];
 }
 
-/** Data that the workers of a process share. */
-export interface Pool {
-  readonly anonymous: AnonymousLimiter;
-  /** Start of the process, in ms since the epoch. */
-  readonly startedAt: number;
-  /** Resolves to the metrics of each worker. */
-  readonly metrics: () => Promise<readonly string[]>;
-}
-
 /** The service. */
 export interface Service {
   readonly operations: readonly Operation[];
   readonly fetch: App;
-  /** Its own metrics, which can be added to those of other workers. */
-  readonly metrics: () => string;
   /** Gives unused permits and IDs back to the store. Call it before the store is closed. */
   readonly settle: () => Promise<void>;
   /** Removal of expired rows. */
@@ -71,13 +57,7 @@ export function createService(options: ServiceOptions): Service {
   const catalogue = versions.watch(CATALOGUE_VERSION);
   const transactions = new Transactions(store, options.clock);
   const permits = new Permits({ ...options, transactions });
-  const ownMetrics = () => workerMetrics({ ...options, permits });
-  const pool = options.pool ?? {
-    anonymous: new AnonymousLimiter(),
-    startedAt: performance.timeOrigin,
-    metrics: () => Promise.resolve([ownMetrics()]),
-  };
-  const gate = new Gate({ ...options, accounts: accountsRow, permits, anonymous: pool.anonymous });
+  const gate = new Gate({ ...options, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, transactions, catalogue);
   const messages = new MessageStore(store);
@@ -96,7 +76,7 @@ export function createService(options: ServiceOptions): Service {
     ...healthOperations(store),
     ...(operatorTokens.length === 0 ? [] : [
       operatorOperation({ ...options, stores }),
-      metricsOperation({ store, messages, version: VERSION, pool }),
+      metricsOperation({ ...options, version: VERSION, messages, permits }),
     ]),
   ];
   return {
@@ -110,7 +90,6 @@ export function createService(options: ServiceOptions): Service {
       transactions,
       isOperator: operatorTokenCheck(operatorTokens),
     }),
-    metrics: ownMetrics,
     async settle() {
       await Promise.all([permits.settle(), pets.ids.settle()]);
     },

@@ -25,7 +25,7 @@ const FOLDERS: readonly (readonly string[])[] = [
   ["metrics"],
 ];
 const ROOT = new URL("..", import.meta.url).href;
-const ENTRIES = ["main.ts", "src/worker.ts", "src/cli.ts"];
+const ENTRIES = ["main.ts", "src/cli.ts"];
 
 /** The imports of each file of the service, as Deno resolves them. Paths start at the root of the repository. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(

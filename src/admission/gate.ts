@@ -5,7 +5,7 @@ import { whenReady } from "../http/in_flight.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { VersionCheck, type VersionRow } from "../store/versions.ts";
 import type { Allowance } from "./allowance.ts";
-import type { AnonymousLimiter } from "./anonymous.ts";
+import { AnonymousLimiter } from "./anonymous.ts";
 import { ApiKeys, type ApiKeysOptions } from "./api_keys.ts";
 import type { Permit, Permits } from "./permits.ts";
 
@@ -37,7 +37,6 @@ export type Charged = Admission | typeof AGAIN;
 /** Options of a {@linkcode Gate}. */
 export interface GateOptions extends ApiKeysOptions {
   readonly permits: Permits;
-  readonly anonymous: AnonymousLimiter;
 }
 
 /**
@@ -50,13 +49,12 @@ export class Gate {
   readonly #accounts: VersionRow;
   /** The check for the accounts' current version. */
   #unchanged: VersionCheck;
-  readonly #anonymous: AnonymousLimiter;
+  readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
   /** Key lookups for spent addresses, by Authorization header. Requests with the same header share a lookup. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
   constructor(options: GateOptions) {
     this.#permits = options.permits;
-    this.#anonymous = options.anonymous;
     this.#keys = new ApiKeys(options, (accountId) => options.permits.activeOf(accountId));
     this.#accounts = options.accounts;
     this.#unchanged = new VersionCheck(options.accounts);

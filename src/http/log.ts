@@ -6,23 +6,6 @@ export interface Output {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** An output that writes texts one after another, each in full. */
-export function inTurn(output: Output): Output {
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    write(bytes) {
-      const written = last.then(() => writeAll(output, bytes));
-      last = written.catch(() => {});
-      return written;
-    },
-  };
-}
-
-async function writeAll(output: Output, bytes: Uint8Array): Promise<number> {
-  for (let sent = 0; sent < bytes.length;) sent += await output.write(bytes.subarray(sent));
-  return bytes.length;
-}
-
 /** A line of the access log. */
 export interface AccessRecord {
   /** ISO 8601, UTC. */
@@ -43,7 +26,7 @@ export interface ErrorRecord {
   readonly time: string;
   /** Request ID as sent to the client; empty if no request failed. */
   readonly id: string;
-  /** The route's pattern, or another task that failed: `accept`, `schema`, `sweep` or `worker`. */
+  /** The route's pattern, or another task that failed: `accept`, `schema` or `sweep`. */
   readonly route: string;
   /** Name of the error and of its cause. */
   readonly error: string;
@@ -200,7 +183,7 @@ export class LineWriter {
   async #send(lines: readonly string[]): Promise<void> {
     const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
     try {
-      await writeAll(this.#output, bytes);
+      for (let sent = 0; sent < bytes.length;) sent += await this.#output.write(bytes.subarray(sent));
     } catch {
       this.#lost.add(lines.length);
     }

@@ -3,8 +3,6 @@ export interface ServerOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly hostname: string;
-  /** Whether other servers may listen on the same port (SO_REUSEPORT); false by default. */
-  readonly reusePort?: boolean;
   /** Called when connections cannot be accepted, once for each period of failures. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -44,8 +42,8 @@ export class Server {
   }
 
   #listen(port: number): Deno.NetAddr {
-    const { hostname, reusePort = false } = this.#options;
-    const options = { port, hostname, reusePort, automaticCompression: false, onListen() {} };
+    const { hostname } = this.#options;
+    const options = { port, hostname, automaticCompression: false, onListen() {} };
     const server = Deno.serve(options, this.#handler);
     this.#servers.push(server);
     server.finished.catch((error) => this.#failed(error));

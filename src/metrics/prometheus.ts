@@ -106,34 +106,6 @@ export function gauge(name: string, help: string, value: number, labels: readonl
   return family(name, "gauge", help, [sample(name, labels, value)]);
 }
 
-/** Adds up the metrics in several texts in the Prometheus text format. */
-export function sumOf(texts: readonly string[]): string {
-  const families = new Map<string, Map<string, number>>();
-  for (const text of texts.flatMap(familiesIn)) {
-    const [help = "", type = "", ...lines] = text.trimEnd().split("\n");
-    const head = `${help}\n${type}`;
-    const samples = families.get(head) ?? new Map<string, number>();
-    families.set(head, samples);
-    for (const line of lines) {
-      const end = line.lastIndexOf(" ");
-      const name = line.slice(0, end);
-      samples.set(name, (samples.get(name) ?? 0) + Number(line.slice(end)));
-    }
-  }
-  return [...families].map(([head, samples]) =>
-    [head, ...[...samples].map(([name, value]) => `${name} ${value}`), ""].join("\n")
-  ).join("");
-}
-
-/** The counters and histograms in a text, without its gauges. */
-export function countersIn(text: string): string {
-  return familiesIn(text).filter((family) => !/^# TYPE \S+ gauge$/m.test(family)).join("");
-}
-
-function familiesIn(text: string): string[] {
-  return text.split(/^(?=# HELP )/m).filter((family) => family !== "");
-}
-
 function family(name: string, type: string, help: string, lines: readonly string[]): string {
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""].join("\n");
 }

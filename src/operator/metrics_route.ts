@@ -5,15 +5,7 @@ import { withDeadline } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
-import { gauge, sumOf } from "../metrics/prometheus.ts";
-
-/** Options of {@linkcode workerMetrics}. */
-export interface WorkerMetricsOptions {
-  readonly store: Store;
-  readonly inFlight: Pick<InFlight, "size">;
-  /** Counts the leases of this worker, and the permits left in them. */
-  readonly permits: { count(): { readonly leases: number; readonly permits: number } };
-}
+import { gauge } from "../metrics/prometheus.ts";
 
 /** Options of {@linkcode metricsOperation}. */
 export interface MetricsOptions {
@@ -21,12 +13,9 @@ export interface MetricsOptions {
   readonly version: string;
   readonly store: Store;
   readonly messages: MessageStore;
-  readonly pool: {
-    /** Start of the process, in ms since the epoch. */
-    readonly startedAt: number;
-    /** Resolves to the `workerMetrics` of each worker. */
-    readonly metrics: () => Promise<readonly string[]>;
-  };
+  readonly inFlight: Pick<InFlight, "size">;
+  /** Counts the leases of this process, and the permits left in them. */
+  readonly permits: { count(): { readonly leases: number; readonly permits: number } };
 }
 
 /**
@@ -35,20 +24,9 @@ export interface MetricsOptions {
 const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Metrics of one worker in the Prometheus text format. Those of several workers can be added up. */
-export function workerMetrics({ store, inFlight, permits }: WorkerMetricsOptions): string {
-  const held = permits.count();
-  return [
-    store.metrics.text(),
-    gauge("animal_store_requests_in_flight", "Requests in flight.", inFlight.size),
-    gauge("animal_store_leases", "Leases held.", held.leases),
-    gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
-  ].join("");
-}
-
 /** The operation that Prometheus scrapes: metrics of this process and, if KV responds, of the queue of messages. */
 export function metricsOperation(
-  { version, store, messages, pool }: MetricsOptions,
+  { version, store, messages, inFlight, permits }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -59,6 +37,7 @@ export function metricsOperation(
   }, async (_input, { now }) => {
     const queue = await queueGauges(messages, now);
     const bytes = store.fileSize;
+    const held = permits.count();
     const text = [
       gauge("animal_store_build_info", "Version of the service, and of the stored rows.", 1, [
         `version="${version}"`,
@@ -67,10 +46,13 @@ export function metricsOperation(
       gauge(
         "process_start_time_seconds",
         "Start time of the process, as a Unix time in seconds.",
-        pool.startedAt / 1_000,
+        performance.timeOrigin / 1_000,
       ),
       gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
-      sumOf(await pool.metrics()),
+      store.metrics.text(),
+      gauge("animal_store_requests_in_flight", "Requests in flight.", inFlight.size),
+      gauge("animal_store_leases", "Leases held.", held.leases),
+      gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
       ...queue,
       ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
     ];

@@ -6,7 +6,6 @@ import {
   SERVICE,
   start,
   type Target,
-  WORKERS,
 } from "./contenders.ts";
 import { type Effort, type Entry, sendOnce, takeTurns } from "./measure.ts";
 import { figure, ratio, table } from "./report.ts";
@@ -37,30 +36,6 @@ export async function comparison(
   }
   const names = [...checkouts, ...rivals].map(({ name }) => name);
   return table([title(effort), SERVICE.name, "A/A", ...names], rows);
-}
-
-/** A table of CPU time per request in µs, with one worker and with two. */
-export async function cpuTimes(
-  workloads: readonly Workload[],
-  effort: Effort,
-): Promise<string> {
-  const rows: string[][] = [];
-  for (const workload of workloads) {
-    await using cleanup = new AsyncDisposableStack();
-    const entries: Entry[] = [];
-    for (const contender of WORKERS) {
-      const target = await start(contender, cleanup, workload.caller);
-      entries.push({ name: contender.name, target, workload });
-    }
-    const [one = NaN, again = NaN, two = NaN] = await takeTurns(entries, effort, "cpuTime");
-    rows.push([
-      workload.name,
-      figure(one),
-      ratio(again, one),
-      `${figure(two)} (${ratio(two, one)})`,
-    ]);
-  }
-  return table([title(effort), "WORKERS=1", "A/A", "WORKERS=2"], rows);
 }
 
 /** Rates of the service and of others; in brackets, the service as a multiple of the other. */

@@ -28,15 +28,10 @@ const ROOT = resolve(`${import.meta.dirname}/../..`);
 const CREATE_KEY = [["accounts", "create"], ["keys", "create", "--account"]];
 
 /** The service of this checkout. */
-export const SERVICE: Contender = checkout(ROOT, { name: "This service" });
+export const SERVICE: Contender = checkout(ROOT, "This service");
 
 /** A second instance of the service of this checkout. */
-export const SECOND: Contender = checkout(ROOT, { name: "Second instance" });
-
-/** The service of this checkout twice with one worker, then with two. */
-export const WORKERS: readonly Contender[] = ["1", "1", "2"].map((count) =>
-  checkout(ROOT, { name: `WORKERS=${count}`, env: { WORKERS: count } })
-);
+export const SECOND: Contender = checkout(ROOT, "Second instance");
 
 /** Bare servers that send the response in the environment variable `REPLY`. */
 export const CONSTANT_REPLIES: readonly Contender[] = [
@@ -51,10 +46,7 @@ export const RIVALS: readonly Contender[] = [
 ];
 
 /** The service of the checkout in a folder. */
-export function checkout(
-  folder: string,
-  { name = `${basename(resolve(folder))}'s`, env = {} }: Partial<Pick<Contender, "name" | "env">> = {},
-): Contender {
+export function checkout(folder: string, name: string = `${basename(resolve(folder))}'s`): Contender {
   const args = script(folder, "main.ts");
   async function keysOf(
     caller: Caller,
@@ -69,7 +61,7 @@ export function checkout(
     }
     return keys;
   }
-  return { name, args, env, keysOf };
+  return { name, args, env: {}, keysOf };
 }
 
 /** Starts a contender with animals and with the caller's keys. `cleanup` ends it. */

@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
-import { comparison, cpuTimes } from "./comparison.ts";
+import { comparison } from "./comparison.ts";
 import { checkout, SERVICE } from "./contenders.ts";
 import { growth } from "./growth.ts";
 import { Failure, interrupted, note, print } from "./terminal.ts";
-import { CPU_WORKLOADS, type Workload, WORKLOADS } from "./workloads.ts";
+import { WORKLOADS } from "./workloads.ts";
 
 const HELP = `Compares the service with other servers, and measures it as its data grows. Needs wrk.
 
@@ -12,25 +12,21 @@ const HELP = `Compares the service with other servers, and measures it as its da
 
   --against DIR   also measure another checkout of the service; repeatable
   --only WORD     measure only rows whose name contains the word; repeatable:
-${[...WORKLOADS, ...CPU_WORKLOADS].map(({ name }) => `                  ${name}`).join("\n")}
+${WORKLOADS.map(({ name }) => `                  ${name}`).join("\n")}
   --rounds N      rounds in which the servers take turns; the result is the median. Default: 5
   --seconds N     length of one measurement. Default: 3
   --quick         one round of 1 second, without Naive Deno KV and Fastify: two minutes in all
 
 Prints the tables on standard output and progress on standard error. Stores temporary data in data/.
-CPU time is only measured on Linux.
 Exit codes: 0 success, 1 failure, 2 invalid arguments.`;
 
 let exitCode = 2;
 try {
-  const { help, growing, workloads, cpuWorkloads, others, effort } = parse(Deno.args);
+  const { help, growing, workloads, others, effort } = parse(Deno.args);
   exitCode = 1;
   if (help) print(HELP);
   else if (growing) print(await growth([SERVICE, ...others], effort));
-  else {
-    if (workloads.length > 0) print(await comparison(workloads, others, effort));
-    if (cpuWorkloads.length > 0) print(`\n${await cpuTimes(cpuWorkloads, effort)}`);
-  }
+  else print(await comparison(workloads, others, effort));
   exitCode = 0;
 } catch (error) {
   if (!(error instanceof Error)) throw error;
@@ -61,10 +57,8 @@ function parse(args: string[]) {
   if (positionals.length > 0 && !growing) {
     throw new Error(`Unknown command: ${positionals.join(" ")}`);
   }
-  const isWanted = ({ name }: Workload) => only.some((word) => name.includes(word));
-  const workloads = WORKLOADS.filter(isWanted);
-  const cpuWorkloads = Deno.build.os === "linux" ? CPU_WORKLOADS.filter(isWanted) : [];
-  if (workloads.length + cpuWorkloads.length === 0) {
+  const workloads = WORKLOADS.filter(({ name }) => only.some((word) => name.includes(word)));
+  if (workloads.length === 0) {
     throw new Error(`No row's name contains ${only.join(" or ")}`);
   }
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
@@ -77,7 +71,6 @@ function parse(args: string[]) {
     help,
     growing,
     workloads,
-    cpuWorkloads,
     others: against.map((dir) => checkout(dir)),
     effort: { rounds, seconds, isQuick: quick },
   };

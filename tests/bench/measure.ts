@@ -26,14 +26,10 @@ export interface Load {
   readonly perSecond: number;
   /** Median latency in ms. */
   readonly p50: number;
-  /** CPU time of the server per request, in µs; NaN except on Linux. */
-  readonly cpuTime: number;
 }
 
 const SCRIPT = `${import.meta.dirname}/traffic.lua`;
 const WARM_UP_SECONDS = 1;
-/** Linux's unit of CPU time, in µs (getconf CLK_TCK). */
-const TICK = 10_000;
 /** How late creates may be, in ms: enough for a pause of the machine. */
 const MAX_LAG = 250;
 
@@ -85,13 +81,11 @@ export async function load(
   workload: Workload,
   seconds: number,
 ): Promise<Load> {
-  const before = await readCpuTime(target);
   const [result] = await Promise.all([
     runWrk(target, workload, seconds),
     createSteadily(target, workload.creates, seconds),
   ]);
-  const cpuTime = (await readCpuTime(target) - before) / result.requests;
-  return { ...result, cpuTime };
+  return result;
 }
 
 /** Runs wrk with one thread. */
@@ -99,7 +93,7 @@ async function runWrk(
   { origin, keys }: Target,
   workload: Workload,
   seconds: number,
-): Promise<Omit<Load, "cpuTime">> {
+): Promise<Load> {
   const { name, caller, path, body, connections, status } = workload;
   const options = [
     "-t1",
@@ -153,15 +147,4 @@ async function createSteadily(
     const lag = performance.now() - due;
     if (lag > MAX_LAG) throw new Failure(`${perSecond} creates a second: ${figure(lag)} ms late`);
   }
-}
-
-/** User and system time of a server's process, in µs; NaN except on Linux. */
-async function readCpuTime({ pid }: Target): Promise<number> {
-  if (Deno.build.os !== "linux") return NaN;
-  // Deno itself reads /proc only with all permissions.
-  const { stdout } = await new Deno.Command("cat", { args: [`/proc/${pid}/stat`] }).output();
-  const stat = new TextDecoder().decode(stdout);
-  // Fields 14 and 15. Field 2, in parentheses, is the only one that may contain spaces.
-  const [user = NaN, system = NaN] = stat.slice(stat.lastIndexOf(")")).split(" ").slice(12, 14).map(Number);
-  return (user + system) * TICK;
 }

@@ -78,10 +78,3 @@ export const WORKLOADS: readonly Workload[] = [
   { ...LIST, name: "list 20, 100 creates a second", creates: 100 },
   { ...LIST, name: "list 20, 300 creates a second", creates: 300 },
 ];
-
-/** Rows of the table of CPU time. */
-export const CPU_WORKLOADS: readonly Workload[] = [
-  { ...LIST, name: "CPU time in µs, list 20" },
-  { ...LIST_FOR_MANY, name: "CPU time in µs, list 20, 100 keys" },
-  { ...CREATE, name: "CPU time in µs, create" },
-];

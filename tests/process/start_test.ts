@@ -26,7 +26,6 @@ Deno.test("server exits 1 and prints one line if it cannot run with its variable
   for (
     const [variables, line] of [
       [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
-      [{ WORKERS: "2", KV_PATH: ":memory:" }, /^WORKERS must be 1 or auto: .+\.$/],
       [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: [^.]+\.$/],
       [
         { PORT: `${port}` },

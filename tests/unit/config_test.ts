@@ -1,6 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Config, ConfigError, readConfig, SETTINGS, START_HELP } from "../../src/config.ts";
-import { countWorkers } from "../../src/workers.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -21,9 +20,6 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ PORT: "0" }, { port: 0 }],
   [{ PORT: "65535" }, { port: 65535 }],
   [{ HOST: "127.0.0.1" }, { host: "127.0.0.1" }],
-  [{ WORKERS: "1" }, {}],
-  [{ WORKERS: "64" }, { workers: 64 }],
-  [{ WORKERS: "auto" }, { workers: "auto" }],
   [{ KV_PATH: ":memory:" }, { kvPath: ":memory:" }],
   [{ KV_PATH: "/srv/animals.kv" }, { kvPath: "/srv/animals.kv" }],
   [{ KV_PATH: SERVER }, { kvPath: SERVER }],
@@ -65,7 +61,6 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
   assertEquals(configOf(variables), {
     port: 8000,
     host: "0.0.0.0",
-    workers: 1,
     kvPath: "data/animals.kv",
     kvToken: "",
     publicUrl: undefined,
@@ -87,7 +82,6 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
     ..."65536 99999 100000 -1 +80 80.0 8e3 0x50 http ８０".split(" "),
     ...[" 80", "80 ", "80\n"],
   ]],
-  ["WORKERS", "be auto, or an integer from 1 to 64", ["0", "65", "02", "-1", "1.5", "2 ", "AUTO", "all"]],
   ["KV_PATH", "be a file, :memory: or an http or https URL", [
     ..."ftp://kv.example htps://kv.example file:///srv/animals.kv http://".split(" "),
   ]],
@@ -139,31 +133,6 @@ for (const [name, rule, values] of mistakes) {
     },
   );
 }
-
-const machines: readonly (readonly [Variables, os: typeof Deno.build.os, workers: number | undefined])[] = [
-  [{}, "linux", 1],
-  [{ WORKERS: "3" }, "linux", 3],
-  [{ WORKERS: "auto" }, "linux", 8],
-  [{ WORKERS: "3", KV_PATH: SERVER }, "linux", 3],
-  [{ WORKERS: "1" }, "darwin", 1],
-  [{ WORKERS: "auto" }, "darwin", 1],
-  [{ WORKERS: "2" }, "darwin", undefined],
-  [{ WORKERS: "2" }, "windows", undefined],
-  [{ WORKERS: "auto", KV_PATH: ":memory:" }, "linux", 1],
-  [{ WORKERS: "2", KV_PATH: ":memory:" }, "linux", undefined],
-  [{ WORKERS: "auto", ...DEPLOYED }, "linux", 1],
-  [{ WORKERS: "2", ...DEPLOYED }, "linux", undefined],
-];
-
-Deno.test.each(machines)("countWorkers() of %j on %s returns %s", (variables, os, workers) => {
-  const count = () => countWorkers(configOf(variables), { os, cores: 8 });
-  if (workers !== undefined) assertEquals(count(), workers);
-  else assertStringIncludes(assertThrows(count, ConfigError).message, "WORKERS must be 1 or auto");
-});
-
-Deno.test("countWorkers() returns at most 64", () => {
-  assertEquals(countWorkers(configOf({ WORKERS: "auto" }), { os: "linux", cores: 128 }), 64);
-});
 
 Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
   const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));

@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
-import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
 import { Gate } from "../../../src/admission/gate.ts";
 import { Permits } from "../../../src/admission/permits.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
@@ -17,8 +16,7 @@ Deno.test("Gate.usedBy() returns the current usage even if the given rows are ol
   const accounts = versions.watch(ACCOUNTS_VERSION);
   const clock = () => service.now;
   const permits = new Permits({ store, transactions: new Transactions(store, clock), clock });
-  const anonymous = new AnonymousLimiter();
-  const gate = new Gate({ store, accounts, environment: "staging", permits, anonymous });
+  const gate = new Gate({ store, accounts, environment: "staging", permits });
   const request = async () => {
     await versions.check();
     await gate.admit({

@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../../src/accounts/account.ts";
-import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
 import { Gate } from "../../../src/admission/gate.ts";
 import { Permits } from "../../../src/admission/permits.ts";
 import { operation } from "../../../src/api/operation.ts";
@@ -50,7 +49,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
         },
       ),
     ],
-    gate: new Gate({ store, accounts, environment: "staging", permits, anonymous: new AnonymousLimiter() }),
+    gate: new Gate({ store, accounts, environment: "staging", permits }),
     versions,
     transactions,
     metrics: store.metrics,

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertMatch } from "@std/assert";
-import { inTurn, LineWriter, type Output } from "../../../src/http/log.ts";
+import { LineWriter, type Output } from "../../../src/http/log.ts";
 import { Counter } from "../../../src/metrics/prometheus.ts";
 
 /** An output whose writes complete on demand. */
@@ -90,34 +90,4 @@ Deno.test("LineWriter.write() tries the next line after a failure and counts the
 
   assertEquals(tried, ["a\n", "b\n"]);
   assertMatch(lost.text(), / 2\n$/);
-});
-
-Deno.test("inTurn() writes each text whole before the next one", async () => {
-  const output = new SlowOutput();
-  const shared = inTurn(output);
-
-  const written = ["abc", "de"].map((text) => shared.write(new TextEncoder().encode(text)));
-  await setImmediate();
-  await output.complete(1);
-  assertEquals(output.writes, ["abc", "bc"]);
-  await output.complete();
-  await output.complete();
-
-  assertEquals(await Promise.all(written), [3, 2]);
-  assertEquals(output.writes, ["abc", "bc", "de"]);
-});
-
-Deno.test("inTurn() continues after a write that failed", async () => {
-  const errors = [new Error("disk full")];
-  const shared = inTurn({
-    write: (bytes) =>
-      Promise.resolve(errors.pop()).then((error) => {
-        if (error) throw error;
-        return bytes.length;
-      }),
-  });
-
-  const written = await Promise.allSettled([1, 2].map((length) => shared.write(new Uint8Array(length))));
-
-  assertEquals(written.map((write) => write.status === "fulfilled" ? write.value : "failed"), ["failed", 2]);
 });

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Counter, countersIn, gauge, Histogram, sumOf } from "../../../src/metrics/prometheus.ts";
+import { Counter, gauge, Histogram } from "../../../src/metrics/prometheus.ts";
 
 Deno.test("Counter.text() reports the sum for each set of labels and escapes their values", () => {
   const counter = new Counter("calls_total", "Calls.", ["route", "status"]);
@@ -60,40 +60,4 @@ Deno.test("gauge() reports a number, with or without labels", () => {
 
   assertEquals(gauge("leases", "Leases.", 0), `${help}leases 0\n`);
   assertEquals(gauge("leases", "Leases.", 1.5, ['of="a"']), `${help}leases{of="a"} 1.5\n`);
-});
-
-Deno.test("sumOf() adds up the samples with the same name and labels", () => {
-  const texts = [[1, "a"], [2, "a"], [4, "b"]] as const;
-
-  const sum = sumOf(texts.map(([count, label]) => {
-    const counter = new Counter("calls_total", "Calls.", ["route"]);
-    counter.add(count, label);
-    return counter.text() + gauge("leases", "Leases.", count / 2);
-  }));
-
-  assertEquals(sum.split("\n"), [
-    "# HELP calls_total Calls.",
-    "# TYPE calls_total counter",
-    'calls_total{route="a"} 3',
-    'calls_total{route="b"} 4',
-    "# HELP leases Leases.",
-    "# TYPE leases gauge",
-    "leases 3.5",
-    "",
-  ]);
-});
-
-Deno.test("sumOf() returns a single text unchanged", () => {
-  const histogram = new Histogram("size", "Sizes.", [1, 2.5], ["round"]);
-  histogram.observe(2, "a b");
-  const text = histogram.text() + new Counter("calls_total", "Calls.", ["status"]).text();
-
-  assertEquals(sumOf([text]), text);
-});
-
-Deno.test("countersIn() leaves out gauges", () => {
-  const counter = new Counter("calls_total", "Calls.");
-
-  assertEquals(countersIn(gauge("leases", "Leases.", 1) + counter.text()), counter.text());
-  assertEquals(sumOf(["", countersIn("")]), "");
 });

@@ -1,5 +1,0 @@
-import "../../src/worker.ts";
-
-new BroadcastChannel("mortal workers").onmessage = ({ data }) => {
-  if (data === Reflect.get(globalThis, "name")) Deno.readTextFileSync("deno.json");
-};
