@@ -79,7 +79,7 @@ async function tablesIn(path: string): Promise<unknown[]> {
 export interface FileState {
   /** A number that changes with every commit; undefined if the file is locked or cannot be read. */
   readonly version: () => number | undefined;
-  /** Size in bytes, including rows in the write-ahead log; undefined if the file is locked or cannot be read. */
+  /** Size in bytes, with that of the write-ahead log; undefined if the file is locked or cannot be read. */
   readonly size: () => number | undefined;
   readonly close: () => void;
 }
@@ -95,10 +95,18 @@ export async function openFileState(path: string): Promise<FileState | undefined
     const size = database.prepare(
       "SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size",
     );
+    // Opened now, because the service gives up its access to files. SQLite locks the main file only, never the log.
+    const log = await Deno.open(`${path}-wal`).catch(() => undefined);
     return {
       version: () => numberIn(version, "data_version"),
-      size: () => numberIn(size, "size"),
-      close: () => database.close(),
+      size() {
+        const bytes = numberIn(size, "size");
+        return bytes === undefined ? undefined : bytes + (log?.seekSync(0, Deno.SeekMode.End) ?? 0);
+      },
+      close() {
+        log?.close();
+        database.close();
+      },
     };
   } catch {
     return undefined;

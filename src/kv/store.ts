@@ -58,7 +58,7 @@ export class Store {
     return this.#connection.file?.version();
   }
 
-  /** Size of the KV file, in bytes; undefined if KV is not a file, or the size is unknown. */
+  /** Size of the KV file with its write-ahead log, in bytes; undefined if KV is not a file, or the size is unknown. */
   get fileSize(): number | undefined {
     return this.#connection.file?.size();
   }
