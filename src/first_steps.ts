@@ -1,13 +1,10 @@
-import { accountKey, decodeAccount } from "./accounts/account.ts";
+import { environmentsIn, foreignWarning } from "./accounts/account_store.ts";
 import type { Environment } from "./accounts/api_key.ts";
 import { type Config, DEFAULT_KV_PATH } from "./config.ts";
 import { MEMORY, nameOfKv } from "./kv/open.ts";
 import type { Store } from "./kv/store.ts";
 import { print } from "./process.ts";
 import { VERSION } from "./version.ts";
-
-/** Maximum number of accounts that are read. */
-const MAX_READ = 1_000;
 
 /** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
 export function describeStart(
@@ -32,14 +29,11 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
     print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
-  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
-  if (accounts.length === 0) {
-    if (!onDeploy && kvPath !== undefined) print(firstCommands(kvPath, environment, origin));
-  } else if (!accounts.some((entry) => decodeAccount(entry).environment === environment)) {
-    print(
-      `Warning: none of the first ${MAX_READ} accounts belongs to the environment ${environment}, so their API keys are ` +
-        "not valid here. Is ENVIRONMENT right?",
-    );
+  const environments = await environmentsIn(store);
+  const warning = foreignWarning(environments, environment);
+  if (warning !== undefined) print(warning);
+  if (environments.size === 0 && !onDeploy && kvPath !== undefined) {
+    print(firstCommands(kvPath, environment, origin));
   }
 }
 

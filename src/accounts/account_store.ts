@@ -45,6 +45,25 @@ export function decodeState(
 /** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
+/** Maximum number of accounts whose environments are read. */
+const MAX_READ = 1_000;
+
+/** The environments of the first 1,000 accounts in a store. */
+export async function environmentsIn(store: Store): Promise<ReadonlySet<Environment>> {
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
+  return new Set(accounts.map((entry) => decodeAccount(entry).environment));
+}
+
+/** The warning that accounts of these environments are all of the other one; undefined if they are not. */
+export function foreignWarning(
+  environments: ReadonlySet<Environment>,
+  environment: Environment,
+): string | undefined {
+  if (environments.size === 0 || environments.has(environment)) return undefined;
+  return `Warning: none of the first ${MAX_READ} accounts belongs to the environment ${environment}, so their API keys ` +
+    "are not valid here. Is ENVIRONMENT right?";
+}
+
 const ACCOUNTS: Queue = { label: "changes", lanes: () => 3 };
 
 /**
@@ -90,6 +109,11 @@ export class AccountStore {
         return { account, apiKey };
       },
     };
+  }
+
+  /** A warning if the store has accounts, but none of this environment; otherwise undefined. */
+  async warning(): Promise<string | undefined> {
+    return foreignWarning(await environmentsIn(this.#store), this.#environment);
   }
 
   /** Reads an account and its usage; null if no account has this ID. */

@@ -49,9 +49,14 @@ export const ACCOUNTS: Task = {
       input: namesIn,
       prepare({ words: [name = ""], options }, io) {
         const plan = { ...parsePlan(options.get("plan")?.at(-1) ?? "free", options), signedUp: false };
-        if (name === "-") return (stores) => createMany(stores, plan, io);
-        if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
-        return async ({ accounts, transact }) => {
+        if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
+          throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+        }
+        return async (stores) => {
+          const { accounts, transact } = stores;
+          const warning = await accounts.warning();
+          if (warning !== undefined) io.err(warning);
+          if (name === "-") return await createMany(stores, plan, io);
           await printKey("Created", await transact(accounts.creating({ ...plan, name }, io.clock())), io);
         };
       },

@@ -38,6 +38,22 @@ Deno.test.each([
   },
 );
 
+Deno.test("accounts create warns if there are accounts, but none of its environment", async () => {
+  await using operator = await Operator.start();
+  const warnings = () =>
+    operator.err.filter((line) => line.startsWith("Warning: none of the first 1000 accounts"));
+
+  operator.input = ["Zoë"];
+  const found: number[] = [];
+  for (const environment of ["staging", "production", "production", "staging"]) {
+    operator.environment.set("ENVIRONMENT", environment);
+    assertEquals(await operator.run(`accounts create ${found.length === 1 ? "-" : "me"}`), 0);
+    found.push(warnings().length);
+  }
+
+  assertEquals(found, [0, 1, 0, 0]);
+});
+
 Deno.test("accounts create - creates an account for each name on standard input, in order", async () => {
   await using operator = await Operator.start();
   operator.input = Array.from({ length: 502 }, (_, number) => number === 7 ? "" : `Name ${number}`);
