@@ -46,7 +46,7 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
-/** Methods with their own metrics label. */
+/** Methods that metrics and the access log name. Others are `other`, because a client can send any text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /**
@@ -242,16 +242,19 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Updates the metrics, and writes the access log if it is on. */
-  function record({ request, id, now, started, matched, admission }: Arrival, { status }: Response): void {
-    const { method } = request;
+  function record(
+    { request, id, now, started, matched, address, admission }: Arrival,
+    { status }: Response,
+  ): void {
+    const method = METHODS.has(request.method) ? request.method : "other";
     const ms = performance.now() - started;
     const route = matched.pattern;
-    metrics.requests.add(1, route, METHODS.has(method) ? method : "other", `${status}`);
+    metrics.requests.add(1, route, method, `${status}`);
     metrics.requestDuration.observe(ms / 1_000, route);
     if (!log.access) return;
     const accountId = admission?.account?.id ?? "";
     const time = new Date(now).toISOString();
-    log.access({ time, id, method, route, status, ms: Math.round(ms), accountId });
+    log.access({ time, id, address: address(), method, route, status, ms: Math.round(ms), accountId });
   }
 
   /** The error that the client receives. Anything other than an ApiError is logged and stays internal. */

@@ -11,6 +11,9 @@ export interface AccessRecord {
   /** ISO 8601, UTC. */
   readonly time: string;
   readonly id: string;
+  /** The client's address. */
+  readonly address: string;
+  /** A known method, or `other`. */
   readonly method: string;
   /** The route's pattern. Unlike the path, it has no data from the client. */
   readonly route: string;
@@ -40,6 +43,8 @@ export interface ErrorRecord {
 export interface CommandRecord {
   /** Time of arrival (ISO 8601, UTC). */
   readonly time: string;
+  /** The client's address. */
+  readonly address: string;
   /** The command and its IDs, such as `accounts close acct_4kQ0…`, without names, keys or other text. May be empty. */
   readonly command: string;
   /** Its exit code. It is also 1 if the command was interrupted. */

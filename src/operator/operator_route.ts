@@ -53,12 +53,13 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
 
   /** Responds once the command has begun. The response ends with the command. */
   function operate(call: Call): Promise<Response> {
+    const address = call.address(); // Unknown once the response has begun.
     const { promise: response, resolve, reject } = Promise.withResolvers<Response>();
     requests.run(async () => {
       const request = parseCommandRequest((await call.readBody(RULES)).object);
       const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
       resolve(createResponse(readable, { headers: HEADERS }));
-      await runCommand(request, writable.getWriter(), call.now);
+      await runCommand(request, writable.getWriter(), call.now, address);
     }).catch(reject);
     return response;
   }
@@ -68,6 +69,7 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
     { args, input }: CommandRequest,
     writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>,
     now: number,
+    address: string,
   ): Promise<void> {
     const write = (line: OperatorLine) =>
       writer.write(ENCODER.encode(`${JSON.stringify(line)}\n`)).catch((cause) => {
@@ -81,8 +83,9 @@ export function operatorOperation({ stores, clock, log, inFlight }: OperatorOpti
       isStopping: () => inFlight.isStopping,
       isRemote: true,
     };
+    const time = new Date(now).toISOString();
     const logExit = (exit: number) =>
-      log.command({ time: new Date(now).toISOString(), command: describeCommand(STORE_TASKS, args), exit });
+      log.command({ time, address, command: describeCommand(STORE_TASKS, args), exit });
     try {
       const exit = await runCommandLine(STORE_TASKS, args, io, async ({ work }) => (await work(stores), 0));
       logExit(exit);

@@ -7,8 +7,18 @@ import { NOON, VirtualTime } from "../../support/time.ts";
 
 const TOKEN = "the.operator's+token";
 const TIME = "2027-01-15T12:00:00.000Z";
-const ACCESS = { time: TIME, id: "r1", method: "GET", route: "/", status: 200, ms: 1, accountId: "" };
-const COMMAND = { time: TIME, command: "accounts list", exit: 0 };
+const ADDRESS = "192.0.2.1";
+const ACCESS = {
+  time: TIME,
+  id: "r1",
+  address: ADDRESS,
+  method: "GET",
+  route: "/",
+  status: 200,
+  ms: 1,
+  accountId: "",
+};
+const COMMAND = { time: TIME, address: ADDRESS, command: "accounts list", exit: 0 };
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
 /** An output that stores lines after some turns of the event loop. */
@@ -130,7 +140,7 @@ Deno.test("service logs KV's own message if KV fails, but no message of other er
   assertEquals(JSON.stringify(service.errors).includes("secret"), false);
 });
 
-Deno.test("service logs each request with its ID, route, account and duration", async () => {
+Deno.test("service logs each request with its ID, address, route, account and duration", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
@@ -147,28 +157,30 @@ Deno.test("service logs each request with its ID, route, account and duration", 
   const responses = [
     await service.fetch("GET /v1/pets?status=sold&private=1", { key, headers: { "x-request-id": "r1" } }),
     await service.fetch("PUT /v1/pets/private", { key }),
-    await service.fetch("HEAD /v1/private", { key }),
+    await service.fetch("PRIVATE /v1/private", { key }),
     await service.fetch("POST /v1/pets", { key, headers, body: slow }),
     await service.fetch("GET /v1/pets", { key }),
     await service.fetch("GET /v1/pets"),
     await service.fetch("GET /v1/pets", { key: closed.apiKey }),
     await service.fetch("OPTIONS /v1/pets"),
-    await service.fetch("GET /health"),
   ];
+  service.address = "2001:db8::/64";
+  responses.push(await service.fetch("GET /health"));
 
-  const late = { time: "2027-01-15T11:59:59.000Z", ms: 0 };
+  const early = { time: TIME, address: ADDRESS };
+  const late = { time: "2027-01-15T11:59:59.000Z", address: ADDRESS, ms: 0 };
   const ids = responses.map(({ headers }) => headers.get("x-request-id"));
   assertEquals([ids[0], service.accesses.map(({ id }) => id)], ["r1", ids]);
   assertEquals(service.accesses.map(({ id: _, ...record }) => record), [
-    { time: TIME, method: "GET", route: "/v1/pets", status: 200, ms: 0, accountId },
-    { time: TIME, method: "PUT", route: "/v1/pets/:petId", status: 405, ms: 0, accountId },
-    { time: TIME, method: "HEAD", route: "", status: 404, ms: 0, accountId },
-    { time: TIME, method: "POST", route: "/v1/pets", status: 400, ms: 250, accountId },
+    { ...early, method: "GET", route: "/v1/pets", status: 200, ms: 0, accountId },
+    { ...early, method: "PUT", route: "/v1/pets/:petId", status: 405, ms: 0, accountId },
+    { ...early, method: "other", route: "", status: 404, ms: 0, accountId },
+    { ...early, method: "POST", route: "/v1/pets", status: 400, ms: 250, accountId },
     { ...late, method: "GET", route: "/v1/pets", status: 429, accountId },
     { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
     { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
     { ...late, method: "OPTIONS", route: "/v1/pets", status: 204, accountId: "" },
-    { ...late, method: "GET", route: "/health", status: 200, accountId: "" },
+    { ...late, address: service.address, method: "GET", route: "/health", status: 200, accountId: "" },
   ]);
 });
 

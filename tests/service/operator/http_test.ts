@@ -168,7 +168,7 @@ Deno.test("service has /operator only with a token, and sends no CORS or limit h
   assertEquals(written.includes("abcdef~"), false);
 });
 
-Deno.test("POST /operator logs each command with its exit code, but no name, key or input", async () => {
+Deno.test("POST /operator logs each command with its client's address and its exit code, but no name, key or input", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
   const cases: [command: string, input: string, logged: string, exit: number][] = [
@@ -202,7 +202,7 @@ Deno.test("POST /operator logs each command with its exit code, but no name, key
 
   const expected = cases.map(([, , command, exit], index) => {
     const time = new Date(NOON + 1_000 * (index + 1)).toISOString();
-    return { time, command, exit };
+    return { time, address: service.address, command, exit };
   });
   assertEquals(service.commands, expected);
   assertEquals(service.errors, []);
