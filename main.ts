@@ -107,12 +107,12 @@ async function serve(): Promise<number> {
 }
 
 /** Creates the log according to the settings. It hides keys and tokens. */
-function logOf({ accessLog, kvToken, operatorTokens }: Config, metrics: Metrics): Log {
+function logOf({ accessLog, kvToken, operatorTokens, metricsTokens }: Config, metrics: Metrics): Log {
   return createLog({
     access: accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
     // A shorter token could occur in text that is not secret.
-    secrets: [API_KEY_LIKE, ...operatorTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
+    secrets: [API_KEY_LIKE, ...operatorTokens, ...metricsTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
     clock: Date.now,
     metrics,
   });

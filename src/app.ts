@@ -20,6 +20,7 @@ import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } 
 import { type Budget, type InFlight, OutOfTime, whenReady } from "./http/in_flight.ts";
 import { errorRecord, type Log } from "./http/log.ts";
 import { createResponse, ownOf } from "./http/response.ts";
+import { needsToken, type OperatorAccess } from "./http/router.ts";
 import { AGAIN, StoreUnavailable } from "./kv/deadline.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { Transactions } from "./store/transactions.ts";
@@ -30,8 +31,8 @@ export interface AppOptions extends ArrivalsOptions {
   readonly gate: Gate;
   readonly versions: Versions;
   readonly transactions: Transactions;
-  /** Whether an Authorization header has the operator token. */
-  readonly isOperator: (authorization: string | null) => boolean;
+  /** Whether an Authorization header has a token for operations with this access. */
+  readonly hasToken: Readonly<Record<OperatorAccess, (authorization: string | null) => boolean>>;
   /** Only API keys of this environment are valid. */
   readonly environment: Environment;
   /** Whether HTTP/1.1 bodies are allowed to use chunked transfer coding. */
@@ -63,7 +64,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  * response is sent. If the version has changed, the request is admitted again.
  */
 export function createApp(options: AppOptions): App {
-  const { operations, gate, versions, transactions, isOperator, log, metrics, inFlight } = options;
+  const { operations, gate, versions, transactions, hasToken, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const suggest = createSuggester(operations);
   const unauthorized = unauthorizedIn(options.environment);
@@ -103,7 +104,7 @@ export function createApp(options: AppOptions): App {
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
-    if (access === "operator" && isOperator(authorization)) return undefined;
+    if (needsToken(access) && hasToken[access](authorization)) return undefined;
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     return { authorization: access === "key" ? authorization : null, address, now, isRead: method === "GET" };
   }
@@ -171,7 +172,7 @@ export function createApp(options: AppOptions): App {
         if (operation.access === "key" && admission?.account === undefined) {
           return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
         }
-        if (operation.access === "operator" && admission !== undefined) return wrongOperatorToken();
+        if (needsToken(operation.access) && admission) return wrongOperatorToken(operation.access);
         const accountId = admission?.account?.id ?? "";
         const { transact, readBody } = callOf(arrival, budget, check);
         return operation.answer({

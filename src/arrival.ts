@@ -4,7 +4,7 @@ import type { Operation } from "./api/operation.ts";
 import type { JsonBody } from "./http/body.ts";
 import { OutOfTime } from "./http/in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./http/request.ts";
-import { createMatcher, type Endpoint, type Match } from "./http/router.ts";
+import { createMatcher, type Endpoint, type Match, needsToken } from "./http/router.ts";
 import { BoundedMap } from "./store/cache.ts";
 
 /** A request, with its route, ID and time of arrival. */
@@ -118,8 +118,8 @@ export function createArrivals(
 
 /** Whether only operators are allowed to call the path. Its responses have no CORS headers. */
 export function isForOperator(matched: Arrival["matched"]): boolean {
-  if (matched.kind === "found") return matched.endpoint.access === "operator";
-  return matched.kind === "allow" && matched.access === "operator";
+  if (matched.kind === "found") return needsToken(matched.endpoint.access);
+  return matched.kind === "allow" && needsToken(matched.access);
 }
 
 /** Whether requests to the path count toward limits, so that their responses have limit headers. */
@@ -143,7 +143,7 @@ export function hasLimits({ matched, path }: Arrival): boolean {
  * ```
  */
 export function createSuggester(endpoints: readonly Endpoint[]): (path: string) => string | undefined {
-  const match = createMatcher(endpoints.filter(({ access }) => access !== "operator"));
+  const match = createMatcher(endpoints.filter(({ access }) => !needsToken(access)));
   return function suggest(path: string): string | undefined {
     const tidy = path.toLowerCase().replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
     const pattern = match("GET", tidy).pattern || match("GET", BASE_PATH + tidy).pattern;

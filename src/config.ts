@@ -29,6 +29,8 @@ const CONTACT = text({
 });
 const HEADER_NAME = text({ pattern: /^[\w-]+$/, rule: "be the name of an HTTP header" });
 const TOKEN_LENGTH = 32;
+/** Minimum number of different characters in a token, so that nobody uses a placeholder. */
+const TOKEN_VARIETY = 6;
 /** A token of the characters that a bearer credential may have (RFC 6750 section 2.1). */
 const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
 const TOKENS = text({
@@ -81,7 +83,13 @@ export const SETTINGS = {
     "OPERATOR_TOKEN",
     "",
     `enables metrics and commands over HTTP; at least ${TOKEN_LENGTH} characters, or \`NEW,OLD\` during a change`,
-    (text, name) => text === "" ? [] : TOKENS.parse(text, name).split(","),
+    readTokens,
+  ),
+  metricsTokens: setting(
+    "METRICS_TOKEN",
+    "",
+    "enables metrics over HTTP, and nothing else; in the form of `OPERATOR_TOKEN`",
+    readTokens,
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),
   accessLog: setting(
@@ -196,6 +204,12 @@ function readBaseUrl(text: string, name: string): string {
   const isPlain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
   if (isPlain && !/\/v1$/.test(path)) return `${protocol}//${host}${path}`;
   throw new Invalid(`${name} must be an http or https URL without a query, and without /v1 at the end`);
+}
+
+function readTokens(text: string, name: string): readonly string[] {
+  const tokens = text === "" ? [] : TOKENS.parse(text, name).split(",");
+  if (tokens.every((token) => new Set(token).size >= TOKEN_VARIETY)) return tokens;
+  throw new Invalid(`${name} must be made of at least ${TOKEN_VARIETY} different characters`);
 }
 
 /** Reads an integer from 0 to `max`. The error message ends with `expected` and `max`. */

@@ -1,4 +1,4 @@
-import { operatorTokenCheck } from "./admission/bearer.ts";
+import { tokenCheck } from "./admission/bearer.ts";
 import { Gate } from "./admission/gate.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
 import { AccountStore } from "./accounts/account_store.ts";
@@ -26,7 +26,7 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "isOperator" | "metrics"> {
+  extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "hasToken" | "metrics"> {
   readonly store: Store;
   /** Maximum age of cached accounts and animals, in ms. */
   readonly maxStalenessMs: number;
@@ -34,8 +34,10 @@ export interface ServiceOptions
   readonly signUpIsOpen: boolean;
   /** URI of the security contact; undefined if there is none. */
   readonly securityContact: string | undefined;
-  /** Bearer tokens of operators. If empty, operators cannot use HTTP. */
+  /** Bearer tokens for commands and metrics. Without one, there are no commands over HTTP. */
   readonly operatorTokens: readonly string[];
+  /** Bearer tokens for metrics only. */
+  readonly metricsTokens: readonly string[];
 }
 
 /** The service. */
@@ -52,6 +54,7 @@ export interface Service {
 export function createService(options: ServiceOptions): Service {
   const { store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
   const { metrics } = store;
+  const metricsTokens = [...operatorTokens, ...options.metricsTokens];
   const versions = new Versions(store, options.maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
@@ -74,10 +77,10 @@ export function createService(options: ServiceOptions): Service {
     ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
     ...serviceOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
-    ...(operatorTokens.length === 0 ? [] : [
-      operatorOperation({ ...options, stores }),
-      metricsOperation({ ...options, version: VERSION, messages, permits }),
-    ]),
+    ...(operatorTokens.length === 0 ? [] : [operatorOperation({ ...options, stores })]),
+    ...(metricsTokens.length === 0
+      ? []
+      : [metricsOperation({ ...options, version: VERSION, messages, permits })]),
   ];
   return {
     operations,
@@ -88,7 +91,7 @@ export function createService(options: ServiceOptions): Service {
       metrics,
       versions,
       transactions,
-      isOperator: operatorTokenCheck(operatorTokens),
+      hasToken: { operator: tokenCheck(operatorTokens), metrics: tokenCheck(metricsTokens) },
     }),
     async settle() {
       await Promise.all([permits.settle(), pets.ids.settle()]);

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { CHALLENGE, type Environment, environmentOf, invalidApiKey, KEY_FORM } from "../accounts/api_key.ts";
 import { bearerToken } from "../http/request.ts";
 import { ApiError, errorResponse } from "../http/error.ts";
+import type { OperatorAccess } from "../http/router.ts";
 import { shared } from "../http/response.ts";
 
 const MISSING = shared(errorResponse(
@@ -44,7 +45,7 @@ function invalid(message?: string): Response {
 }
 
 /** Returns a function that checks whether an Authorization header has one of the tokens, in constant time. */
-export function operatorTokenCheck(tokens: readonly string[]): (authorization: string | null) => boolean {
+export function tokenCheck(tokens: readonly string[]): (authorization: string | null) => boolean {
   const expected = tokens.map(digest);
   return (authorization) => {
     const given = digest(bearerToken(authorization) ?? "");
@@ -53,8 +54,9 @@ export function operatorTokenCheck(tokens: readonly string[]): (authorization: s
 }
 
 /** The 401 for a wrong operator token, with its challenge (RFC 6750 section 3). */
-export function wrongOperatorToken(): Response {
-  const message = "Send the operator's token as 'Authorization: Bearer <OPERATOR_TOKEN>'.";
+export function wrongOperatorToken(access: OperatorAccess): Response {
+  const name = access === "metrics" ? "METRICS_TOKEN" : "OPERATOR_TOKEN";
+  const message = `Send the operator's token as 'Authorization: Bearer <${name}>'.`;
   const headers = { "www-authenticate": 'Bearer realm="animal-store-operator"' };
   return errorResponse(new ApiError("invalid_operator_token", message, headers));
 }

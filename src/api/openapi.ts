@@ -95,6 +95,7 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
   ],
   address: ["rate_limit_minute"],
   operator: ["invalid_operator_token", "rate_limit_minute"],
+  metrics: ["invalid_operator_token", "rate_limit_minute"],
   public: [],
 };
 /** Errors of operations with a body. */

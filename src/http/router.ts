@@ -5,8 +5,17 @@
  * - `address`: everyone. Requests count toward the limit of the client's address.
  * - `public`: everyone. Requests do not count.
  * - `operator`: operators, whose requests do not count. Other requests count toward the address's limit.
+ * - `metrics`: operators and Prometheus. Requests count as for `operator`.
  */
-export type Access = "key" | "address" | "public" | "operator";
+export type Access = "key" | "address" | "public" | OperatorAccess;
+
+/** Who may call an operation that needs one of the operator's tokens. */
+export type OperatorAccess = "operator" | "metrics";
+
+/** Whether an operation needs one of the operator's tokens. */
+export function needsToken(access: Access): access is OperatorAccess {
+  return access === "operator" || access === "metrics";
+}
 
 /** A row of the route table. A path segment `{name}` matches any non-empty segment. */
 export interface Endpoint {

@@ -32,7 +32,7 @@ export function metricsOperation(
     id: "getMetrics",
     method: "GET",
     path: "/metrics",
-    access: "operator",
+    access: "metrics",
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
     const queue = await queueGauges(messages, now);
@@ -54,7 +54,9 @@ export function metricsOperation(
       gauge("animal_store_leases", "Leases held.", held.leases),
       gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),
       ...queue,
-      ...(bytes === undefined ? [] : [gauge("animal_store_kv_file_bytes", "Size of the KV's file.", bytes)]),
+      ...(bytes === undefined
+        ? []
+        : [gauge("animal_store_kv_file_bytes", "Size of the KV's file, with its write-ahead log.", bytes)]),
     ];
     return createResponse(text.join(""), { headers: { "content-type": TYPE, ...NO_STORE } });
   });

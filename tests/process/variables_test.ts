@@ -5,25 +5,26 @@ import { ServedStore } from "../support/temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
+const METRICS_TOKEN = "the-token-that-only-prometheus-has";
 
 Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LOG is json", async () => {
-  const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}` };
+  const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`, METRICS_TOKEN };
   await using served = await ServedStore.start({ variables });
   const { server, account: { id, key } } = served;
 
-  for (const [sent, trace] of [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN]] as const) {
+  const requests = [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN], [key, METRICS_TOKEN]];
+  for (const [sent, trace = ""] of requests) {
     await call(server, sent, "GET /v1/pets/77", { headers: { "x-request-id": trace } });
   }
   const { code, stdout, errorLines } = await server.stop();
 
   assertEquals(code, 0);
   const records: Record<string, unknown>[] = stdout.trim().split("\n").map((line) => JSON.parse(line));
-  const common = { method: "GET", route: "/v1/pets/:petId" };
+  const common = { address: "127.0.0.1", method: "GET", route: "/v1/pets/:petId" };
   assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
     { id: "trace-1", ...common, status: 404, accountId: id },
     { id: "[secret]", ...common, status: 401, accountId: "" },
-    { id: "[secret]", ...common, status: 404, accountId: id },
-    { id: "[secret]", ...common, status: 404, accountId: id },
+    ...Array(3).fill({ id: "[secret]", ...common, status: 404, accountId: id }),
   ]);
   for (const { time, ms } of records) {
     assertMatch(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

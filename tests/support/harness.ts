@@ -66,6 +66,7 @@ export class Harness implements AsyncDisposable {
       signUpIsOpen: true,
       securityContact: undefined,
       operatorTokens: operatorToken === undefined ? [] : [operatorToken],
+      metricsTokens: [],
       chunkedBodies: false,
       clock,
       log: {

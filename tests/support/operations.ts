@@ -1,5 +1,6 @@
 // A valid request for every operation.
 import type { Operation } from "../../src/api/operation.ts";
+import { needsToken } from "../../src/http/router.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { REX, Shop } from "./pets.ts";
@@ -73,7 +74,7 @@ export function credentialFor(
   key: string,
 ): Pick<HarnessRequest, "key"> {
   if (access === "key") return { key };
-  return access === "operator" ? { key: ALL.operatorToken } : {};
+  return needsToken(access) ? { key: ALL.operatorToken } : {};
 }
 
 /** A response, its request, and the access of the operation. */

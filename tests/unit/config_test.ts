@@ -12,7 +12,7 @@ const ON_TIMELINE = { ...DEPLOYED, DENO_TIMELINE: "production" };
 const ON_DEPLOY = { onDeploy: true, kvPath: undefined } as const;
 const LIVE = { environment: "production", signUpIsOpen: false } as const;
 const TOKEN = `${"aZ0-._~+/".repeat(4)}=`;
-const OTHER_TOKEN = "x".repeat(32);
+const OTHER_TOKEN = "abcdefgh".repeat(4);
 const SERVER = "http://kv.example:4512";
 
 const settings: readonly (readonly [variables: Variables, change: Partial<Config>])[] = [
@@ -36,6 +36,8 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ SECURITY_CONTACT: "mailto:security@pets.example" }, { securityContact: "mailto:security@pets.example" }],
   [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [TOKEN] }],
   [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { operatorTokens: [OTHER_TOKEN, TOKEN] }],
+  [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [TOKEN] }],
+  [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { metricsTokens: [OTHER_TOKEN, TOKEN] }],
   [{ SERVICE_URL: "https://pets.example/shop/" }, { serviceUrl: "https://pets.example/shop" }],
   [{ ACCESS_LOG: "off" }, {}],
   [{ ACCESS_LOG: "json" }, { accessLog: true }],
@@ -70,6 +72,7 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
     signUpIsOpen: true,
     securityContact: undefined,
     operatorTokens: [],
+    metricsTokens: [],
     serviceUrl: undefined,
     accessLog: false,
     clientAddressHeader: undefined,
@@ -104,6 +107,10 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
       ...[`${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
     ],
   ],
+  ["METRICS_TOKEN", "be made of at least 6 different characters", [
+    ..."x abcde 01".split(" ").map((characters) => characters.repeat(32)),
+    `${TOKEN},${"abcde".repeat(7)}`,
+  ]],
   ["SERVICE_URL", "be an http or https URL without a query, and without /v1 at the end", ["pets.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
   ["PUBLIC_URL", "be an http or https URL without a query, and without /v1 at the end", [

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Operation } from "../../../src/api/operation.ts";
+import { needsToken } from "../../../src/http/router.ts";
 import { call, callAtOnce, type HarnessRequest } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
 import { ALL, credentialFor, SAMPLES } from "../../support/operations.ts";
@@ -22,7 +23,7 @@ type Case = readonly [
 
 const CASES: readonly Case[] = [
   ...SAMPLES.map(({ operation: { access }, target, request, status }): Case => {
-    return [target, request, status, access === "key" || access === "operator" ? 401 : status, access];
+    return [target, request, status, access === "key" || needsToken(access) ? 401 : status, access];
   }),
   ["HEAD /v1/pets", {}, 200, 401, "key"],
   ["GET /v1/pets", { headers: { "if-none-match": "*" } }, 304, 401, "key"],
@@ -68,7 +69,7 @@ for (const [target, request, withKey, without, access] of CASES) {
     await using service = await Harness.open(ALL);
     const { account: { id }, apiKey: key } = await service.createAccount("business");
     await service.fetch("POST /v1/pets", { key, json: REX });
-    const credential = access === "operator" ? credentialFor({ access }, key) : { key };
+    const credential = needsToken(access) ? credentialFor({ access }, key) : { key };
 
     const response = await service.fetch(target, { ...request, ...credential });
     await response.text(); // A command ends with its response.

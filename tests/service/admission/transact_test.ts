@@ -53,7 +53,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
     versions,
     transactions,
     metrics: store.metrics,
-    isOperator: () => false,
+    hasToken: { operator: () => false, metrics: () => false },
     environment: "staging",
     publicUrl: undefined,
     chunkedBodies: false,

@@ -1,6 +1,7 @@
 import { type Limits, MAX_ROTATIONS } from "../../../src/accounts/account.ts";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { InFlight } from "../../../src/http/in_flight.ts";
+import { needsToken } from "../../../src/http/router.ts";
 import { MAX_REPLIES } from "../../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
 import type { HarnessRequest } from "../../support/client.ts";
@@ -131,7 +132,7 @@ export async function provoke(
   return await act({
     service,
     apiKey,
-    isOperators: operation.access === "operator",
+    isOperators: needsToken(operation.access),
     send: ({ headers = {}, ...changes } = {}) =>
       service.fetch(target, {
         ...(new Headers(headers).has("authorization") ? {} : credentialFor(operation, apiKey)),

@@ -74,7 +74,8 @@ Deno.test("service returns 401 without a key and serves public paths except /rea
   service.disturbance = { read: hang, commit: hang };
 
   for (const { operation, target, status } of SAMPLES) {
-    const expected = { key: 401, operator: 401, public: operation.id === "getReadiness" ? 503 : status };
+    const isReadiness = operation.id === "getReadiness";
+    const expected = { key: 401, operator: 401, metrics: 401, public: isReadiness ? 503 : status };
     if (operation.access === "address") continue;
     const response = await service.fetch(target);
     await response.body?.cancel();

@@ -48,6 +48,30 @@ Deno.test("GET /metrics returns every metric, and only to the operator", async (
   await assertError(await closed.fetch("GET /metrics", { key: TOKEN }), 404, "not_found");
 });
 
+Deno.test("METRICS_TOKEN reads metrics and nothing else, also without an operator token", async () => {
+  const metricsTokens = ["metrics-token-of-this-one-test-001", "metrics-token-of-this-one-test-002"];
+  await using service = await Harness.open({ operatorToken: TOKEN, metricsTokens });
+  await using closed = await Harness.open({ metricsTokens });
+  const command = { json: { args: ["accounts", "list"] } };
+
+  for (const key of metricsTokens) {
+    assertEquals((await service.fetch("GET /metrics", { key })).status, 200);
+    assertEquals((await closed.fetch("GET /metrics", { key })).status, 200);
+    await assertError(
+      await service.fetch("POST /operator", { key, ...command }),
+      401,
+      "invalid_operator_token",
+    );
+    await assertError(await closed.fetch("POST /operator", { key, ...command }), 404, "not_found");
+  }
+  await assertError(
+    await closed.fetch("GET /metrics", { key: TOKEN }),
+    401,
+    "invalid_operator_token",
+    /Bearer <METRICS_TOKEN>/,
+  );
+});
+
 Deno.test("GET /metrics counts requests, admissions, refusals and bans", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   const { apiKey: key } = await service.createAccount();
