@@ -88,7 +88,7 @@ export const SETTINGS = {
   metricsTokens: setting(
     "METRICS_TOKEN",
     "",
-    "enables metrics over HTTP, and nothing else; in the form of `OPERATOR_TOKEN`",
+    "enables metrics over HTTP, and nothing else; in the same form as `OPERATOR_TOKEN`",
     readTokens,
   ),
   serviceUrl: optional("SERVICE_URL", "for commands: the URL of the service that runs them", readBaseUrl),
