@@ -37,6 +37,8 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     }`,
     `429 after ${LIMIT} in a minute from one address`,
     `looks up ${READS} other keys a second`,
+    `Only the ${LIMIT} requests a minute of an address`,
+    `four processes admit up to ${4 * LIMIT} of them`,
     `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in total`,
     `For up to ${MAX_LEASE_AGE / 1_000} s, `,
     `may wait up to ${PATIENCE / 1_000} s`,

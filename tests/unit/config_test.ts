@@ -107,10 +107,12 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
       ...[`${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
     ],
   ],
-  ["METRICS_TOKEN", "be made of at least 6 different characters", [
-    ..."x abcde 01".split(" ").map((characters) => characters.repeat(32)),
-    `${TOKEN},${"abcde".repeat(7)}`,
-  ]],
+  ...["OPERATOR_TOKEN", "METRICS_TOKEN"].map((name) =>
+    [name, "be made of at least 6 different characters", [
+      ..."x abcde 01".split(" ").map((characters) => characters.repeat(32)),
+      `${TOKEN},${"abcde".repeat(7)}`,
+    ]] as const
+  ),
   ["SERVICE_URL", "be an http or https URL without a query, and without /v1 at the end", ["pets.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
   ["PUBLIC_URL", "be an http or https URL without a query, and without /v1 at the end", [
