@@ -73,7 +73,7 @@ export function createService(options: ServiceOptions): Service {
   const operations: readonly Operation[] = [
     ...petOperations({ pets, catalogue, publicUrl }),
     ...messageOperations(messages),
-    signUpOperation({ store, accounts, isOpen: signUpIsOpen }),
+    signUpOperation({ accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
     ...serviceOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),

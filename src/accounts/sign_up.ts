@@ -13,7 +13,6 @@ import { hasCalled } from "./usage.ts";
 
 /** Options of {@linkcode signUpOperation}. */
 export interface SignUpOptions {
-  readonly store: Store;
   readonly accounts: AccountStore;
   /** Whether clients are allowed to create accounts. */
   readonly isOpen: boolean;
@@ -51,7 +50,7 @@ const SIGNED_UP_ACCOUNT = named(
 );
 
 /** The operation by which clients create accounts. */
-export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Operation {
+export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation {
   const createAccount = operation({
     id: "createAccount",
     method: "POST",
@@ -77,13 +76,10 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
       },
     },
     errors: ["sign_up_closed", "sign_up_limit"],
-    async before(call) {
+    before() {
       if (!isOpen) {
         throw new ApiError("sign_up_closed", "Sign-up is closed. Ask the operator of the service for a key.");
       }
-      const keys = countKeys(call);
-      const [hour = null, day = null] = await store.getMany(keys);
-      requireRoom(hour, day, call.now);
     },
   }, async ({ body: { name } }, call) => {
     const { issued, left } = await call.transact(signingUp(name, call));
@@ -97,7 +93,8 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
   /** Creates an account. `left` is how many more the address can create in this hour. */
   function signingUp(name: string, call: Call): Transaction<{ issued: Issued; left: number }> {
     const { now } = call;
-    const [hourKey, dayKey] = countKeys(call);
+    const hourKey = [BY_HOUR, Math.floor(now / HOUR), call.address()];
+    const dayKey = [BY_DAY, Math.floor(now / DAY)];
     const creation = accounts.creating(
       { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
       now,
@@ -106,7 +103,10 @@ export function signUpOperation({ store, accounts, isOpen }: SignUpOptions): Ope
       ...creation,
       reads: [hourKey, dayKey],
       decide(rows, write, decidedAt) {
-        const { inHour, inDay } = requireRoom(rows.get(hourKey), rows.get(dayKey), now);
+        const inHour = countIn(rows.get(hourKey));
+        const inDay = countIn(rows.get(dayKey));
+        if (inHour >= HOURLY.count) throw limited(HOURLY, now);
+        if (inDay >= DAILY.count) throw limited(DAILY, now);
         const issued = creation.decide(rows, write, decidedAt);
         write.set(hourKey, encodeJson(inHour + 1));
         write.set(dayKey, encodeJson(inDay + 1));
@@ -151,21 +151,9 @@ export async function sweepCounts(store: Store, now: number): Promise<boolean> {
   return hours || days;
 }
 
-/** Keys of the new account counts: for the address in this hour, and for all addresses on this day. */
-function countKeys({ address, now }: Call): [hour: Deno.KvKey, day: Deno.KvKey] {
-  return [[BY_HOUR, Math.floor(now / HOUR), address()], [BY_DAY, Math.floor(now / DAY)]];
-}
-
-/**
- * Decodes the counts of new accounts.
- *
- * @throws {ApiError} `sign_up_limit` if either limit is reached.
- */
-function requireRoom(hour: Entry | null, day: Entry | null, now: number): { inHour: number; inDay: number } {
-  const [inHour = 0, inDay = 0] = [hour, day].map((entry) => entry ? decodeJson<number>(entry) : 0);
-  if (inHour >= HOURLY.count) throw limited(HOURLY, now);
-  if (inDay >= DAILY.count) throw limited(DAILY, now);
-  return { inHour, inDay };
+/** The number of new accounts in a row; 0 if there is no row yet. */
+function countIn(row: Entry | null): number {
+  return row ? decodeJson<number>(row) : 0;
 }
 
 function limited(limit: Limit, now: number): ApiError {

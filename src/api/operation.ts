@@ -2,7 +2,6 @@ import { BoundedMap } from "../store/cache.ts";
 import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";
-import { whenReady } from "../http/in_flight.ts";
 import type { Transaction } from "../store/transaction.ts";
 import {
   Invalid,
@@ -114,7 +113,7 @@ export interface Declaration<
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorCode[];
   /** Called before the request is parsed. Throws an ApiError to refuse it. */
-  readonly before?: (call: Call) => void | Promise<void>;
+  readonly before?: (call: Call) => void;
 }
 
 /** An operation with its handler: a row of the route table. */
@@ -160,12 +159,11 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   const parseHead = headParser(headers, query);
 
   function answer(call: Incoming): Response | Promise<Response> {
-    return whenReady(declaration.before?.(call), () => {
-      const inPath = valid(() => parseParams(call.params));
-      if (body) return answerWithBody(body, inPath, call);
-      const { headers, query } = valid(() => parseHead(call));
-      return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
-    });
+    declaration.before?.(call);
+    const inPath = valid(() => parseParams(call.params));
+    if (body) return answerWithBody(body, inPath, call);
+    const { headers, query } = valid(() => parseHead(call));
+    return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
   }
 
   async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
