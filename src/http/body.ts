@@ -104,7 +104,7 @@ function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): vo
 
 function requireLength(headers: Headers, rules: BodyRules): void {
   if (headers.get("transfer-encoding") !== null && !rules.chunked) {
-    throw new ApiError("length_required", "The body must come with a Content-Length, not in chunks.", CLOSE);
+    throw new ApiError("length_required", "The body must come with a Content-Length, not in chunks.");
   }
   if (Number(headers.get("content-length")) > rules.maxBytes) throw tooLarge(rules);
 }
@@ -181,11 +181,6 @@ async function readChunks(
   return bytes.subarray(0, length);
 }
 
-/** Before 2.8, Deno closes the connection but does not send this header. Later versions add it if needed. */
-const CLOSE: Readonly<Record<string, string>> = /^2\.[0-7]\./.test(Deno.version.deno)
-  ? { connection: "close" }
-  : {};
-
 function incomplete(): ApiError {
   return new ApiError("invalid_request", "The body ended before it was complete.");
 }
@@ -195,7 +190,7 @@ function tooLarge({ maxBytes }: BodyRules): ApiError {
 }
 
 function tooLate({ timeoutMs }: BodyRules): ApiError {
-  return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`, CLOSE);
+  return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`);
 }
 
 function decode(bytes: Uint8Array): string {

@@ -60,7 +60,7 @@ export async function copyInWorker(job: CopyJob, { err, signal }: CopyOptions): 
   }
 }
 
-/** 100 MB. Deno 2.5 sleeps for a quarter of a second between two steps, and does not report progress. */
+/** 100 MB. */
 const STEP = 25_000;
 const LOCK_TIMEOUT = 5_000;
 
