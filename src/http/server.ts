@@ -12,7 +12,7 @@ export type ServerHandler = Deno.ServeHandler<Deno.NetAddr>;
 
 const PAUSE = 1_000;
 const QUIET_PERIOD = 60_000;
-/** Deno before 2.9 always compresses responses, which makes their ETags weak. */
+/** Deno before 2.9 always compresses responses. That makes their ETags weak, and If-Match never matches a weak one. */
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
