@@ -1,4 +1,5 @@
 // Requests to the service, in this process or another, and parsed responses.
+import "./suppressed_error.ts";
 
 /** Options of a request. */
 export interface HarnessRequest extends RequestInit {

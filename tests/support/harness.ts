@@ -127,8 +127,11 @@ export class Harness implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-    if (this.ownsKv) this.kv.close();
+    try {
+      await this.stop();
+    } finally {
+      if (this.ownsKv) this.kv.close();
+    }
   }
 }
 

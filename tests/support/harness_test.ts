@@ -20,3 +20,14 @@ Deno.test.each([false, true])(
       );}
   },
 );
+
+Deno.test("a SuppressedError has the failure of the test as its cause", async () => {
+  const failure = new Error("of the test");
+  const run = async () => {
+    await using service = await Harness.open();
+    service.errors.push({ time: "", id: "", route: "", error: "of the harness", at: "" });
+    throw failure;
+  };
+
+  assertEquals((await assertRejects(run, SuppressedError)).cause, failure);
+});
