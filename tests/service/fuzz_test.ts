@@ -181,8 +181,9 @@ function randomBody(random: Random): string | Uint8Array<ArrayBuffer> {
 }
 
 /** A value for a field, mostly valid. */
-function randomValue(random: Random, { type, enum: values }: JsonSchema): string {
+function randomValue(random: Random, { type, enum: values, items }: JsonSchema): string {
   if (values) return `"${random.pick(STATUSES)}"`;
+  if (items) return `[${random.list(3, () => randomValue(random, items))}]`;
   return random.pick(type === "integer" ? INT64 : STRINGS);
 }
 

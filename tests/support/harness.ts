@@ -106,9 +106,8 @@ export class Harness implements AsyncDisposable {
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and checks the response against its declaration. */
   async fetch(target: string, options?: HarnessRequest): Promise<Response> {
     const request = requestTo("http://localhost:8000", target, options);
-    const response = await this.app.fetch(request, {
-      remoteAddr: { transport: "tcp", hostname: this.address, port: 1 },
-    });
+    const remoteAddr = { transport: "tcp", hostname: this.address, port: 1 } as const;
+    const response = decoded(await this.app.fetch(request, { remoteAddr }));
     // Without a valid Host, the operation is unknown.
     const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
     this.#description ??= Description.of(this.app.operations);
@@ -133,6 +132,12 @@ export class Harness implements AsyncDisposable {
       if (this.ownsKv) this.kv.close();
     }
   }
+}
+
+/** The response as `fetch()` returns it: with its body decompressed. */
+function decoded(response: Response): Response {
+  if (response.headers.get("content-encoding") !== "gzip") return response;
+  return new Response(response.body?.pipeThrough(new DecompressionStream("gzip")) ?? null, response);
 }
 
 /** Another process of the service on a KV. It does not close the KV. */

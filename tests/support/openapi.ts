@@ -42,7 +42,7 @@ interface HeaderObject {
 
 /** Headers that any response may have. */
 const OF_ALL =
-  /^(content-(type|length)|transfer-encoding|connection|vary|x-content-type-options|access-control-.*)$/;
+  /^(content-(type|length|encoding)|transfer-encoding|connection|vary|x-content-type-options|access-control-.*)$/;
 /** Errors of requests that match no operation. */
 const OF_NO_OPERATION: readonly string[] = [
   ...["not_found", "method_not_allowed", "invalid_request", "rate_limit_minute", "rate_limit_day"],
