@@ -1,4 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
+import { pardon, reset } from "../../src/accounts/usage.ts";
 import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
 import { type ListedPet, REX, Shop } from "../support/pets.ts";
 
@@ -71,8 +72,8 @@ Deno.test("service keeps fields that a later version has added to an account", a
 
   const rotated = await shop.call("POST /v1/account/key", { key: apiKey, json: { graceSeconds: 0 } });
   const { apiKey: key } = await rotated.json();
-  for (const what of ["suspend", "resume", "unban", "reset"] as const) await shop.desk.do(what, id);
-  await shop.desk.plan(id, { minute: 5, day: 5 });
+  for (const since of [shop.now, null]) await shop.accounts.suspend(id, since);
+  await shop.accounts.change(id, { limits: { minute: 5, day: 5 } });
   const shown = await (await shop.call("GET /v1/account", { key })).json();
   await shop.call("DELETE /v1/account", { key });
 
@@ -98,7 +99,7 @@ Deno.test("service keeps what a later version has added to the rows of usage and
     await shop.app.settle();
     assertEquals(await surplusNow(), surplus);
   }
-  for (const what of ["reset", "unban"] as const) await shop.desk.do(what, id);
+  await shop.accounts.changeUsage(id, (usage) => reset(pardon(usage), shop.now));
   assertEquals((await shop.call("GET /v1/pets", { key })).status, 200);
   await shop.app.settle();
 

@@ -1,6 +1,6 @@
 // The harness: the whole service as a function of a request.
 import { assertLessOrEqual } from "@std/assert";
-import type { Issued, Limits, Plan } from "../../src/accounts/account.ts";
+import { type Issued, type Limits, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
 import type { AccessRecord, CommandRecord, ErrorRecord } from "../../src/http/log.ts";
 import { hasValidHost, targetOf } from "../../src/http/request.ts";
@@ -8,7 +8,7 @@ import { Connection } from "../../src/kv/connection.ts";
 import { Store } from "../../src/kv/store.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
-import { Desk, OPERATOR_TOKEN, RemoteAccounts } from "./desk.ts";
+import { RemoteAccounts } from "./accounts.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
 import { NOON, type VirtualTime } from "./time.ts";
@@ -40,9 +40,6 @@ export class Harness implements AsyncDisposable {
   /** Whether the KV is closed with the harness. */
   ownsKv: boolean = true;
   readonly #inFlight: InFlight;
-  readonly #options: ServiceOptions;
-  readonly #atDesk: InFlight = new InFlight();
-  #desk: Desk | undefined;
   #description: Description | undefined;
   /** Differences between responses and their declarations; undefined for responses without any. */
   readonly #checks: Promise<unknown>[] = [];
@@ -80,16 +77,6 @@ export class Harness implements AsyncDisposable {
       inFlight: this.#inFlight,
     };
     this.app = createService(options);
-    this.#options = options;
-  }
-
-  /**
-   * An operator in another process with the same options. It logs only errors.
-   */
-  get desk(): Desk {
-    const log = { ...this.#options.log, access: () => {}, command: () => {} };
-    const operator = { ...this.#options, log, operatorTokens: [OPERATOR_TOKEN], inFlight: this.#atDesk };
-    return this.#desk ??= new Desk(createService(operator).fetch, this.kv);
   }
 
   /** Creates a harness on a new KV in memory. */
@@ -98,9 +85,11 @@ export class Harness implements AsyncDisposable {
   }
 
   /** Creates an account on a plan, or with its own limits. */
-  async createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
-    const { id, apiKey } = await this.desk.create(plan);
-    return { account: await this.desk.account(id), apiKey };
+  createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
+    const granted = typeof plan === "string"
+      ? { plan, limits: PLAN_LIMITS[plan] }
+      : { plan: "enterprise", limits: plan } as const;
+    return this.accounts.create({ name: "tests", ...granted, signedUp: false }, this.now);
   }
 
   /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and checks the response against its declaration. */
@@ -118,7 +107,7 @@ export class Harness implements AsyncDisposable {
 
   /** Stops as the service does. Throws if a response differed from its declaration, or an unexpected error occurred. */
   async stop(): Promise<void> {
-    await Promise.all([this.#inFlight.stop(), this.#atDesk.stop()]);
+    await this.#inFlight.stop();
     await this.app.settle();
     for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
     const [error] = this.expectsErrors ? [] : this.errors;

@@ -4,7 +4,7 @@ import type { Usage } from "../../src/accounts/usage.ts";
 import { openStore } from "../../src/kv/open.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { call } from "./client.ts";
-import { RemoteAccounts } from "./desk.ts";
+import { RemoteAccounts } from "./accounts.ts";
 import {
   ConnectServer,
   type Outcome,

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS, previousKeyExpiry } from "../../../src/accounts/account.ts";
 import { hasCalled, pardon } from "../../../src/accounts/usage.ts";
 import { call } from "../../support/client.ts";
-import type { RemoteAccounts } from "../../support/desk.ts";
+import type { RemoteAccounts } from "../../support/accounts.ts";
 import { carryOut, FakeKv } from "../../support/fake_kv.ts";
 import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";

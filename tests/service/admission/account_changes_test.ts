@@ -1,12 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
+import { pardon, reset } from "../../../src/accounts/usage.ts";
 import { call, callAtOnce, type Reply, tally } from "../../support/client.ts";
-import type { Desk } from "../../support/desk.ts";
+import type { RemoteAccounts } from "../../support/accounts.ts";
 import { carryOut, type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
 import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
 import { REX } from "../../support/pets.ts";
-import { VirtualTime } from "../../support/time.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 
@@ -39,31 +40,31 @@ const LOWER: Outcomes = ["7 of 20", "7 of 20", "rate_limit_minute", "key_banned"
 const PARDONED: Outcomes = ["47 of 60", "47 of 60", "rate_limit_minute", "rate_limit_minute"];
 const RESET: Outcomes = ["59 of 60", "59 of 60", "59 of 60", "key_banned"];
 
-type Apply = (desk: Desk, id: string) => Promise<string | void>;
+type Apply = (accounts: RemoteAccounts, id: string) => Promise<object | null>;
 
 /** A change, the next response to the old key, and then to a new one. */
 const changes: readonly (readonly [what: string, apply: Apply, expected: Outcomes, withNewKey?: Outcomes])[] =
   [
-    ["closed", (desk, id) => desk.do("close", id), ENDED],
-    ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED],
-    ["suspended and resumed", async (desk, id) => {
-      await desk.do("suspend", id);
-      await desk.do("resume", id);
+    ["closed", (accounts, id) => accounts.close(id), ENDED],
+    ["suspended", (accounts, id) => accounts.suspend(id, NOON), SUSPENDED],
+    ["suspended and resumed", async (accounts, id) => {
+      await accounts.suspend(id, NOON);
+      return await accounts.suspend(id, null);
     }, SAME],
-    ["suspended and closed", async (desk, id) => {
-      await desk.do("suspend", id);
-      await desk.do("close", id);
+    ["suspended and closed", async (accounts, id) => {
+      await accounts.suspend(id, NOON);
+      return await accounts.close(id);
     }, ENDED],
-    ["given a new key", (desk, id) => desk.rotate(id), ENDED, SAME],
-    ["given a new key with a grace", (desk, id) => desk.rotate(id, HOUR / 1_000), SAME, ONE_LESS],
-    ["moved to a higher plan", (desk, id) => desk.plan(id, PLAN_LIMITS.pro), HIGHER],
+    ["given a new key", (accounts, id) => accounts.rotate(id), ENDED, SAME],
+    ["given a new key with a grace", (accounts, id) => accounts.rotate(id, HOUR), SAME, ONE_LESS],
+    ["moved to a higher plan", (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }), HIGHER],
     [
       "moved to a lower plan",
-      (desk, id) => desk.plan(id, { minute: 20, day: 99 }),
+      (accounts, id) => accounts.change(id, { limits: { minute: 20, day: 99 } }),
       LOWER,
     ],
-    ["unbanned", (desk, id) => desk.do("unban", id), PARDONED],
-    ["reset", (desk, id) => desk.do("reset", id), RESET],
+    ["unbanned", (accounts, id) => accounts.changeUsage(id, pardon), PARDONED],
+    ["reset", (accounts, id) => accounts.changeUsage(id, (usage) => reset(usage, NOON)), RESET],
   ];
 
 function outcomeOf({ code, remaining, limit }: Reply): string {
@@ -79,10 +80,11 @@ for (const [what, apply, expected, withNewKey] of changes) {
       await using other = new RecordingService(time, kv);
       const { account: { id }, apiKey } = await service.createAccount("free");
       await prepare(service, apiKey);
-      const leased = (await other.desk.usage(id)).leased;
+      const leased = (await other.accounts.usage(id)).leased;
       assertEquals(leased > 0, condition === "leased");
 
-      const newKey = await apply(other.desk, id);
+      const changed = await apply(other.accounts, id);
+      const newKey = changed !== null && "apiKey" in changed ? String(changed.apiKey) : undefined;
 
       assertEquals(outcomeOf(await time.until(call(service, apiKey), 1_000)), expected[index]);
       assertEquals(newKey !== undefined, withNewKey !== undefined);
@@ -101,7 +103,7 @@ for (const { operation, target, request } of SAMPLES) {
     const { account: { id }, apiKey } = await service.createAccount("free");
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
     for (let count = 0; count < 12; count++) await call(service, apiKey);
-    await other.desk.do("close", id);
+    await other.accounts.close(id);
     const stored = () =>
       [...kv.rows.values()].filter(({ key: [table] }) => table !== "usage" && table !== "commits");
     const before = stored();
@@ -119,7 +121,7 @@ Deno.test("service loses no request if the account changes while many are in fli
   const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
 
   const replies = await Promise.all(Array.from({ length: 8 }, async (_, round) => {
-    await other.desk.rename(id, `${round}`);
+    await other.accounts.change(id, { name: `${round}` });
     return await callAtOnce(50, [service], apiKey);
   }));
 
@@ -135,7 +137,7 @@ Deno.test("service retries a charge for up to five seconds while the account kee
   const { account: { id }, apiKey } = await service.createAccount();
   let changes = 0;
   const commit = async (commit: Commit) => {
-    if (++changes !== 20) await other.desk.rename(id, `${changes}`);
+    if (++changes !== 20) await other.accounts.change(id, { name: `${changes}` });
     return await carryOut(commit);
   };
   service.disturbance = { commit };
@@ -162,7 +164,7 @@ Deno.test("service charges an account in one commit while another account change
   service.now += 60_000;
   service.disturbance = {
     commit: async (commit) => {
-      await other.desk.rename(id, "changed");
+      await other.accounts.change(id, { name: "changed" });
       return await carryOut(commit);
     },
   };
@@ -208,8 +210,8 @@ Deno.test("service never exceeds a plan that is lowered while a lease is being t
   // The lease is renewed before its last permits are handed out.
   for (let count = 0; count < 1_000 && held.count() === 0; count++) await callNext();
   assert(held.count() > 0);
-  const leased = (await other.desk.usage(id)).leased;
-  await other.desk.plan(id, { minute: 60, day: 1_000 });
+  const leased = (await other.accounts.usage(id)).leased;
+  await other.accounts.change(id, { limits: { minute: 60, day: 1_000 } });
 
   const replies = callAtOnce(3, [service], apiKey);
   await time.advance(10);
@@ -233,7 +235,7 @@ Deno.test("service refuses a revoked key even if its account is read while a req
   const held = holdReplies(service);
   const before = call(service, apiKey);
   await time.advance(1);
-  await other.desk.do("close", id);
+  await other.accounts.close(id);
 
   const after = call(service, apiKey);
   // With another spelling of the header, the key is looked up again.

@@ -78,7 +78,7 @@ for (const [target, request, withKey, without, access] of CASES) {
     const [limit, left] = payer === "key" ? [1_000, 998] : [60, payer === "address" ? 59 : 60];
     assertLimits(target, response, limit, left);
     await service.app.settle();
-    const usage = await service.desk.usage(id);
+    const usage = await service.accounts.usage(id);
     assertEquals([usage.used, usage.usedToday], payer === "key" ? [2, 2] : [1, 1]);
     assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
   });

@@ -46,8 +46,8 @@ Deno.test("Gate reads no rows of an account for requests with an expired key", a
   using time = new VirtualTime();
   await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount();
-  const newKey = await service.desk.rotate(id, 1);
-  for (const key of [apiKey, newKey]) await call(service, key, NOWHERE);
+  const renewed = await service.accounts.rotate(id, 1_000);
+  for (const key of [apiKey, renewed?.apiKey]) await call(service, key, NOWHERE);
   await time.advance(1_000);
   service.now += 2_000;
   service.forget();
@@ -98,7 +98,7 @@ Deno.test("Gate needs few commits at a high rate", async () => {
 
   assertLessOrEqual(service.commits.length, 50);
   await time.advance(1_000);
-  const usage = await service.desk.usage(id);
+  const usage = await service.accounts.usage(id);
   assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
@@ -115,7 +115,7 @@ Deno.test("Gate gives its leases back in one commit when it settles", async () =
   await time.until(service.app.settle(), 0);
 
   service.assertCost({ reads: 0, commits: 1 });
-  const usage = await service.desk.usage(id);
+  const usage = await service.accounts.usage(id);
   assertEquals([usage.used, usage.leased], [100, 0]);
 });
 
@@ -160,7 +160,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
   await callAtOnce(121, [service], banned.apiKey);
-  await service.desk.do("close", closed.account.id);
+  await service.accounts.close(closed.account.id);
   const callAll = () => Promise.all([active, banned, closed].map(({ apiKey }) => call(service, apiKey)));
   await callAll();
 

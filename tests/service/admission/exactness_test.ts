@@ -13,7 +13,7 @@ const MIDNIGHT = NOON + DAY / 2;
 /** The stored usage of an account, once everything is written. */
 async function usedBy(service: Harness, id: string): Promise<Limits> {
   await service.app.settle();
-  const { used, usedToday } = await service.desk.usage(id);
+  const { used, usedToday } = await service.accounts.usage(id);
   return { minute: used, day: usedToday };
 }
 
@@ -100,7 +100,7 @@ Deno.test("service refuses requests after 3 s if a dead process holds the permit
   await using service = new RecordingService(time);
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
   const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
-  await service.desk.forgeUsage(id, full);
+  await service.accounts.changeUsage(id, (usage) => ({ ...usage, ...full }));
 
   const replies = await time.until(callAtOnce(3, [service], apiKey), 4_000);
   assertEquals(tally(replies), { "429 rate_limit_minute": 3 });
@@ -143,7 +143,7 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
       ];
       served += tally(await time.until(Promise.all(replies), 5_000))[200] ?? 0;
     }
-    const leased = (await time.until(service.desk.usage(id), 1_000)).leased;
+    const leased = (await time.until(service.accounts.usage(id), 1_000)).leased;
 
     const replies = await time.until(callAtOnce(400 - served + 3, [service], apiKey), 5_000);
 
@@ -160,7 +160,7 @@ Deno.test("service lets requests wait for another process's permits even if it r
   const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
   for (let count = 0; count < 2; count++) await call(other, apiKey);
   for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);
-  const leased = (await holder.desk.usage(id)).leased;
+  const leased = (await holder.accounts.usage(id)).leased;
 
   const replies = await time.until(callAtOnce(97, [other], apiKey), 4_000);
 

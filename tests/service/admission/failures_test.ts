@@ -31,7 +31,7 @@ for (
       const { value: before } = await service.kv.get(key);
       await service.kv.set(key, value);
       // Makes every process read accounts again.
-      if (table === "accounts") await service.desk.rename(accounts[0]?.account.id ?? "", "x");
+      if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
 
       assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
       assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
@@ -97,7 +97,7 @@ for (
     service.disturbance = {};
     await time.advance(8_000);
 
-    const { used, leased } = await service.desk.usage(id);
+    const { used, leased } = await service.accounts.usage(id);
     assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
   });
 }
@@ -128,5 +128,5 @@ Deno.test("service retries every two seconds to give leased permits back while K
   await time.advance(3_000);
 
   assert(attempts >= 4 && attempts <= 12, `${attempts} times`);
-  assertEquals((await service.desk.usage(id)).used, calls);
+  assertEquals((await service.accounts.usage(id)).used, calls);
 });

@@ -1,8 +1,9 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
 import { type Account, type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
+import { reset } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
-import type { Desk } from "../../support/desk.ts";
+import type { RemoteAccounts } from "../../support/accounts.ts";
 import { carryOut, type Commit, fail, FakeKv } from "../../support/fake_kv.ts";
 import { type HarnessOptions, RecordingService } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
@@ -73,7 +74,7 @@ for (const [animal, status] of [[REX, 201], [{}, 400]] as const) {
     const { service, time, id } = fixture;
     const settledUsage = async () => {
       await time.until(service.app.settle(), 1_000);
-      const { used, leased } = await service.desk.usage(id);
+      const { used, leased } = await service.accounts.usage(id);
       return { used, leased };
     };
 
@@ -86,7 +87,7 @@ for (const [animal, status] of [[REX, 201], [{}, 400]] as const) {
   });
 }
 
-type Change = (desk: Desk, id: string) => Promise<unknown>;
+type Change = (accounts: RemoteAccounts, id: string) => Promise<unknown>;
 
 const ENDED = "401 invalid_api_key";
 const SUSPENDED = "403 account_suspended";
@@ -94,31 +95,31 @@ const REFUSED = "429 rate_limit_minute";
 
 /** A change of the account, and the responses to its next request, if that is valid, and to the one after it. */
 const CHANGES: readonly (readonly [what: string, change: Change, outcome: string, next: string])[] = [
-  ["renamed", (desk, id) => desk.rename(id, "new"), "49 of 60", "48 of 60"],
-  ["closed", (desk, id) => desk.do("close", id), ENDED, ENDED],
-  ["suspended", (desk, id) => desk.do("suspend", id), SUSPENDED, SUSPENDED],
-  ["given a new key", (desk, id) => desk.rotate(id), ENDED, ENDED],
+  ["renamed", (accounts, id) => accounts.change(id, { name: "new" }), "49 of 60", "48 of 60"],
+  ["closed", (accounts, id) => accounts.close(id), ENDED, ENDED],
+  ["suspended", (accounts, id) => accounts.suspend(id, NOON), SUSPENDED, SUSPENDED],
+  ["given a new key", (accounts, id) => accounts.rotate(id), ENDED, ENDED],
   [
     "moved to a higher plan",
-    (desk, id) => desk.plan(id, PLAN_LIMITS.pro),
+    (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }),
     "289 of 300",
     "288 of 300",
   ],
   [
     "moved to a lower plan",
-    (desk, id) => desk.plan(id, { minute: 10, day: 99 }),
+    (accounts, id) => accounts.change(id, { limits: { minute: 10, day: 99 } }),
     REFUSED,
     REFUSED,
   ],
   [
     "moved to a plan with one request left",
-    (desk, id) => desk.plan(id, { minute: 11, day: 99 }),
+    (accounts, id) => accounts.change(id, { limits: { minute: 11, day: 99 } }),
     "0 of 11",
     REFUSED,
   ],
   [
     "reset",
-    (desk, id) => desk.do("reset", id),
+    (accounts, id) => accounts.changeUsage(id, (usage) => reset(usage, NOON)),
     "59 of 60",
     "58 of 60",
   ],
@@ -142,7 +143,7 @@ for (const [change, apply, outcome, next] of CHANGES) {
     Deno.test(`service notices that an account was ${change} in another process when a client ${what}`, async () => {
       await using fixture = await Fixture.open();
       const before = fixture.stored();
-      await apply(fixture.other.desk, fixture.id);
+      await apply(fixture.other.accounts, fixture.id);
 
       const reply = await fixture.send(target, request);
 
@@ -188,7 +189,7 @@ Deno.test("Gate adds no separate check of versions to a write while its account 
 Deno.test("service adds nothing for a closed account, regardless of MAX_STALENESS_MS", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
   const before = fixture.stored();
-  await fixture.other.desk.do("close", fixture.id);
+  await fixture.other.accounts.close(fixture.id);
 
   const replies = await Promise.all(upTo(5).map(() => fixture.send(POST, { json: REX })));
 
@@ -198,12 +199,12 @@ Deno.test("service adds nothing for a closed account, regardless of MAX_STALENES
 
 Deno.test("service notices that another process has removed an account when it reads its row", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 60_000 });
-  const { desk } = fixture.other;
+  const { accounts } = fixture.other;
   await call(fixture.other, fixture.key);
   await fixture.time.advance(1_500);
   for (let count = 0; count < 3; count++) await fixture.send("GET /v1/pets");
-  await desk.do("close", fixture.id);
-  await desk.do("delete", fixture.id);
+  await accounts.close(fixture.id);
+  await accounts.remove(fixture.id, () => true);
   await fixture.time.advance(3_000);
 
   const reply = await fixture.send("GET /v1/pets");
@@ -215,7 +216,7 @@ Deno.test("service adds nothing for a closed account after another account's req
   await using fixture = await Fixture.open();
   const { apiKey } = await fixture.service.createAccount("free");
   const before = fixture.stored();
-  await fixture.other.desk.do("close", fixture.id);
+  await fixture.other.accounts.close(fixture.id);
   assertEquals((await call(fixture.service, apiKey)).status, 200);
 
   const reply = await fixture.send(POST, { json: REX });
@@ -253,14 +254,14 @@ Deno.test("service charges a request once if it is admitted again after its leas
     const { account: { id: stranger } } = await other.createAccount("free");
     const { reply, sendBody } = fixture.startAdding();
     await time.advance(3_000);
-    await other.desk.rename(stranger, "new");
+    await other.accounts.change(stranger, { name: "new" });
 
     sendBody();
 
     const { status, remaining } = await time.until(reply, 1_000);
     assertEquals([status, remaining], [201, limits.minute - 11]);
     await time.until(fixture.service.app.settle(), 1_000);
-    const usage = await other.desk.usage(fixture.id);
+    const usage = await other.accounts.usage(fixture.id);
     assertEquals([usage.used, usage.leased], [11, 0]);
   }
 });
@@ -320,7 +321,7 @@ Deno.test("service admits requests that wait for a lease, even if another accoun
 
   const replies = [call(service, key)];
   await time.advance(5);
-  await other.desk.rename(stranger, "new");
+  await other.accounts.change(stranger, { name: "new" });
   for (let count = 0; count < 2; count++) {
     replies.push(call(service, key));
     await time.advance(5);
@@ -332,7 +333,7 @@ Deno.test("service admits requests that wait for a lease, even if another accoun
 Deno.test("service changes nothing for an account that it knows to be suspended, even with a lease", async () => {
   await using fixture = await Fixture.open();
   const before = fixture.stored();
-  await fixture.other.desk.do("suspend", fixture.id);
+  await fixture.other.accounts.suspend(fixture.id, NOON);
   assertEquals((await fixture.send("GET /v1/pets")).code, "account_suspended");
 
   assertEquals((await fixture.send(POST, { json: REX })).code, "account_suspended");
@@ -345,14 +346,14 @@ Deno.test("service gives back a permit that is withdrawn after everything was se
   const { time, service, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
   await time.until(service.app.settle(), 1_000);
-  assertEquals((await other.desk.usage(id)).used, 11);
-  await other.desk.rotate(id);
+  assertEquals((await other.accounts.usage(id)).used, 11);
+  await other.accounts.rotate(id);
 
   sendBody();
   assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
   await time.until(service.app.settle(), 1_000);
 
-  assertEquals((await other.desk.usage(id)).used, 10);
+  assertEquals((await other.accounts.usage(id)).used, 10);
 });
 
 Deno.test("service soon gives back a permit that was taken with a revoked key", async () => {
@@ -360,36 +361,36 @@ Deno.test("service soon gives back a permit that was taken with a revoked key", 
   const { time, other, id } = fixture;
   const { reply, sendBody } = fixture.startAdding();
   await time.advance(3_000);
-  await other.desk.rotate(id);
+  await other.accounts.rotate(id);
 
   sendBody();
 
   assertEquals((await time.until(reply, 1_000)).code, "invalid_api_key");
   await time.advance(1_000);
-  assertEquals((await other.desk.usage(id)).used, 10);
+  assertEquals((await other.accounts.usage(id)).used, 10);
 });
 
 Deno.test("service counts the day exactly if a ban refuses a request as the minute ends", async () => {
   await using fixture = await Fixture.open({}, { minute: 400, day: 1_000 });
   const { time, service, other, id } = fixture;
   const { account: { id: stranger } } = await other.createAccount("free");
-  await other.desk.forgeUsage(id, { bannedUntil: NOON + 300_000 });
+  await other.accounts.changeUsage(id, (usage) => ({ ...usage, ...{ bannedUntil: NOON + 300_000 } }));
   assertEquals((await fixture.send("GET /v1/pets")).status, 200);
-  await other.desk.rename(stranger, "new");
+  await other.accounts.change(stranger, { name: "new" });
   const times = [NOON + 59_999];
   Object.defineProperty(service, "now", { get: () => times.shift() ?? NOON + 60_000 });
 
   assertEquals((await fixture.send(POST, { json: {} })).code, "key_banned");
 
   await time.until(service.app.settle(), 1_000);
-  assertEquals((await other.desk.usage(id)).usedToday, 11);
+  assertEquals((await other.accounts.usage(id)).usedToday, 11);
 });
 
 Deno.test("service checks the versions before returning 400 if its last commit preceded the request", async () => {
   await using fixture = await Fixture.open();
   await fixture.send(POST, { json: REX });
   await fixture.time.advance(1);
-  await fixture.other.desk.do("close", fixture.id);
+  await fixture.other.accounts.close(fixture.id);
 
   assertEquals((await fixture.send(POST, { json: {} })).code, "invalid_api_key");
 });
@@ -397,7 +398,7 @@ Deno.test("service checks the versions before returning 400 if its last commit p
 Deno.test("service relies on a check of versions if the row that its commit checks is missing", async () => {
   await using fixture = await Fixture.open();
   const { service, kv } = fixture;
-  await fixture.other.desk.rename(fixture.id, "new");
+  await fixture.other.accounts.change(fixture.id, { name: "new" });
   await fixture.send("GET /v1/pets");
   for (const [name, { key }] of kv.rows) if (key[0] === "versions") kv.rows.delete(name);
   service.forget();
@@ -409,7 +410,7 @@ Deno.test("service relies on a check of versions if the row that its commit chec
 Deno.test("service needs no further check of versions once it has noticed a change", async () => {
   await using fixture = await Fixture.open();
   const { service, other, id } = fixture;
-  await other.desk.rename(id, "new");
+  await other.accounts.change(id, { name: "new" });
   await fixture.send("GET /v1/pets");
   service.forget();
 
@@ -434,7 +435,7 @@ for (const [what, stops] of [["was stopped", true], ["ran out of time", false]] 
     service.disturbance = stops ? SLOW_ADDING : { ...SLOW_ADDING, read: slowRead };
     const reply = service.fetch(POST, { key: fixture.key, json: REX, headers: { "idempotency-key": "1" } });
     await time.advance(10);
-    await other.desk.rename(id, "new");
+    await other.accounts.change(id, { name: "new" });
     const stopped = stops ? service.stop() : Promise.resolve();
 
     assertEquals((await time.until(reply, 6_000)).status, 503);
@@ -444,7 +445,7 @@ for (const [what, stops] of [["was stopped", true], ["ran out of time", false]] 
     await time.advance(20_000);
 
     assertEquals(service.commits.map(({ keys }) => keys), []);
-    assertEquals((await other.desk.usage(id)).used, 11);
+    assertEquals((await other.accounts.usage(id)).used, 11);
   });
 }
 
@@ -453,7 +454,7 @@ Deno.test("service counts a request once in the metrics, even if it is admitted 
   const { admitted } = fixture.service.store.metrics;
   const count = () => Number(/\{plan="free"\} (\d+)$/m.exec(admitted.text())?.[1]);
   const before = count();
-  await fixture.other.desk.rename(fixture.id, "new");
+  await fixture.other.accounts.change(fixture.id, { name: "new" });
 
   const replies = [await fixture.send(POST, { json: REX }), await fixture.send(POST, { json: {} })];
   replies.push(await fixture.send(POST, { json: REX }), await fixture.send("GET /v1/pets"));
@@ -471,7 +472,7 @@ Deno.test("service does not repeat a write that may have applied, even if the ac
     commit: async ({ apply }: Commit) => {
       service.disturbance = {};
       await apply();
-      await other.desk.rename(id, "new");
+      await other.accounts.change(id, { name: "new" });
       return await fail();
     },
   };

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { pardon, reset } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, outcome } from "../../support/client.ts";
 import { calmNetwork, FakeKv, type Network, slowly } from "../../support/fake_kv.ts";
@@ -38,8 +39,7 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
     const first = call(service, apiKey);
     await time.advance(150);
     kv.held = () => undefined;
-    await time.until(other.desk.do("unban", id), 10);
-    await time.until(other.desk.do("reset", id), 10);
+    await time.until(other.accounts.changeUsage(id, (usage) => reset(pardon(usage), NOON)), 10);
     kv.held = () => pause(100);
 
     const request = target.startsWith("POST") ? { json: { name: "Rex", categoryId: 1 } } : {};
@@ -87,7 +87,7 @@ Deno.test("Permits.settle() gives back withdrawn permits while requests wait for
 
   await time.until(service.app.settle(), 1_000);
 
-  assertEquals((await service.desk.usage(id)).leased, 0);
+  assertEquals((await service.accounts.usage(id)).leased, 0);
   await time.until(Promise.all(slow.map(({ reply }) => reply)), 1_000);
   await time.until(rest, 10_000);
 });
@@ -98,8 +98,8 @@ Deno.test("service uses up none of a spent address's reads for a key whose accou
   const { account: { id }, apiKey } = await service.createAccount();
   await call(service, apiKey);
   await time.advance(3_000);
-  await service.desk.do("close", id);
-  await service.desk.do("delete", id);
+  await service.accounts.close(id);
+  await service.accounts.remove(id, () => true);
   await callAtOnce(60, [service]);
   await time.until(call(service, apiKey), 1_000);
   service.forget();
@@ -133,7 +133,7 @@ Deno.test("service refuses a write with a revoked key even if an older read of i
   const first = call(service, previous, "POST /v1/pets", { json: { name: "Rex", categoryId: 1 } });
   await time.advance(10);
   kv.held = () => undefined;
-  await time.until(other.desk.do("close", id), 1_000);
+  await time.until(other.accounts.close(id), 1_000);
   const second = call(service, key, "POST /v1/pets", { json: { name: "Rex", categoryId: 1 } });
   release();
 

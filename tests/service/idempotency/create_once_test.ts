@@ -121,7 +121,7 @@ Deno.test("createPet() replays after a key rotation, even if the animal was remo
   const { account, apiKey } = await shop.createAccount();
   const first = await shop.fetch("POST /v1/pets", { key: apiKey, json: REX, headers: ONCE });
   await shop.fetch("DELETE /v1/pets/1", { key: apiKey });
-  const key = await shop.desk.rotate(account.id);
+  const { apiKey: key = "" } = await shop.accounts.rotate(account.id) ?? {};
 
   const again = await shop.fetch("POST /v1/pets", { key, json: REX, headers: ONCE });
 

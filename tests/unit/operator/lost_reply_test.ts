@@ -5,7 +5,7 @@ import { main } from "../../../src/cli.ts";
 import { Connection } from "../../../src/kv/connection.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
-import { RemoteAccounts } from "../../support/desk.ts";
+import { RemoteAccounts } from "../../support/accounts.ts";
 import { FakeKv, type Network } from "../../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";
 

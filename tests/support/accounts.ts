@@ -1,0 +1,77 @@
+// Changes of accounts by another process.
+import { assert } from "@std/assert";
+import { type Account, ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
+import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
+import type { Environment } from "../../src/accounts/api_key.ts";
+import type { Usage } from "../../src/accounts/usage.ts";
+import type { Store } from "../../src/kv/store.ts";
+import type { Transaction } from "../../src/store/transaction.ts";
+import { Transactions } from "../../src/store/transactions.ts";
+import { Versions } from "../../src/store/versions.ts";
+
+/** Changes accounts in another process, which shares no memory with the service. */
+export class RemoteAccounts {
+  readonly #accounts: AccountStore;
+  readonly #transactions: Transactions;
+  readonly #clock: () => number;
+
+  constructor(store: Store, environment: Environment = "staging", clock: () => number = () => 0) {
+    this.#accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), environment);
+    this.#transactions = new Transactions(store, clock);
+    this.#clock = clock;
+  }
+
+  create(newAccount: NewAccount, now: number): Promise<Issued> {
+    return this.#transact(this.#accounts.creating(newAccount, now));
+  }
+
+  /** Gives an account a new key. The previous one expires after `grace` ms. */
+  rotate(
+    id: string,
+    grace: number = 0,
+    now: number = this.#clock(),
+    replaced?: string,
+  ): Promise<Issued | null> {
+    return this.#transact(this.#accounts.rotating(id, grace, now, replaced));
+  }
+
+  change(id: string, change: Partial<Account>): Promise<Account | null> {
+    return this.#transact(this.#accounts.changing(id, change));
+  }
+
+  /** Suspends an account, or resumes it if `since` is null. */
+  suspend(id: string, since: number | null): Promise<Account | null> {
+    return this.#transact(this.#accounts.suspending(id, since));
+  }
+
+  close(id: string): Promise<Account | null> {
+    return this.change(id, { closedAt: this.#clock() });
+  }
+
+  changeUsage(id: string, change: (usage: Usage) => Usage): Promise<AccountState | null> {
+    return this.#transact(this.#accounts.changingUsage(id, change));
+  }
+
+  remove(id: string, condition: (state: AccountState) => boolean): Promise<boolean | null> {
+    return this.#transact(this.#accounts.removing(id, condition));
+  }
+
+  find(id: string): Promise<AccountState | null> {
+    return this.#accounts.find(id);
+  }
+
+  /** The stored usage of an account. */
+  async usage(id: string): Promise<Usage> {
+    const state = await this.find(id);
+    assert(state);
+    return state.usage;
+  }
+
+  list(): AsyncGenerator<AccountState> {
+    return this.#accounts.list();
+  }
+
+  async #transact<Result>(transaction: Transaction<Result>): Promise<Result> {
+    return (await this.#transactions.run(transaction)).result;
+  }
+}
