@@ -11,7 +11,7 @@ import { type HarnessRequest, requestTo } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
-import { NOON, type VirtualTime } from "./time.ts";
+import { NOON, VirtualTime } from "./time.ts";
 
 /** Options of a harness. */
 export interface HarnessOptions extends Partial<ServiceOptions> {
@@ -21,6 +21,8 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
   readonly deadline?: number;
   /** The operator token. */
   readonly operatorToken?: string;
+  /** What intervenes between it and its KV. */
+  readonly disturbance?: Disturbance;
 }
 
 /** The whole service on its own KV in memory. Its clock stands still until it is set. */
@@ -38,7 +40,7 @@ export class Harness implements AsyncDisposable {
   expectsErrors: boolean = false;
   readonly app: Service;
   /** Whether the KV is closed with the harness. */
-  ownsKv: boolean = true;
+  isFirst: boolean = true;
   readonly #inFlight: InFlight;
   #description: Description | undefined;
   /** Differences between responses and their declarations; undefined for responses without any. */
@@ -46,13 +48,13 @@ export class Harness implements AsyncDisposable {
 
   constructor(
     kv: Deno.Kv,
-    { maxChecks = 100, deadline = 5_000, operatorToken, ...services }: HarnessOptions = {},
+    { maxChecks = 100, deadline = 5_000, operatorToken, disturbance, ...services }: HarnessOptions = {},
   ) {
     this.#inFlight = services.inFlight ?? new InFlight();
-    this.kv = kv;
+    this.kv = disturbance ? disturbed(kv, disturbance) : kv;
     const clock = services.clock ?? (() => this.now);
     this.store = services.store ??
-      new Store(new Connection([kv], { deadline }), { maxChecks, clock });
+      new Store(new Connection([this.kv], { deadline }), { maxChecks, clock });
     const environment = services.environment ?? "staging";
     this.accounts = new RemoteAccounts(this.store, environment, clock);
     const options: ServiceOptions = {
@@ -82,6 +84,11 @@ export class Harness implements AsyncDisposable {
   /** Creates a harness on a new KV in memory. */
   static async open(options?: HarnessOptions): Promise<Harness> {
     return new Harness(await Deno.openKv(":memory:"), options);
+  }
+
+  /** Another process on the same KV. */
+  beside(options?: HarnessOptions): Harness {
+    return Object.assign(new Harness(this.kv, options), { isFirst: false });
   }
 
   /** Creates an account on a plan, or with its own limits. */
@@ -118,7 +125,7 @@ export class Harness implements AsyncDisposable {
     try {
       await this.stop();
     } finally {
-      if (this.ownsKv) this.kv.close();
+      if (this.isFirst) this.kv.close();
     }
   }
 }
@@ -129,30 +136,35 @@ function decoded(response: Response): Response {
   return new Response(response.body?.pipeThrough(new DecompressionStream("gzip")) ?? null, response);
 }
 
-/** Another process of the service on a KV. It does not close the KV. */
-export class OtherProcess extends Harness {
-  override ownsKv = false;
-}
-
 /**
  * A process of the service in virtual time that records its KV operations. While time stands still, two requests in
  * succession create a lease.
  */
 export class RecordingService extends Harness {
+  readonly time: VirtualTime;
+  readonly fake: FakeKv;
   readonly reads: (readonly Deno.KvKey[])[] = [];
   readonly commits: Commit[] = [];
   /** What intervenes between it and its KV from now on. */
   disturbance: Disturbance = {};
-  readonly #time: VirtualTime;
 
-  constructor(time: VirtualTime, fake: FakeKv = new FakeKv(), options: HarnessOptions = {}) {
-    const kv = Object.assign(fake.connect(), { async *list() {} });
-    const recorded = disturbed(kv, {
+  constructor(time: VirtualTime, fake: FakeKv, options: HarnessOptions = {}) {
+    const disturbance: Disturbance = {
       read: (keys) => (this.reads.push(keys), this.disturbance.read?.(keys)),
       commit: (commit) => (this.commits.push(commit), (this.disturbance.commit ?? carryOut)(commit)),
-    });
-    super(recorded, options);
-    this.#time = time;
+    };
+    super(Object.assign(fake.connect(), { async *list() {} }), { ...options, disturbance });
+    this.time = time;
+    this.fake = fake;
+  }
+
+  /** Creates one in a time of its own, by default on a KV of its own. */
+  static override open(options?: HarnessOptions, fake: FakeKv = new FakeKv()): Promise<RecordingService> {
+    return Promise.resolve(new RecordingService(new VirtualTime(), fake, options));
+  }
+
+  override beside(options?: HarnessOptions): RecordingService {
+    return Object.assign(new RecordingService(this.time, this.fake, options), { isFirst: false });
   }
 
   /** Asserts the maximum number of KV operations since the last call of `forget`. */
@@ -167,6 +179,7 @@ export class RecordingService extends Harness {
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
-    await this.#time.until(super[Symbol.asyncDispose](), 10_000);
+    await this.time.until(super[Symbol.asyncDispose](), 10_000);
+    if (this.isFirst) this.time[Symbol.dispose]();
   }
 }

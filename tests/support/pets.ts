@@ -34,8 +34,8 @@ export class Shop extends Harness {
   }
 
   /** Another process on the same KV, with the same key. */
-  beside(options?: HarnessOptions): Shop {
-    return Object.assign(new Shop(this.kv, options), { key: this.key, ownsKv: false });
+  override beside(options?: HarnessOptions): Shop {
+    return Object.assign(new Shop(this.kv, options), { key: this.key, isFirst: false });
   }
 
   /** Sends a request with the account's key, such as `call("GET /v1/pets")`. */

@@ -2,8 +2,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../../src/kv/deadline.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce } from "../../support/client.ts";
-import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
 
 const DAY = 86_400_000;
 const JSON_TYPE = { "content-type": "application/json" };
@@ -39,8 +39,8 @@ Deno.test("getAccount() and getUsage() describe the key's account, and forbid ca
 
 for (const roundTrip of [0, 3, 20]) {
   Deno.test(`getAccount() and getUsage() count used permits, not leased ones, ${roundTrip} ms from the KV`, async () => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time);
+    await using service = await RecordingService.open();
+    const { time } = service;
     const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
     service.disturbance = {
       read: () => pause(roundTrip),
@@ -153,7 +153,7 @@ Deno.test("rotateKey() replaces the key of the request, so a client can retry af
 
 Deno.test("rotateKey() returns one new key to simultaneous requests without a grace period", async () => {
   await using service = await Harness.open();
-  await using other = new OtherProcess(service.kv);
+  await using other = service.beside();
   const { apiKey: key } = await service.createAccount();
 
   const sent = [service, other, service, other].map((process) =>

@@ -3,15 +3,15 @@ import { PLAN_LIMITS, previousKeyExpiry } from "../../../src/accounts/account.ts
 import { hasCalled, pardon } from "../../../src/accounts/usage.ts";
 import { call } from "../../support/client.ts";
 import type { RemoteAccounts } from "../../support/accounts.ts";
-import { carryOut, FakeKv } from "../../support/fake_kv.ts";
-import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { carryOut } from "../../support/fake_kv.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 Deno.test("AccountStore loses no simultaneous changes or requests", async () => {
   await using service = await Harness.open();
-  await using other = new OtherProcess(service.kv);
+  await using other = service.beside();
   const { account: { id }, apiKey } = await service.createAccount("free");
 
   const [, , rotated] = await Promise.all([
@@ -32,10 +32,8 @@ Deno.test.each<readonly [what: string, change: Change]>([
   ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
   ["remove()", (accounts, id) => accounts.remove(id, ({ usage }) => !hasCalled(usage))],
 ])("%s loses no request that is charged between its read and its write", async (_, change) => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using operator = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using operator = service.beside();
   const { account: { id }, apiKey } = await service.createAccount("free");
   operator.disturbance = {
     async commit(commit) {
@@ -48,7 +46,7 @@ Deno.test.each<readonly [what: string, change: Change]>([
     },
   };
 
-  await time.until(change(operator.accounts, id), 1_000);
+  await service.time.until(change(operator.accounts, id), 1_000);
 
   assertEquals((await service.accounts.find(id))?.usage.used, 1);
 });

@@ -3,7 +3,7 @@ import { countRotation } from "../../../src/accounts/account.ts";
 import { ApiError } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
-import { Harness, OtherProcess } from "../../support/harness.ts";
+import { Harness } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
 const ROTATE = "POST /v1/account/key";
@@ -36,11 +36,11 @@ Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns
 
 Deno.test("rotateKey() allows ten rotations across processes, including one that has just started", async () => {
   await using service = await Harness.open();
-  await using other = new OtherProcess(service.kv);
+  await using other = service.beside();
   const { account: { id }, apiKey } = await service.createAccount();
   // All requests use one key, whose grace period starts again each time.
   const replies = await callAtOnce(24, [service, other], apiKey, ROTATE);
-  await using started = new OtherProcess(service.kv);
+  await using started = service.beside();
 
   assertEquals(tally(replies), { 201: 10, [LIMITED]: 14 });
   assertEquals(tally(await callAtOnce(3, [service, other, started], apiKey, ROTATE)), { [LIMITED]: 3 });

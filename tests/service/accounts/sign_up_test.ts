@@ -3,7 +3,7 @@ import type { AccountState } from "../../../src/accounts/account_store.ts";
 import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { sweepCounts, sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { call, type HarnessRequest } from "../../support/client.ts";
-import { Harness, OtherProcess } from "../../support/harness.ts";
+import { Harness } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
@@ -75,7 +75,7 @@ Deno.test("createAccount() allows an address five accounts per hour, and returns
 
 Deno.test("createAccount() creates exactly five accounts for 30 simultaneous requests to two processes", async () => {
   await using one = await Harness.open();
-  await using other = new OtherProcess(one.kv);
+  await using other = one.beside();
 
   const replies = await Promise.all(
     Array.from({ length: 30 }, (_, index) => signUp(index % 2 ? one : other)),

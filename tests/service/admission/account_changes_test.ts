@@ -3,11 +3,11 @@ import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { pardon, reset } from "../../../src/accounts/usage.ts";
 import { call, callAtOnce, type Reply, tally } from "../../support/client.ts";
 import type { RemoteAccounts } from "../../support/accounts.ts";
-import { carryOut, type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
-import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
+import { carryOut, type Commit, slowly } from "../../support/fake_kv.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
 import { REX } from "../../support/pets.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 
@@ -74,10 +74,8 @@ function outcomeOf({ code, remaining, limit }: Reply): string {
 for (const [what, apply, expected, withNewKey] of changes) {
   CONDITIONS.forEach(([condition, prepare], index) => {
     Deno.test(`service notices at the next request that an account (${condition}) was ${what} in another process`, async () => {
-      using time = new VirtualTime();
-      const kv = new FakeKv();
-      await using service = new RecordingService(time, kv);
-      await using other = new RecordingService(time, kv);
+      await using service = await RecordingService.open();
+      await using other = service.beside();
       const { account: { id }, apiKey } = await service.createAccount("free");
       await prepare(service, apiKey);
       const leased = (await other.accounts.usage(id)).leased;
@@ -86,7 +84,7 @@ for (const [what, apply, expected, withNewKey] of changes) {
       const changed = await apply(other.accounts, id);
       const newKey = changed !== null && "apiKey" in changed ? String(changed.apiKey) : undefined;
 
-      assertEquals(outcomeOf(await time.until(call(service, apiKey), 1_000)), expected[index]);
+      assertEquals(outcomeOf(await service.time.until(call(service, apiKey), 1_000)), expected[index]);
       assertEquals(newKey !== undefined, withNewKey !== undefined);
       if (newKey !== undefined) assertEquals(outcomeOf(await call(service, newKey)), withNewKey?.[index]);
     });
@@ -96,16 +94,15 @@ for (const [what, apply, expected, withNewKey] of changes) {
 for (const { operation, target, request } of SAMPLES) {
   if (operation.access !== "key") continue;
   Deno.test(`service does not carry out ${target} if another process has closed the leased account`, async () => {
-    using time = new VirtualTime();
-    const kv = new FakeKv();
-    await using service = new RecordingService(time, kv);
-    await using other = new RecordingService(time, kv);
+    await using service = await RecordingService.open();
+    await using other = service.beside();
+    const { time } = service;
     const { account: { id }, apiKey } = await service.createAccount("free");
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
     for (let count = 0; count < 12; count++) await call(service, apiKey);
     await other.accounts.close(id);
     const stored = () =>
-      [...kv.rows.values()].filter(({ key: [table] }) => table !== "usage" && table !== "commits");
+      [...service.fake.rows.values()].filter(({ key: [table] }) => table !== "usage" && table !== "commits");
     const before = stored();
 
     const { code } = await time.until(call(service, apiKey, target, request), 1_000);
@@ -117,7 +114,7 @@ for (const { operation, target, request } of SAMPLES) {
 
 Deno.test("service loses no request if the account changes while many are in flight", async () => {
   await using service = await Harness.open();
-  await using other = new OtherProcess(service.kv);
+  await using other = service.beside();
   const { account: { id }, apiKey } = await service.createAccount({ minute: 500, day: 1_000 });
 
   const replies = await Promise.all(Array.from({ length: 8 }, async (_, round) => {
@@ -130,10 +127,9 @@ Deno.test("service loses no request if the account changes while many are in fli
 });
 
 Deno.test("service retries a charge for up to five seconds while the account keeps changing", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   let changes = 0;
   const commit = async (commit: Commit) => {
@@ -153,10 +149,9 @@ Deno.test("service retries a charge for up to five seconds while the account kee
 });
 
 Deno.test("service charges an account in one commit while another account changes", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { apiKey } = await service.createAccount();
   const { account: { id } } = await service.createAccount();
   await time.until(call(service, apiKey), 1_000);
@@ -195,10 +190,9 @@ function holdReplies(
 }
 
 Deno.test("service never exceeds a plan that is lowered while a lease is being taken", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv, { maxChecks: 10 });
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open({ maxChecks: 10 });
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10_000 });
   service.disturbance = { commit: slowly };
   const callNext = async () => {
@@ -225,10 +219,9 @@ Deno.test("service never exceeds a plan that is lowered while a lease is being t
 });
 
 Deno.test("service refuses a revoked key even if its account is read while a request waits", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount("free");
   await call(service, apiKey);
   await time.advance(5_000);

@@ -4,13 +4,11 @@ import { Allowance } from "../../../src/admission/allowance.ts";
 import { ApiKeys } from "../../../src/admission/api_keys.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, tally } from "../../support/client.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { NOON } from "../../support/time.ts";
 
 Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   const accounts = { key: ACCOUNTS_VERSION, version: "" };
   const keys = new ApiKeys({ store: service.store, accounts, environment: "staging" }, () => undefined);
@@ -30,8 +28,7 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
 });
 
 Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { account, apiKey } = await service.createAccount();
   const state = await service.accounts.find(account.id);
   assert(state);
@@ -45,10 +42,9 @@ Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", asy
 });
 
 Deno.test("service accepts a new key at once, regardless of MAX_STALENESS_MS", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv, { maxStalenessMs: 60_000 });
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open({ maxStalenessMs: 60_000 });
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   await call(service, apiKey);
   const issued = await other.accounts.rotate(id, 0, NOON);

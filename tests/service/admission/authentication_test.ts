@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { call } from "../../support/client.ts";
-import { Harness, OtherProcess } from "../../support/harness.ts";
+import { Harness } from "../../support/harness.ts";
 
 const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
@@ -90,7 +90,7 @@ Deno.test("service accepts the scheme in any case, and any number of spaces arou
 
 Deno.test("service accepts a key only in its own environment, even if both share a KV", async () => {
   await using staging = await Harness.open();
-  await using production = new OtherProcess(staging.kv, { environment: "production" });
+  await using production = staging.beside({ environment: "production" });
   const { apiKey } = await staging.createAccount();
   const live = await production.createAccount("free");
 

@@ -2,9 +2,8 @@ import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch 
 import { pardon, reset, type Usage } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
 
 const MINUTE = 60_000;
 
@@ -21,10 +20,9 @@ async function usageOf(service: Harness, id: string): Promise<Usage | undefined>
 }
 
 Deno.test("service admits requests after a ban is lifted during the commit that started it", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount("free");
   await time.until(call(service, apiKey), 1_000);
   await time.advance(5_000);
@@ -72,7 +70,7 @@ Deno.test("service bans a key at its 61st refusal if requests are simultaneous",
 
 Deno.test("service counts refusals of two processes together, and bans once in both", async () => {
   await using one = await Harness.open();
-  await using other = new OtherProcess(one.kv);
+  await using other = one.beside();
   const { account: { id }, apiKey } = await one.createAccount("free");
 
   const codes = [];
@@ -91,13 +89,12 @@ Deno.test("service counts refusals of two processes together, and bans once in b
 });
 
 Deno.test("service soon stores its number of refusals, even without further requests", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { account: { id }, apiKey } = await service.createAccount("free");
   await callAtOnce(60, [service], apiKey);
   await call(service, apiKey);
 
-  await time.advance(500);
+  await service.time.advance(500);
 
   const usage = await usageOf(service, id);
   assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
@@ -106,17 +103,15 @@ Deno.test("service soon stores its number of refusals, even without further requ
 Deno.test.each([["none", 0], ["one", 1]])(
   "service stores only refusals since another process lifted a ban: %s",
   async (_, refused) => {
-    using time = new VirtualTime();
-    const kv = new FakeKv();
-    await using service = new RecordingService(time, kv);
-    await using operator = new RecordingService(time, kv);
+    await using service = await RecordingService.open();
+    await using operator = service.beside();
     const { account: { id }, apiKey } = await service.createAccount("free");
     await callAtOnce(60, [service], apiKey);
     await callAtOnce(10, [service], apiKey);
 
     await operator.accounts.changeUsage(id, pardon);
     await callAtOnce(refused, [service], apiKey);
-    await time.advance(1_500);
+    await service.time.advance(1_500);
 
     assertEquals((await usageOf(service, id))?.strikes, refused);
   },
@@ -127,7 +122,7 @@ Deno.test("service keeps a ban after a restart, and serves other accounts", asyn
   await using _ = service;
   const { apiKey: free } = await service.createAccount("free");
 
-  await using restarted = new OtherProcess(service.kv);
+  await using restarted = service.beside();
   restarted.now = NOON + 2 * MINUTE;
   const { status, code, retryAfter } = await call(restarted, apiKey);
 

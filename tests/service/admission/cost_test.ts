@@ -4,9 +4,8 @@ import { apiKeyKey } from "../../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, tally, upTo } from "../../support/client.ts";
-import { type Commit, FakeKv, slowly } from "../../support/fake_kv.ts";
+import { type Commit, slowly } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
-import { VirtualTime } from "../../support/time.ts";
 
 /** A request that is charged, but whose handler reads and writes nothing. */
 const NOWHERE = "GET /v1/nowhere";
@@ -14,13 +13,12 @@ const NOWHERE = "GET /v1/nowhere";
 const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"];
 
 Deno.test("Gate needs one check of versions and one commit per request at a low rate", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
 
   for (let remaining = 58; remaining > 50; remaining--) {
-    await time.advance(1_000);
+    await service.time.advance(1_000);
     service.forget();
 
     assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
@@ -29,8 +27,8 @@ Deno.test("Gate needs one check of versions and one commit per request at a low 
 });
 
 Deno.test("Gate commits a charge while the versions are checked", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
+  const { time } = service;
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
   await time.advance(1_000);
@@ -43,12 +41,11 @@ Deno.test("Gate commits a charge while the versions are checked", async () => {
 });
 
 Deno.test("Gate reads no rows of an account for requests with an expired key", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { account: { id }, apiKey } = await service.createAccount();
   const renewed = await service.accounts.rotate(id, 1_000);
   for (const key of [apiKey, renewed?.apiKey]) await call(service, key, NOWHERE);
-  await time.advance(1_000);
+  await service.time.advance(1_000);
   service.now += 2_000;
   service.forget();
 
@@ -60,8 +57,7 @@ Deno.test("Gate reads no rows of an account for requests with an expired key", a
 
 for (const requests of [1, 500]) {
   Deno.test(`Gate reads an account once if its first ${requests} requests arrive at once`, async () => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time);
+    await using service = await RecordingService.open();
     const { apiKey } = await service.createAccount();
     service.forget();
 
@@ -72,11 +68,10 @@ for (const requests of [1, 500]) {
   });
 
   Deno.test(`Gate needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time);
+    await using service = await RecordingService.open();
     const { apiKey } = await service.createAccount();
     await call(service, apiKey, NOWHERE);
-    await time.advance(1_000);
+    await service.time.advance(1_000);
     service.forget();
 
     const replies = await callAtOnce(requests, [service], apiKey, NOWHERE);
@@ -87,8 +82,8 @@ for (const requests of [1, 500]) {
 }
 
 Deno.test("Gate needs few commits at a high rate", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
 
   for (let remaining = 999; remaining >= 500; remaining--) {
@@ -103,8 +98,8 @@ Deno.test("Gate needs few commits at a high rate", async () => {
 });
 
 Deno.test("Gate gives its leases back in one commit when it settles", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 100; count++) {
     await call(service, apiKey, NOWHERE);
@@ -120,8 +115,8 @@ Deno.test("Gate gives its leases back in one commit when it settles", async () =
 });
 
 Deno.test("Gate keeps no lease of a commit that ends while it settles", async () => {
-  using time = new VirtualTime();
-  const service = new RecordingService(time);
+  const service = await RecordingService.open();
+  using time = service.time;
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 9_000 });
   const isRenewed = async () => {
     const before = service.commits.length;
@@ -141,8 +136,7 @@ Deno.test("Gate keeps no lease of a commit that ends while it settles", async ()
 });
 
 Deno.test("Gate needs one check of versions and no commit if a window is full", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount("free");
   await callAtOnce(60, [service], apiKey);
   service.forget();
@@ -155,8 +149,7 @@ Deno.test("Gate needs one check of versions and no commit if a window is full", 
 });
 
 Deno.test("Gate reads and writes no rows of banned and closed accounts while others send requests", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
   await callAtOnce(121, [service], banned.apiKey);
@@ -165,7 +158,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
   await callAll();
 
   for (let count = 0; count < 3; count++) {
-    await time.advance(1_000);
+    await service.time.advance(1_000);
     service.forget();
     const codes = (await callAll()).map(({ code }) => code);
 
@@ -178,8 +171,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
 });
 
 Deno.test("Gate reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
   service.forget();
@@ -193,8 +185,7 @@ Deno.test("Gate reads nothing for a mistyped key, a key for the other environmen
 });
 
 Deno.test("Gate does not cache a header that is longer than necessary", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   service.forget();
 
@@ -215,8 +206,7 @@ for (
   ] as const
 ) {
   Deno.test(`Gate charges several accounts in a commit if KV allows ${maxChecks} checks`, async () => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time, new FakeKv(), { maxChecks });
+    await using service = await RecordingService.open({ maxChecks });
     const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
     service.forget();
 
@@ -229,11 +219,10 @@ for (
 }
 
 Deno.test("Gate charges requests in one commit if they arrive within a few turns of the event loop", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
-  await time.advance(60_000);
+  await service.time.advance(60_000);
   service.now += 60_000;
   service.forget();
 
@@ -248,8 +237,8 @@ Deno.test("Gate charges requests in one commit if they arrive within a few turns
 });
 
 Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accounts each", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time, new FakeKv(), { maxChecks: 10 });
+  await using service = await RecordingService.open({ maxChecks: 10 });
+  const { time } = service;
   const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));
   const keys = issued.map(({ apiKey }) => apiKey);
   const underWay = new Set<Commit>();
@@ -272,10 +261,9 @@ Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accoun
 });
 
 Deno.test("Gate excludes from a commit only the accounts whose rows another process has written", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const keys = (await Promise.all(upTo(4).map(() => service.createAccount("free")))).map(({ apiKey }) =>
     apiKey
   );

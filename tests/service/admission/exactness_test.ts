@@ -2,9 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { type Limits, PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
-import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -30,7 +29,7 @@ for (const plan of ["free", "pro", "business"] as const) {
     const { minute } = PLAN_LIMITS[plan];
     Deno.test(`service admits exactly ${minute} of ${minute + 40} simultaneous requests (${plan}, processes: ${processes})`, async () => {
       await using one = await Harness.open();
-      await using other = new OtherProcess(one.kv, { maxChecks: 10 });
+      await using other = one.beside({ maxChecks: 10 });
       const { account: { id }, apiKey } = await one.createAccount(plan);
 
       const replies = await callAtOnce(minute + 40, [one, other].slice(0, processes), apiKey);
@@ -69,7 +68,7 @@ for (
 
 Deno.test("service counts each account separately if many accounts use two processes at once", async () => {
   await using one = await Harness.open();
-  await using other = new OtherProcess(one.kv, { maxChecks: 10 });
+  await using other = one.beside({ maxChecks: 10 });
   const accounts = await Array.fromAsync(
     upTo(40),
     (number) => one.createAccount({ minute: number + 1, day: 100 }),
@@ -81,10 +80,9 @@ Deno.test("service counts each account separately if many accounts use two proce
 });
 
 Deno.test("service lets requests wait for permits that another process gives back", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using holder = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using holder = await RecordingService.open();
+  await using other = holder.beside();
+  const { time } = holder;
   const { apiKey } = await holder.createAccount({ minute: 10, day: 100 });
   for (let count = 0; count < 2; count++) await call(holder, apiKey);
   const rest = await time.until(callAtOnce(6, [other], apiKey), 100);
@@ -96,8 +94,8 @@ Deno.test("service lets requests wait for permits that another process gives bac
 });
 
 Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
   const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
   await service.accounts.changeUsage(id, (usage) => ({ ...usage, ...full }));
@@ -128,10 +126,9 @@ function setRoundTrip(service: RecordingService, roundTrip: number): void {
 
 for (const [near, far] of [[0, 300], [20, 400]] as const) {
   Deno.test(`service ${near} ms from its KV lets requests wait for permits of a process ${far} ms away`, async () => {
-    using time = new VirtualTime();
-    const kv = new FakeKv();
-    await using distant = new RecordingService(time, kv);
-    await using service = new RecordingService(time, kv);
+    await using distant = await RecordingService.open();
+    await using service = distant.beside();
+    const { time } = distant;
     const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
     setRoundTrip(distant, far);
     setRoundTrip(service, near);
@@ -153,10 +150,9 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
 }
 
 Deno.test("service lets requests wait for another process's permits even if it returns more of its own", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using holder = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using holder = await RecordingService.open();
+  await using other = holder.beside();
+  const { time } = holder;
   const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
   for (let count = 0; count < 2; count++) await call(other, apiKey);
   for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);

@@ -2,9 +2,9 @@ import { assert, assertEquals } from "@std/assert";
 import { UNUSED } from "../../../src/accounts/usage.ts";
 import { encodeJson, encodeText } from "../../../src/kv/row.ts";
 import { call, tally, upTo } from "../../support/client.ts";
-import { carryOut, disturbed, fail, FakeKv, hang, slowly } from "../../support/fake_kv.ts";
-import { Harness, OtherProcess, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { carryOut, type Commit, fail, hang, slowly } from "../../support/fake_kv.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
+import { NOON } from "../../support/time.ts";
 
 const numbers = Object.values(UNUSED);
 
@@ -47,14 +47,10 @@ for (
 Deno.test("service does not charge an account whose commits fail, and serves all others", async () => {
   await using quiet = await Harness.open();
   let failing = "";
-  const rough = disturbed(quiet.kv, {
-    commit: (commit) =>
-      commit.keys.some((key) => key.includes(failing))
-        ? Promise.reject(new TypeError("disk I/O error"))
-        : carryOut(commit),
-  });
+  const commit = (commit: Commit) =>
+    commit.keys.some((key) => key.includes(failing)) ? fail() : carryOut(commit);
   // A KV that allows more than ten checks counts as local, even on a busy machine.
-  await using service = new OtherProcess(rough, { maxChecks: 11 });
+  await using service = quiet.beside({ disturbance: { commit }, maxChecks: 11 });
   const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
   const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
   await callAll();
@@ -85,8 +81,8 @@ for (
   ]] as const
 ) {
   Deno.test(`service ${isGivenBack ? "retries" : "does not retry"} giving permits back if the commit ${what}`, async () => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time);
+    await using service = await RecordingService.open();
+    const { time } = service;
     const { account: { id }, apiKey } = await service.createAccount("business");
     for (let count = 0; count < 30; count++) {
       await time.until(call(service, apiKey), 1_000);
@@ -103,8 +99,8 @@ for (
 }
 
 Deno.test("service retries every two seconds to give leased permits back while KV fails", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time, new FakeKv(), { maxChecks: 10 });
+  await using service = await RecordingService.open({ maxChecks: 10 });
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   service.disturbance = { commit: slowly };
   let calls = 0;

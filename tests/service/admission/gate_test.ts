@@ -5,11 +5,9 @@ import { Permits } from "../../../src/admission/permits.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Versions } from "../../../src/store/versions.ts";
 import { RecordingService } from "../../support/harness.ts";
-import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("Gate.usedBy() returns the current usage even if the given rows are older than the leases", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { store } = service;
   const { account: { id }, apiKey } = await service.createAccount("free");
   const versions = new Versions(store);
@@ -34,5 +32,5 @@ Deno.test("Gate.usedBy() returns the current usage even if the given rows are ol
   assert(before);
   assertEquals(permits.count().leases, 1);
   assertEquals(gate.usedBy(before).used, 5);
-  await time.until(permits.settle(), 1_000);
+  await service.time.until(permits.settle(), 1_000);
 });

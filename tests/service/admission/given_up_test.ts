@@ -4,7 +4,6 @@ import { pause } from "../../../src/kv/deadline.ts";
 import { carryOut, type Commit, FakeKv, hang } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
 import { credentialFor, SAMPLES } from "../../support/operations.ts";
-import { VirtualTime } from "../../support/time.ts";
 
 const PET = { name: "Rex", categoryId: 1 };
 
@@ -22,8 +21,8 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
 
 for (const { operation, target, what, request } of CHANGES) {
   Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time, new FakeKv());
+    await using service = await RecordingService.open();
+    const { time } = service;
     const { apiKey } = await service.createAccount();
     await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
     await time.advance(3_000);
@@ -42,13 +41,13 @@ for (const { operation, target, what, request } of CHANGES) {
 }
 
 Deno.test("service logs nothing if a key turns out to be invalid after it has returned 503", async () => {
-  using time = new VirtualTime();
   let isAnswered = false;
   const clientAddress = () => {
     if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
     return "192.0.2.1";
   };
-  await using service = new RecordingService(time, new FakeKv(), { clientAddress, deadline: 8_000 });
+  await using service = await RecordingService.open({ clientAddress, deadline: 8_000 });
+  const { time } = service;
   service.disturbance = { read: () => pause(6_000) };
 
   const sent = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
@@ -60,8 +59,8 @@ Deno.test("service logs nothing if a key turns out to be invalid after it has re
 });
 
 Deno.test("service does not retry a creation after it has returned 503", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time, new FakeKv(), { deadline: 8_000 });
+  await using service = await RecordingService.open({ deadline: 8_000 });
+  const { time } = service;
   const { apiKey: key } = await service.createAccount();
   await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
   await time.advance(3_000);
@@ -98,14 +97,14 @@ function stored({ rows }: FakeKv): string[] {
 }
 
 /** Creates an account and others, each with its own animal, and returns their keys. The first animal has the ID 1. */
-async function withOthers(time: VirtualTime, service: RecordingService): Promise<string[]> {
+async function withOthers(service: RecordingService): Promise<string[]> {
   const keys: string[] = [];
   for (let count = 0; count <= LANES; count++) {
     const { apiKey } = await service.createAccount();
-    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    await service.time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
     keys.push(apiKey);
   }
-  await time.advance(3_000);
+  await service.time.advance(3_000);
   return keys;
 }
 
@@ -121,11 +120,10 @@ for (
 ) {
   const how = "headers" in options ? " with an Idempotency-Key" : "";
   Deno.test(`service stores nothing for ${what}${how} that got 503 while waiting behind other commits`, async () => {
-    using time = new VirtualTime();
-    const kv = new FakeKv();
     // Longer than the request, so that operations hang.
-    await using service = new RecordingService(time, kv, { deadline: 8_000 });
-    const [key = "", ...others] = await withOthers(time, service);
+    await using service = await RecordingService.open({ deadline: 8_000 });
+    const { time, fake } = service;
+    const [key = "", ...others] = await withOthers(service);
     service.expectsErrors = true;
     const isChange = ({ keys }: Commit) => keys.some(([table = ""]) => TABLES.includes(table));
     service.disturbance = { commit: (commit) => isChange(commit) ? hang() : carryOut(commit) };
@@ -140,11 +138,11 @@ for (
     service.disturbance = {};
 
     const { status } = await time.until(waiting, 6_000);
-    const before = stored(kv);
+    const before = stored(fake);
     await time.advance(20_000);
 
     assertEquals(status, 503);
-    assertEquals(stored(kv), before);
+    assertEquals(stored(fake), before);
   });
 }
 

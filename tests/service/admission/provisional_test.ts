@@ -4,29 +4,27 @@ import { reset } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
 import type { RemoteAccounts } from "../../support/accounts.ts";
-import { carryOut, type Commit, fail, FakeKv } from "../../support/fake_kv.ts";
+import { carryOut, type Commit, fail } from "../../support/fake_kv.ts";
 import { type HarnessOptions, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { NOON, type VirtualTime } from "../../support/time.ts";
 
 const REX = { name: "Rex", categoryId: 1 };
 const POST = "POST /v1/pets";
 
 /** Two processes. One holds a lease of an account, which has two animals, and has used 10 of 60 requests. */
 class Fixture implements AsyncDisposable {
-  readonly time: VirtualTime = new VirtualTime();
-  readonly kv: FakeKv = new FakeKv();
   readonly service: RecordingService;
   readonly other: RecordingService;
   key: string = "";
   #account: Account | undefined;
 
-  private constructor(options: HarnessOptions) {
-    this.service = new RecordingService(this.time, this.kv, options);
-    this.other = new RecordingService(this.time, this.kv);
+  private constructor(service: RecordingService) {
+    this.service = service;
+    this.other = service.beside();
   }
 
   static async open(options?: HarnessOptions, limits?: Limits): Promise<Fixture> {
-    const fixture = new Fixture(options ?? {});
+    const fixture = new Fixture(await RecordingService.open(options));
     const { account, apiKey } = await fixture.service.createAccount(limits ?? "free");
     fixture.#account = account;
     fixture.key = apiKey;
@@ -34,6 +32,10 @@ class Fixture implements AsyncDisposable {
     for (let count = 2; count < 10; count++) await fixture.send("GET /v1/pets");
     fixture.service.forget();
     return fixture;
+  }
+
+  get time(): VirtualTime {
+    return this.service.time;
   }
 
   get id(): string {
@@ -58,13 +60,12 @@ class Fixture implements AsyncDisposable {
   /** The stored animals, messages and replies. */
   stored(): unknown[] {
     const tables: Deno.KvKeyPart[] = ["pets", "pets_by_status", "messages", "idempotency"];
-    return [...this.kv.rows.values()].filter(({ key: [table = ""] }) => tables.includes(table));
+    return [...this.service.fake.rows.values()].filter(({ key: [table = ""] }) => tables.includes(table));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.service[Symbol.asyncDispose]();
     await this.other[Symbol.asyncDispose]();
-    this.time[Symbol.dispose]();
+    await this.service[Symbol.asyncDispose]();
   }
 }
 
@@ -397,10 +398,11 @@ Deno.test("service checks the versions before returning 400 if its last commit p
 
 Deno.test("service relies on a check of versions if the row that its commit checks is missing", async () => {
   await using fixture = await Fixture.open();
-  const { service, kv } = fixture;
+  const { service } = fixture;
   await fixture.other.accounts.change(fixture.id, { name: "new" });
   await fixture.send("GET /v1/pets");
-  for (const [name, { key }] of kv.rows) if (key[0] === "versions") kv.rows.delete(name);
+  const { rows } = service.fake;
+  for (const [name, { key }] of rows) if (key[0] === "versions") rows.delete(name);
   service.forget();
 
   assertEquals((await fixture.send(POST, { json: REX })).status, 201);

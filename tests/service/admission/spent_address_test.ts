@@ -4,7 +4,7 @@ import { AnonymousLimiter } from "../../../src/admission/anonymous.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../../support/client.ts";
 import { type Harness, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { NOON } from "../../support/time.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60_000;
@@ -20,8 +20,7 @@ function keysRead({ reads }: RecordingService): number {
 }
 
 Deno.test("service looks up five unknown keys per second for a spent address, and refuses all of them", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
   service.forget();
 
@@ -35,8 +34,7 @@ Deno.test("service looks up five unknown keys per second for a spent address, an
 });
 
 Deno.test("service does not check the versions for unknown keys that it does not look up", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   await callAtOnce(60, [service]);
   await callWithUnknownKeys(5, service);
   service.forget();
@@ -47,8 +45,7 @@ Deno.test("service does not check the versions for unknown keys that it does not
 });
 
 Deno.test("service looks up every unknown key of an address that is not, or no longer, spent", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   await callWithUnknownKeys(80, service);
   service.forget();
 
@@ -62,8 +59,7 @@ Deno.test("service looks up every unknown key of an address that is not, or no l
 });
 
 Deno.test("service serves a known key from a spent address after accounts have changed", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const [known, other] = [await service.createAccount(), await service.createAccount()];
   await call(service, known.apiKey);
   await callWithUnknownKeys(100, service);
@@ -77,8 +73,7 @@ Deno.test("service serves a known key from a spent address after accounts have c
 });
 
 Deno.test("service serves a new key from a spent address as soon as it has a read left", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   await callAtOnce(60, [service]);
   await callWithUnknownKeys(5, service);
@@ -95,12 +90,11 @@ Deno.test("service serves a new key from a spent address as soon as it has a rea
 });
 
 Deno.test("service uses up none of a spent address's reads for a key that it knows is revoked", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const [ended, other] = [await service.createAccount(), await service.createAccount()];
   await call(service, ended.apiKey);
   await service.accounts.change(ended.account.id, { closedAt: service.now });
-  await time.until(call(service, ended.apiKey), 1_000);
+  await service.time.until(call(service, ended.apiKey), 1_000);
   await callAtOnce(60, [service]);
 
   const replies = await callAtOnce(50, [service], ended.apiKey);
@@ -110,8 +104,8 @@ Deno.test("service uses up none of a spent address's reads for a key that it kno
 });
 
 Deno.test("service shares the read of an unknown key of a spent address among simultaneous requests", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
+  const { time } = service;
   await callAtOnce(60, [service]);
   service.disturbance = { read: () => pause(20) };
   const key = createApiKey("staging");
@@ -128,14 +122,13 @@ Deno.test("service shares the read of an unknown key of a spent address among si
 });
 
 Deno.test("service returns 503 if looking up a spent address's key fails, and retries at the next request", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time);
+  await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   await callAtOnce(60, [service]);
   service.expectsErrors = true;
   service.disturbance = { read: () => Promise.reject(new TypeError("connection closed")) };
 
-  const failed = await time.until(callAtOnce(2, [service], apiKey), 10_000);
+  const failed = await service.time.until(callAtOnce(2, [service], apiKey), 10_000);
   service.disturbance = {};
   const served = await call(service, apiKey);
 

@@ -3,10 +3,10 @@ import { accountKey } from "../../../src/accounts/account.ts";
 import { sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
-import { carryOut, type Commit, FakeKv } from "../../support/fake_kv.ts";
-import { Harness, type HarnessOptions, RecordingService } from "../../support/harness.ts";
+import { carryOut, type Commit } from "../../support/fake_kv.ts";
+import { Harness, RecordingService } from "../../support/harness.ts";
 import { SAMPLES } from "../../support/operations.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -87,28 +87,10 @@ Deno.test("service serves a resumed account with its key and its animals", async
   assertEquals([reply.status, reply.remaining], [200, 58]);
 });
 
-/** Two processes on one KV, in virtual time. */
-class Pair implements AsyncDisposable {
-  readonly time: VirtualTime = new VirtualTime();
-  readonly service: RecordingService;
-  readonly other: RecordingService;
-
-  constructor(options: HarnessOptions = {}) {
-    const kv = new FakeKv();
-    this.service = new RecordingService(this.time, kv, options);
-    this.other = new RecordingService(this.time, kv);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.service[Symbol.asyncDispose]();
-    await this.other[Symbol.asyncDispose]();
-    this.time[Symbol.dispose]();
-  }
-}
-
 Deno.test("service gives leased permits back if the account was suspended in another process", async () => {
-  await using pair = new Pair();
-  const { time, service, other } = pair;
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 10; count++) await call(service, apiKey);
   assert((await other.accounts.find(id))?.usage.leased);
@@ -121,8 +103,9 @@ Deno.test("service gives leased permits back if the account was suspended in ano
 });
 
 Deno.test("service admits no request that waits for a permit while another process suspends its account", async () => {
-  await using pair = new Pair();
-  const { time, service, other } = pair;
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   await call(service, apiKey);
   await time.advance(5_000);
@@ -141,8 +124,9 @@ Deno.test("service admits no request that waits for a permit while another proce
 });
 
 Deno.test("service notices a suspension, and its end, within MAX_STALENESS_MS", async () => {
-  await using pair = new Pair({ maxStalenessMs: 10_000 });
-  const { time, service, other } = pair;
+  await using service = await RecordingService.open({ maxStalenessMs: 10_000 });
+  await using other = service.beside();
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   await time.until(call(service, apiKey), 1_000);
   const replies = [];

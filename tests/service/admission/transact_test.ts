@@ -9,9 +9,7 @@ import { decodeJson, encodeJson } from "../../../src/kv/row.ts";
 import type { Transaction } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Versions } from "../../../src/store/versions.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
-import { VirtualTime } from "../../support/time.ts";
 
 /** Increments the number in a row. */
 function counting(key: Deno.KvKey): Transaction<void> {
@@ -26,9 +24,8 @@ function counting(key: Deno.KvKey): Transaction<void> {
 }
 
 Deno.test("transact() includes the check only in a handler's first commit, so nothing is written twice", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  const { time } = service;
   const { store } = service;
   const { account: { id }, apiKey } = await service.createAccount("business");
   const versions = new Versions(store);
@@ -73,7 +70,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
 
   const status = await send("POST");
 
-  const numbers = ["first", "second"].map((key) => kv.rows.get(JSON.stringify([key])));
+  const numbers = ["first", "second"].map((key) => service.fake.rows.get(JSON.stringify([key])));
   assertEquals([status, ...numbers.map((row) => row && decodeJson<number>(row))], [200, 1, 1]);
   await time.until(permits.settle(), 1_000);
 });

@@ -13,11 +13,8 @@ const REX = { json: { name: "Rex", categoryId: 1 } };
 
 /** A service in virtual time, with a round trip of 100 ms to its KV. */
 class FarService extends RecordingService {
-  readonly time: VirtualTime;
-
-  constructor(time: VirtualTime, kv: FakeKv = new FakeKv()) {
-    super(time, kv, { maxChecks: 10 });
-    this.time = time;
+  constructor() {
+    super(new VirtualTime(), new FakeKv(), { maxChecks: 10 });
     this.disturbance = {
       read: () => pause(TRIP),
       commit: async (commit) => {
@@ -57,8 +54,7 @@ async function create(service: FarService, plan: "free" | "business" = "business
 }
 
 Deno.test("service responds to a read after one round trip, with or without a lease", async () => {
-  using time = new VirtualTime();
-  await using service = new FarService(time);
+  await using service = new FarService();
   const { apiKey } = await create(service);
   await service.warmUp(apiKey);
 
@@ -68,8 +64,7 @@ Deno.test("service responds to a read after one round trip, with or without a le
 });
 
 Deno.test("service responds to a write after one round trip with a lease, and after two without", async () => {
-  using time = new VirtualTime();
-  await using service = new FarService(time);
+  await using service = new FarService();
   const { apiKey } = await create(service);
   await service.warmUp(apiKey);
 
@@ -79,8 +74,7 @@ Deno.test("service responds to a write after one round trip with a lease, and af
 });
 
 Deno.test("service needs three round trips for a key's first request, and one for an unknown key", async () => {
-  using time = new VirtualTime();
-  await using service = new FarService(time);
+  await using service = new FarService();
   const [known, first] = [await create(service), await create(service)];
   await service.warmUp(known.apiKey);
 
@@ -89,10 +83,10 @@ Deno.test("service needs three round trips for a key's first request, and one fo
 });
 
 Deno.test("service returns 429 from memory after one check of versions, even for a ban", async () => {
-  using time = new VirtualTime();
-  await using service = new FarService(time);
+  await using service = new FarService();
   const { apiKey } = await create(service, "free");
   await service.warmUp((await create(service)).apiKey);
+  const { time } = service;
   await time.until(callAtOnce(61, [service], apiKey, LIST), 10_000);
   await time.until(call(service, apiKey, LIST), 10_000);
   await time.advance(1_000);
@@ -105,10 +99,8 @@ Deno.test("service returns 429 from memory after one check of versions, even for
 });
 
 Deno.test("service needs one more round trip for a read after another account changed, and repeats writes", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new FarService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = new FarService();
+  await using other = service.beside();
   const { apiKey } = await create(service);
   const { account } = await other.createAccount();
   await service.warmUp(apiKey);

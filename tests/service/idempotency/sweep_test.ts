@@ -1,6 +1,6 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { carryOut, type Commit, disturbed } from "../../support/fake_kv.ts";
-import { type Harness, OtherProcess } from "../../support/harness.ts";
+import { carryOut, type Commit } from "../../support/fake_kv.ts";
+import { type Harness } from "../../support/harness.ts";
 import { REX, Shop } from "../../support/pets.ts";
 
 const DAY = 86_400_000;
@@ -52,7 +52,7 @@ Deno.test("service sweeps expired replies in ten commits per step, each within K
   await using shop = await Shop.open();
   const checks: number[] = [];
   const commit = (commit: Commit) => (checks.push(commit.checks), carryOut(commit));
-  await using other = new OtherProcess(disturbed(shop.kv, { commit }), { maxChecks: 3 });
+  await using other = shop.beside({ disturbance: { commit }, maxChecks: 3 });
   await createAll(shop, keysUpTo(25));
   shop.now += DAY;
   const end = shop.now;
@@ -67,7 +67,7 @@ Deno.test("service sweeps expired replies in ten commits per step, each within K
 
 Deno.test("service sweeps replies in a local KV in one commit per step", async () => {
   await using shop = await Shop.open();
-  await using other = new OtherProcess(shop.kv, { maxChecks: 11 });
+  await using other = shop.beside({ maxChecks: 11 });
   await createAll(shop, keysUpTo(15));
 
   assertEquals(await stepsOf(other, shop.now + DAY, 2), [[true, 5, 5], [false, 0, 0]]);
@@ -75,7 +75,7 @@ Deno.test("service sweeps replies in a local KV in one commit per step", async (
 
 Deno.test("service sweeps replies in the order in which they expired", async () => {
   await using shop = await Shop.open();
-  await using other = new OtherProcess(shop.kv, { maxChecks: 2 });
+  await using other = shop.beside({ maxChecks: 2 });
   const keys = keysUpTo(11).reverse();
   await createAll(shop, keys);
 
@@ -108,7 +108,7 @@ Deno.test("service sweeps no reply that is renewed during the sweep", async () =
     if (checks > 1 && renewals++ === 0) await create(shop, "twice");
     return await apply();
   };
-  await using other = new OtherProcess(disturbed(shop.kv, { commit }));
+  await using other = shop.beside({ disturbance: { commit } });
 
   const more = await sweep(other, shop.now + 1);
 

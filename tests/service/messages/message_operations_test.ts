@@ -3,7 +3,6 @@ import { assertError } from "../../support/assertions.ts";
 import { call, tally } from "../../support/client.ts";
 import { RecordingService } from "../../support/harness.ts";
 import { Shop } from "../../support/pets.ts";
-import { VirtualTime } from "../../support/time.ts";
 
 Deno.test("createMessage() queues a message, and does not return its account", async () => {
   await using shop = await Shop.open();
@@ -48,14 +47,13 @@ Deno.test.each([
 ])(
   "createMessage() handles 200 simultaneous messages while %i wait, in at most %i commits",
   async (waiting, commits, expected) => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time);
+    await using service = await RecordingService.open();
     const { account: { id }, apiKey: key } = await service.createAccount();
     await service.kv.atomic().sum(["messages_waiting", id], BigInt(waiting)).commit();
     service.forget();
 
     const send = () => call(service, key, "POST /v1/messages", { json: { message: "Hello" } });
-    const replies = await time.until(Promise.all(Array.from({ length: 200 }, send)), 5_000);
+    const replies = await service.time.until(Promise.all(Array.from({ length: 200 }, send)), 5_000);
 
     assertEquals(tally(replies), expected);
     service.assertCost({ reads: Infinity, commits });

@@ -5,7 +5,7 @@ import { assertError } from "../../support/assertions.ts";
 import { call, callAtOnce } from "../../support/client.ts";
 import { carryOut, fail, hang } from "../../support/fake_kv.ts";
 import { Harness, RecordingService } from "../../support/harness.ts";
-import { NOON, VirtualTime } from "../../support/time.ts";
+import { NOON } from "../../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 
@@ -137,8 +137,8 @@ Deno.test("GET /metrics counts a ban once, despite later commits for the account
 });
 
 Deno.test("GET /metrics counts failed KV operations and refused commits", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time, undefined, { operatorToken: TOKEN });
+  await using service = await RecordingService.open({ operatorToken: TOKEN });
+  const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   await time.until(call(service, apiKey), 1_000);
   await time.advance(1_000);
@@ -166,8 +166,8 @@ Deno.test("GET /metrics counts failed KV operations and refused commits", async 
 Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not respond", hang]])(
   "GET /metrics omits only the message queue while KV %s",
   async (_, read) => {
-    using time = new VirtualTime();
-    await using service = new RecordingService(time, undefined, { operatorToken: TOKEN });
+    await using service = await RecordingService.open({ operatorToken: TOKEN });
+    const { time } = service;
     const before = await time.until(samplesOf(service), 1_000);
     service.disturbance = { read };
 
@@ -248,12 +248,11 @@ Deno.test("GET /metrics returns the number of waiting messages and the age of th
 });
 
 Deno.test("GET /metrics returns the leases held, and age 0 if no message is waiting", async () => {
-  using time = new VirtualTime();
-  await using service = new RecordingService(time, undefined, { operatorToken: TOKEN });
+  await using service = await RecordingService.open({ operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 2; count++) await call(service, apiKey);
 
-  const samples = await time.until(samplesOf(service), 1_000);
+  const samples = await service.time.until(samplesOf(service), 1_000);
 
   const leased = (await service.accounts.find(id))?.usage.leased ?? 0;
   assertGreater(leased, 0);

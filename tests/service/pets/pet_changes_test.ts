@@ -2,11 +2,9 @@ import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
 import { call } from "../../support/client.ts";
-import { FakeKv } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
 import { petsIn, REX, Shop } from "../../support/pets.ts";
 import { assertConsistent, storeName } from "../../support/stored_rows.ts";
-import { VirtualTime } from "../../support/time.ts";
 
 Deno.test.each([
   [{ status: "sold" }, "application/json"],
@@ -324,10 +322,9 @@ Deno.test("service loses no simultaneous change to fields of one animal, in two 
 });
 
 Deno.test("service loses no change that another process makes between its read and its commit", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  await using service = new RecordingService(time, kv);
-  await using other = new RecordingService(time, kv);
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
   const { apiKey: key } = await service.createAccount();
   await call(service, key, "POST /v1/pets", { json: REX });
   let isBeaten = false;
