@@ -1,29 +1,8 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { exchange, jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
 const ANIMAL = '{"name":"Rex","categoryId":9007199254740993}';
-const ORIGIN = { origin: "https://shop.example" };
-
-Deno.test("server responds to a preflight without a key, charges nothing, and exposes its headers", async () => {
-  await using served = await ServedStore.start();
-  const { server } = served;
-  const preflightHeaders = { ...ORIGIN, "access-control-request-method": "POST" };
-
-  const preflight = await exchange(server, rawRequest("OPTIONS /v1/pets", preflightHeaders));
-  const refused = await exchange(server, rawRequest("GET /v1/pets", ORIGIN));
-
-  assertEquals([preflight.status, preflight.body, refused.status], [204, "", 401]);
-  for (const { headers } of [preflight, refused]) {
-    assertEquals(headers.get("access-control-allow-origin"), "*");
-    assertEquals(headers.get("access-control-allow-credentials"), null);
-  }
-  const { headers } = preflight;
-  assertEquals(headers.get("access-control-allow-methods"), "GET, HEAD, OPTIONS, POST");
-  assertStringIncludes(headers.get("access-control-allow-headers") ?? "", "Authorization");
-  assertStringIncludes(refused.headers.get("access-control-expose-headers") ?? "", "RateLimit");
-  assertEquals(refused.headers.get("x-ratelimit-remaining"), "59");
-});
 
 Deno.test("server sends no body with 304, and never compresses a list", async () => {
   await using served = await ServedStore.start();

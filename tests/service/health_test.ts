@@ -1,9 +1,8 @@
 import { assertEquals } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
 import { assertError } from "../support/assertions.ts";
-import { FakeKv } from "../support/fake_kv.ts";
-import { Harness } from "../support/harness.ts";
-import { VirtualTime } from "../support/time.ts";
+import { type Disturbance, fail, hang } from "../support/fake_kv.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
 
 const PATHS: [path: string, status: string][] = [["/health", "alive"], ["/ready", "ready"]];
 
@@ -19,28 +18,14 @@ Deno.test.each(PATHS)("%s reports to anyone that the service is %s", async (path
   assertEquals(await response.json(), { status, version: manifest.version });
 });
 
-/** A service on a KV in memory. `network` can make its operations fail. */
-function serve() {
-  const network = { reads: () => Promise.resolve(), commits: () => Promise.resolve(), probes: 0 };
-  const kv = new FakeKv().connect({
-    read: () => network.reads(),
-    commit: async (apply) => {
-      network.probes++;
-      await network.commits();
-      return apply();
-    },
-  });
-  return { network, service: new Harness(kv, { deadline: 100 }) };
-}
-
 Deno.test("/ready probes KV once a second, however many requests arrive", async () => {
-  using time = new VirtualTime();
-  const { network, service } = serve();
+  await using service = await RecordingService.open();
+  const { time } = service;
   const get = async () => {
     const sent = Promise.all(Array.from({ length: 50 }, () => service.fetch("GET /ready")));
     const statuses = (await time.until(sent, 1)).map(({ status }) => status);
     assertEquals(statuses, new Array(50).fill(200));
-    return network.probes;
+    return service.commits.length;
   };
 
   const first = await get();
@@ -54,21 +39,21 @@ Deno.test("/ready probes KV once a second, however many requests arrive", async 
   assertEquals([within - first, after - within, last - after], [0, 1, 1]);
 });
 
-Deno.test.each<[string, "reads" | "commits", () => Promise<void>]>([
-  ["cannot be read", "reads", () => Promise.reject(new TypeError("disk I/O error"))],
-  ["cannot be written", "commits", () => Promise.reject(new TypeError("disk full"))],
-  ["does not respond", "commits", () => new Promise(() => {})],
+Deno.test.each<[string, Disturbance]>([
+  ["cannot be read", { read: fail }],
+  ["cannot be written", { commit: fail }],
+  ["does not respond", { commit: hang }],
 ])(
   "/ready returns 503 while KV %s and 200 afterwards, and /health always returns 200",
-  async (_, kind, fail) => {
-    using time = new VirtualTime();
-    const { network, service } = serve();
+  async (_, disturbance) => {
+    await using service = await RecordingService.open({ deadline: 100 });
+    const { time } = service;
     const get = (path: string) => time.until(service.fetch(`GET ${path}`), 1_000);
-    const work = network[kind];
-    network[kind] = fail;
+    service.expectsErrors = true;
+    service.disturbance = disturbance;
 
     const failed = await Promise.all([get("/ready"), get("/ready"), get("/health")]);
-    network[kind] = work;
+    service.disturbance = {};
     const tooSoon = await get("/ready");
     await time.advance(1_000);
     const recovered = await get("/ready");

@@ -30,9 +30,8 @@ export class RemoteAccounts {
     id: string,
     grace: number = 0,
     now: number = this.#clock(),
-    replaced?: string,
   ): Promise<Issued | null> {
-    return this.#transact(this.#accounts.rotating(id, grace, now, replaced));
+    return this.#transact(this.#accounts.rotating(id, grace, now));
   }
 
   change(id: string, change: Partial<Account>): Promise<Account | null> {

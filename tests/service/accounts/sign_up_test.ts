@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../../src/accounts/account_store.ts";
-import { PLAN_LIMITS } from "../../../src/accounts/account.ts";
+import { type Account, PLAN_LIMITS } from "../../../src/accounts/account.ts";
 import { sweepCounts, sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { call, type HarnessRequest } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
@@ -169,14 +169,17 @@ Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago and n
   assertEquals(await countRows(service, "sign_ups"), 1);
 });
 
-Deno.test("sweepSignUps() keeps an account that an operator has moved to another plan", async () => {
+Deno.test.each<[what: string, change: Partial<Account>, status: number]>([
+  ["moved to another plan", { plan: "pro", limits: PLAN_LIMITS.pro }, 200],
+  ["suspended", { suspendedAt: NOON }, 403],
+])("sweepSignUps() keeps an account that an operator has %s", async (_, change, status) => {
   await using service = await Harness.open();
   const { id = "", apiKey } = (await signUp(service)).body;
-  await service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro });
+  await service.accounts.change(id, change);
 
   assertEquals(await sweepSignUps(service.store, removerOf(service), NOON + 30 * DAY + 1), false);
 
-  assertEquals((await call(service, apiKey)).status, 200);
+  assertEquals((await call(service, apiKey)).status, status);
   assertEquals(await countRows(service, "sign_ups"), 0);
 });
 

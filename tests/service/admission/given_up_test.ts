@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/kv/deadline.ts";
-import { carryOut, type Commit, FakeKv, hang } from "../../support/fake_kv.ts";
+import { carryOut, type Commit, type FakeKv, hang } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
 import { credentialFor, SAMPLES } from "../../support/operations.ts";
 

@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import { accountKey } from "../../../src/accounts/account.ts";
-import { sweepSignUps } from "../../../src/accounts/sign_up.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
 import { carryOut, type Commit } from "../../support/fake_kv.ts";
@@ -9,7 +8,6 @@ import { SAMPLES } from "../../support/operations.ts";
 import { NOON } from "../../support/time.ts";
 
 const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 const REX = { name: "Rex", categoryId: 1 };
 const SUSPENDED = {
   code: "account_suspended",
@@ -152,21 +150,4 @@ Deno.test("AccountStore suspends an account that an earlier release stored witho
 
   assertEquals(before?.suspendedAt, null);
   assertEquals((await call(service, apiKey)).code, "account_suspended");
-});
-
-Deno.test("sweepSignUps() keeps a suspended account that never sent a request", async () => {
-  await using service = await Harness.open();
-  const sent = ["one", "two"].map((name) => service.fetch("POST /v1/accounts", { json: { name } }));
-  const created: { id: string }[] = await Promise.all(
-    (await Promise.all(sent)).map((response) => response.json()),
-  );
-  const ids = created.map(({ id }) => id);
-  await service.accounts.suspend(ids[0] ?? "", NOON);
-
-  const remove: Parameters<typeof sweepSignUps>[1] = (id, condition) =>
-    service.accounts.remove(id, condition);
-  await sweepSignUps(service.store, remove, NOON + 31 * DAY);
-
-  const left = await Promise.all(ids.map((id) => service.accounts.find(id)));
-  assertEquals(left.map((state) => state?.account.id), [ids[0], undefined]);
 });

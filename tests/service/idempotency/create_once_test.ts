@@ -3,7 +3,7 @@ import { MAX_REPLIES, replyCountKey } from "../../../src/idempotency/reply_store
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
 import { assertError } from "../../support/assertions.ts";
 import { type Commit, type CommitResult, disturbed } from "../../support/fake_kv.ts";
-import { type Harness } from "../../support/harness.ts";
+import type { Harness } from "../../support/harness.ts";
 import { JSON_TYPE, REX, Shop } from "../../support/pets.ts";
 import { assertConsistent } from "../../support/stored_rows.ts";
 

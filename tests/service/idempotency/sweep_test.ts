@@ -1,6 +1,6 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { carryOut, type Commit } from "../../support/fake_kv.ts";
-import { type Harness } from "../../support/harness.ts";
+import type { Harness } from "../../support/harness.ts";
 import { REX, Shop } from "../../support/pets.ts";
 
 const DAY = 86_400_000;

@@ -21,7 +21,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "There is no command pets create": ["pets create"],
   "There is no command messages give": ["messages give 1"],
   "accounts create needs a NAME": ["accounts create", "accounts create --plan free"],
-  [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>"].map((name) =>
+  [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>", "<escape>", "<half>"].map((name) =>
     `accounts create ${name}`
   ),
   [PLANS]: ["accounts create a --plan gold", "accounts create a --plan FREE", "accounts plan acct_1 gold"],
@@ -76,6 +76,8 @@ const words = new Map([
   ["<line>", "a\nb"],
   ["<turn>", "a\u202eb"],
   ["<long>", "a".repeat(101)],
+  ["<escape>", "a\u001b[2J"],
+  ["<half>", "half \ud83d"],
 ]);
 
 /** Runs a command line that needs neither a store nor input. Returns its exit code and output. */
