@@ -113,11 +113,6 @@ const CATALOGUE = {
     means: "Too many messages of the account are waiting to be sent.",
     todo: "Try again after Retry-After. This request counted toward your limits.",
   },
-  idempotency_limit: {
-    status: 429,
-    means: "The account has used too many Idempotency-Keys on this day (UTC).",
-    todo: "Continue without a key, or try again after Retry-After. This request counted toward your limits.",
-  },
   internal_error: {
     status: 500,
     means: "The service failed because of a bug.",

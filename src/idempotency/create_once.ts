@@ -3,14 +3,11 @@ import { REPLAY_HOURS } from "../api/headers.ts";
 import type { Call } from "../api/operation.ts";
 import { ApiError } from "../http/error.ts";
 import { jsonResponse } from "../http/response.ts";
-import { decodeCount } from "../kv/row.ts";
 import type { Transaction } from "../store/transaction.ts";
 import {
   decodeReply,
-  MAX_REPLIES,
   putReply,
   type Reply,
-  replyCountKey,
   replyKey,
   type ReplyName,
   type StoredReply,
@@ -28,14 +25,12 @@ export interface Creation<Item> {
 }
 
 const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 
 /**
  * Creates an item and returns the response. With an idempotency key, a repeated request gets the first response again
  * while it is stored.
  *
- * @throws {ApiError} `idempotency_key_reused` if the key was used with a different body; `idempotency_limit` if the
- * account has used too many keys on this UTC day.
+ * @throws {ApiError} `idempotency_key_reused` if the key was used with a different body.
  * @throws {StoreUnavailable}
  */
 export async function createOnce<Item>(
@@ -59,28 +54,18 @@ export function once<Item>(
   reply: (item: Item) => Reply,
 ): Transaction<Reply> {
   const key = replyKey(name);
-  const countKey = replyCountKey(name[0], now);
   return {
     ...creation,
     reads: [key, ...creation.reads ?? []],
-    peeks: [countKey, ...creation.peeks ?? []],
     decide(rows, write, decidedAt) {
       const entry = rows.get(key);
       const first = entry && decodeReply(entry);
       if (first && first.expiresAt > now) return replay(first, fingerprint);
-      if (decodeCount(rows.get(countKey)) >= MAX_REPLIES) throw tooManyReplies(now);
       const made = reply(creation.decide(rows, write, decidedAt));
       putReply(name, { ...made, fingerprint, expiresAt: now + REPLAY_HOURS * HOUR }, write);
-      write.add(countKey, 1);
       return made;
     },
   };
-}
-
-function tooManyReplies(now: number): ApiError {
-  const message = `At most ${MAX_REPLIES} Idempotency-Keys can be used per day (UTC).`;
-  const seconds = Math.ceil((DAY - now % DAY) / 1_000);
-  return new ApiError("idempotency_limit", message, { "retry-after": `${seconds}` });
 }
 
 function toResponse(reply: Reply): Response {

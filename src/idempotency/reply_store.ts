@@ -21,11 +21,9 @@ export interface StoredReply extends Reply {
 /** An idempotency key, which is unique within an account and an operation. */
 export type ReplyName = readonly [accountId: string, operation: string, key: string];
 
-/** Maximum number of replies stored per account and UTC day. */
-export const MAX_REPLIES = 100_000;
-
 const REPLIES = "idempotency";
 const EXPIRIES = "idempotency_by_expiry";
+/** Numbers of replies per UTC day and account, which 1.0.0 keeps. */
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
 /** Number of parallel commits to a remote KV. On a local KV they would delay requests. */
@@ -66,11 +64,6 @@ async function remove(store: Store, expired: readonly Entry[], now: number): Pro
 /** Key of the reply's row. */
 export function replyKey(name: ReplyName): Deno.KvKey {
   return [REPLIES, ...name];
-}
-
-/** Key of the number of an account's replies on a UTC day. */
-export function replyCountKey(accountId: string, now: number): Deno.KvKey {
-  return [COUNTS, dayOf(now), accountId];
 }
 
 /** Stores a reply until it is swept. */

@@ -50,7 +50,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     answers: {
       202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
     },
-    errors: ["idempotency_key_reused", "idempotency_limit", "queue_full"],
+    errors: ["idempotency_key_reused", "queue_full"],
   }, ({ headers, body, bytes }, call) =>
     createOnce<Message>(headers["Idempotency-Key"], call, {
       operation: "createMessage",

@@ -2,7 +2,6 @@ import { type Limits, MAX_ROTATIONS } from "../../../src/accounts/account.ts";
 import type { ErrorCode } from "../../../src/http/error.ts";
 import { InFlight } from "../../../src/http/in_flight.ts";
 import { needsToken } from "../../../src/http/router.ts";
-import { MAX_REPLIES } from "../../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
 import type { HarnessRequest } from "../../support/client.ts";
 import { Harness, type HarnessOptions } from "../../support/harness.ts";
@@ -60,15 +59,6 @@ const WAYS = {
       const headers = { "idempotency-key": "1" };
       await send({ headers });
       return await send({ headers, json: { name: "Tom", categoryId: 1, message: "Hello" } });
-    },
-  },
-  idempotency_limit: {
-    act: async ({ service, send }) => {
-      await send({ headers: { "idempotency-key": "1" } });
-      for await (const { key } of service.kv.list({ prefix: ["idempotency_counts"] })) {
-        await service.kv.set(key, new Deno.KvU64(BigInt(MAX_REPLIES)));
-      }
-      return await send({ headers: { "idempotency-key": "2" } });
     },
   },
   account_suspended: {

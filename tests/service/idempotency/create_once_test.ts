@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { MAX_REPLIES, replyCountKey } from "../../../src/idempotency/reply_store.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
 import { assertError } from "../../support/assertions.ts";
 import { type Commit, type CommitResult, disturbed } from "../../support/fake_kv.ts";
@@ -140,31 +139,6 @@ Deno.test("createPet() creates one animal for each of many simultaneous keys of 
   assertEquals(responses.map(({ status }) => status), new Array(210).fill(201));
   assertEquals(new Set(responses.map(({ headers }) => headers.get("location"))).size, 210);
 });
-
-Deno.test.each(OPERATIONS)(
-  "%s limits the Idempotency-Keys that an account uses in a day",
-  async (target, status, json) => {
-    await using shop = await Shop.open();
-    const { account, apiKey: key } = await shop.createAccount();
-    const post = async (idempotencyKey: string) => {
-      const headers = { "idempotency-key": idempotencyKey };
-      const response = await shop.fetch(target, { key, json, headers });
-      return isReplay(response) ? "replayed" : response.status;
-    };
-    assertEquals(await post("a"), status);
-    const count = replyCountKey(account.id, shop.now);
-    await shop.kv.set(count, new Deno.KvU64(BigInt(MAX_REPLIES - 1)));
-
-    assertEquals([await post("b"), await post("c"), await post("a")], [status, 429, "replayed"]);
-    const refused = await shop.fetch(target, { key, json, headers: { "idempotency-key": "d" } });
-    assertEquals(refused.headers.get("retry-after"), `${(DAY - shop.now % DAY) / 1_000}`);
-    await assertError(refused, 429, "idempotency_limit");
-    assertEquals((await shop.fetch(target, { key, json })).status, status);
-    assertEquals((await shop.call(target, { json, headers: { "idempotency-key": "d" } })).status, status);
-    shop.now += DAY;
-    assertEquals(await post("d"), status);
-  },
-);
 
 Deno.test("createMessage() replays to simultaneous requests if there is room for only one message", async () => {
   await using shop = await Shop.open();
