@@ -23,7 +23,7 @@ export interface Call {
   /** ID of the account; empty if the operation needs no API key. */
   readonly accountId: string;
   /**
-   * Runs a transaction. This is a handler's only way to write.
+   * Runs a transaction. This is a handler's only way to write, except that it can draw ids.
    *
    * @throws the error that the transaction throws.
    * @throws {OutOfTime} if the request has timed out.

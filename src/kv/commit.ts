@@ -5,8 +5,7 @@ import { SCHEMA, Schema } from "./schema.ts";
 
 /**
  * Adds checks and changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin.
- * It is called again if an attempt had no effect. Sums must come first: if a row is not a counter, its sum fails, but
- * KV stores the changes before it.
+ * It is called again if an attempt had no effect.
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 

@@ -62,9 +62,9 @@ export function decodeText({ key, value }: Entry): string {
 }
 
 /**
- * Decodes a counter written by `Deno.AtomicOperation.sum`. A missing row counts as 0.
+ * Decodes a count. A missing row counts as 0.
  *
- * @throws {CorruptRow} if it is not a counter.
+ * @throws {CorruptRow} if it is not a count.
  */
 export function decodeCount(entry: Entry | null): number {
   if (entry === null) return 0;

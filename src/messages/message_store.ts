@@ -2,7 +2,7 @@ import { randomBase62 } from "../accounts/api_key.ts";
 import { ApiError } from "../http/error.ts";
 import { decodeCount, decodeJson, encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Queue, Transaction } from "../store/transaction.ts";
+import type { Queue, Transaction, Write } from "../store/transaction.ts";
 
 /** A queued message. */
 export interface Message {
@@ -24,8 +24,10 @@ export const MAX_WAITING = 1_000;
 /** The Retry-After of a full queue, in seconds. */
 const RETRY_AFTER = 60;
 const MESSAGES = "messages";
-/** Key of the number of queued messages of all accounts. */
-const WAITING: Deno.KvKey = ["messages_waiting"];
+/** Numbers of queued messages, by account. An account without any may have no row. */
+const WAITING = "messages_waiting";
+/** Maximum number of accounts whose messages are counted. */
+const COUNTED = 10_000;
 const LIST_PAGE = 100;
 const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 
@@ -47,21 +49,24 @@ export class MessageStore {
     return {
       queue: QUEUE,
       reads: [waiting],
-      peeks: [WAITING],
       decide(rows, write) {
-        if (decodeCount(rows.get(waiting)) >= MAX_WAITING) throw queueFull();
+        const count = decodeCount(rows.get(waiting));
+        if (count >= MAX_WAITING) throw queueFull();
         write.set(messageKey(message.id), encodeJson(message));
-        write.add(WAITING, 1);
-        write.add(waiting, 1);
+        putCount(waiting, count + 1, write);
         return message;
       },
     };
   }
 
-  /** The number of queued messages of one account, or of all. */
-  async countWaiting(accountId?: string): Promise<number> {
-    const key = accountId === undefined ? WAITING : waitingKey(accountId);
-    return decodeCount(await this.#store.get(key));
+  /** The number of queued messages; of 10,000 accounts, if more have any. */
+  async countWaiting(): Promise<number> {
+    let [accounts, waiting] = [0, 0];
+    for await (const page of this.#store.pages(waitingKey(""), waitingKey("~"))) {
+      waiting += page.reduce((sum, count) => sum + decodeCount(count), 0);
+      if ((accounts += page.length) >= COUNTED) break;
+    }
+    return waiting;
   }
 
   /** Yields up to `count` of the oldest messages. */
@@ -86,26 +91,33 @@ export class MessageStore {
     const [key, waiting] = [messageKey(id), waitingKey(accountId)];
     return {
       queue: QUEUE,
-      reads: [key],
-      peeks: [WAITING, waiting],
+      reads: [key, waiting],
       decide(rows, write) {
         if (rows.get(key) === null) return;
         write.delete(key);
-        write.add(WAITING, -1);
-        write.add(waiting, -1);
+        putCount(waiting, decodeCount(rows.get(waiting)) - 1, write);
       },
     };
   }
 
-  /** Removes the count of an account that has no queued messages. */
-  forgetting(accountId: string): Transaction<void> {
-    const key = waitingKey(accountId);
+  /**
+   * Extends the removal of an account: the same commit removes the account's count. `requireNone` gets the number of
+   * its queued messages, and throws if they prevent the removal.
+   */
+  forgetting<Result>(
+    accountId: string,
+    removal: Transaction<Result>,
+    requireNone: (waiting: number) => void,
+  ): Transaction<Result> {
+    const waiting = waitingKey(accountId);
     return {
-      queue: QUEUE,
-      reads: [key],
-      decide(rows, write) {
-        const count = rows.get(key);
-        if (count !== null && decodeCount(count) === 0) write.delete(key);
+      ...removal,
+      reads: [waiting, ...removal.reads ?? []],
+      decide(rows, write, now) {
+        const count = rows.get(waiting);
+        requireNone(decodeCount(count));
+        if (count) write.delete(waiting);
+        return removal.decide(rows, write, now);
       },
     };
   }
@@ -122,7 +134,13 @@ function messageKey(id: string): Deno.KvKey {
 }
 
 function waitingKey(accountId: string): Deno.KvKey {
-  return [...WAITING, accountId];
+  return [WAITING, accountId];
+}
+
+/** Writes an account's number of queued messages. */
+function putCount(key: Deno.KvKey, count: number, write: Write): void {
+  if (count > 0) write.set(key, new Deno.KvU64(BigInt(count)));
+  else write.delete(key);
 }
 
 function queueFull(): ApiError {

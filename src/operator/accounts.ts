@@ -153,16 +153,15 @@ export const ACCOUNTS: Task = {
           and the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
       },
       prepare: onAccount(async (id, { accounts, messages, transact }, { err }) => {
-        const waiting = await messages.countWaiting(id);
-        if (waiting > 0) {
-          throw new CommandError(`The account still has messages waiting (${waiting}); take them first`);
-        }
-        const removing = accounts.removing(id, ({ account }) => {
+        const removal = accounts.removing(id, ({ account }) => {
           if (account.closedAt === null) throw new CommandError(`Account ${id} is open; close it first`);
           return true;
         });
+        const removing = messages.forgetting(id, removal, (waiting) => {
+          if (waiting === 0) return;
+          throw new CommandError(`The account still has messages waiting (${waiting}); take them first`);
+        });
         if (!await transact(removing)) throw new CommandError(`There is no account with the id ${id}`);
-        await transact(messages.forgetting(id));
         err(`Deleted: account ${id}.`);
       }),
     },

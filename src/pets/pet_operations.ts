@@ -93,12 +93,12 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
         headers: ["Location", "Content-Location", "ETag", "Idempotency-Replayed"],
       },
     },
-    errors: ["idempotency_key_reused", "idempotency_limit"],
-  }, ({ headers, body, bytes }, call) =>
+    errors: ["idempotency_key_reused"],
+  }, async ({ headers, body, bytes }, call) =>
     createOnce<Pet>(headers["Idempotency-Key"], call, {
       operation: "createPet",
       bytes,
-      creation: pets.adding(body, call.accountId),
+      creation: pets.adding({ id: await pets.ids.next(), ...body }, call.accountId),
       reply(pet) {
         const json = stringifyJson(pet);
         const location = `${call.base}${PETS_PATH}/${pet.id}`;

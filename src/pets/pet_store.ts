@@ -7,7 +7,7 @@ import { Ids } from "../store/ids.ts";
 import type { Queue, Transaction, Write } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionRow } from "../store/versions.ts";
-import { type NewPet, PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
+import { PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
 
 /** The fields of an animal that this release knows. */
 const MEMBERS: ReadonlySet<string> = new Set(["id", ...Object.keys(PET_FIELDS)]);
@@ -63,13 +63,11 @@ export class PetStore {
     });
   }
 
-  /** Adds an animal for an account. */
-  adding(newPet: NewPet, ownerId: string): Transaction<Pet> {
+  /** Adds an animal with a new ID for an account. */
+  adding(pet: Pet, ownerId: string): Transaction<Pet> {
     return {
       queue: CATALOGUE,
-      ids: this.ids,
       decide: (_rows, write) => {
-        const pet = { id: write.id(), ...newPet };
         this.#put({ pet, ownerId }, write);
         return pet;
       },

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "../kv/row.ts";
-import type { IdSource, Queue, Transaction } from "./transaction.ts";
+import type { Queue, Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
 
 const QUEUE: Queue = { label: "changes", lanes: () => 1 };
@@ -12,9 +12,10 @@ const BUSY = 5_000;
 /**
  * Ascending ids from 1, which several processes draw from one row. A process takes a range of ids at a time, and the
  * next range in the background when half of the current one is left. When it stops, it gives the rest back, unless
- * another process has taken a range since then. If it is killed, the rest is lost.
+ * another process has taken a range since then. If it is killed, the rest is lost. An id that was drawn is never drawn
+ * again, whether it was used or not.
  */
-export class Ids implements IdSource {
+export class Ids {
   readonly #transactions: Transactions;
   readonly #key: Deno.KvKey;
   /** Ids that this process can hand out, ascending. */
@@ -24,7 +25,7 @@ export class Ids implements IdSource {
   #takenAt = -Infinity;
   /** Settles when a range has been taken, or when that has failed; undefined if no range is being taken. */
   #taking: Promise<void> | undefined;
-  /** Number of requests for the next range. */
+  /** Number of calls that need the next range. */
   #asked = 0;
 
   constructor(transactions: Transactions, key: Deno.KvKey) {
@@ -32,24 +33,21 @@ export class Ids implements IdSource {
     this.#key = key;
   }
 
-  draw(): number | undefined {
-    // A failure is ignored here, because a transaction that needs the range takes it again.
-    if (this.#free.length < this.#size / 2) this.refilled().catch(() => {});
-    return this.#free.shift();
-  }
-
-  giveBack(id: number): void {
-    this.#free = [...this.#free, id].sort((one, other) => one - other);
-  }
-
   /**
-   * Resolves when another range is available.
+   * Draws the next id. Resolves without I/O while this process has some left.
    *
    * @throws {StoreUnavailable}
    */
-  refilled(): Promise<void> {
-    this.#asked++;
-    return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
+  async next(): Promise<number> {
+    while (true) {
+      const refilled = this.#free.length < this.#size / 2 ? this.#refilled() : undefined;
+      const id = this.#free.shift();
+      if (id !== undefined) {
+        refilled?.catch(() => {}); // A call that needs the range takes it again.
+        return id;
+      }
+      await refilled;
+    }
   }
 
   /** Gives the remaining ids back. If that fails, they are lost. Do not draw ids in the meantime. */
@@ -65,6 +63,12 @@ export class Ids implements IdSource {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     }
+  }
+
+  /** Resolves when another range has been taken. */
+  #refilled(): Promise<void> {
+    this.#asked++;
+    return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
   }
 
   async #take(): Promise<void> {

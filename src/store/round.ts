@@ -1,5 +1,5 @@
-import { decodeCount, encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
-import type { Done, IdSource, KnownRow, Rows, RunOptions, Write } from "./transaction.ts";
+import { encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
+import type { Done, KnownRow, Rows, RunOptions, Value, Write } from "./transaction.ts";
 import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
 /** The known state of some rows. */
@@ -14,8 +14,6 @@ export interface Snapshot {
 export interface Job {
   /** Keys of the rows that it decides on, by name. */
   readonly reads: ReadonlyMap<string, Deno.KvKey>;
-  readonly peeks: readonly Deno.KvKey[];
-  readonly ids: IdSource | undefined;
   readonly options: RunOptions;
   /** Time of the call, on the `performance.now()` clock. */
   readonly started: number;
@@ -27,9 +25,6 @@ export interface Job {
   refusals: number;
   /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
   hasFailed: boolean;
-  id: number | undefined;
-  /** Whether its id was sent to KV, which might have stored it. */
-  isSent: boolean;
   decide(rows: Rows, write: Write, now: number): Outcome;
   reject(reason: unknown): void;
 }
@@ -42,13 +37,13 @@ interface Outcome {
 }
 
 /** The result of offering a job to a commit. If it is `settled`, the job's call has already resolved or rejected. */
-export type Verdict = "joined" | "settled" | "full" | "unread" | "no id";
+export type Verdict = "joined" | "settled" | "full" | "unread";
 
 /** A change to one row. */
 interface Change {
   readonly key: Deno.KvKey;
-  /** Bytes to set, null to delete, or a number to add. */
-  readonly value: Uint8Array<ArrayBuffer> | null | number;
+  /** Null to delete the row. */
+  readonly value: Value | null;
 }
 
 /** Limits on one atomic operation. They leave room for everything that is not counted here. */
@@ -62,9 +57,6 @@ const NOTHING = encodeJson({});
 /** Shared by all blind jobs, of which there are many. No other job needs to know their changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
-/** Thrown by `write.id()` if no id is available. */
-const NO_ID: unique symbol = Symbol("no id");
-
 /** One job's decision, based on its rows as earlier decisions in the same commit leave them. */
 class Decision implements Rows, Write {
   readonly job: Job;
@@ -75,10 +67,6 @@ class Decision implements Rows, Write {
   readonly changed: Map<string, Entry | null>;
   /** Whether it depends on another decision's write. */
   restsOnOthers = false;
-  /** Whether it mixes a row's sums with other changes, its own or earlier ones. A commit does all sums first. */
-  mixesSums = false;
-  /** Whether it asked for an id while none was available. */
-  lacksId = false;
   keyBytes = 0;
   valueBytes = 0;
   /** Rows as earlier decisions leave them. */
@@ -91,7 +79,6 @@ class Decision implements Rows, Write {
     try {
       this.outcome = job.decide(this, this, now);
     } catch (error) {
-      this.lacksId = error === NO_ID;
       this.changes.length = 0;
       this.bumps.length = 0;
       this.changed.clear();
@@ -112,41 +99,26 @@ class Decision implements Rows, Write {
     return changed === undefined ? read : changed;
   }
 
-  set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void {
-    this.#change({ key, value }, value);
+  set(key: Deno.KvKey, value: Value): void {
+    this.#change(key, value);
   }
 
   delete(key: Deno.KvKey): void {
-    this.#change({ key, value: null }, null);
-  }
-
-  add(key: Deno.KvKey, count: number): void {
-    const sum = BigInt(decodeCount(this.get(key))) + BigInt(count);
-    this.#change({ key, value: count }, new Deno.KvU64(BigInt.asUintN(64, sum)));
+    this.#change(key, null);
   }
 
   bump(row: VersionRow): void {
     this.bumps.push(row);
   }
 
-  id(): number {
-    const { job } = this;
-    if (job.ids === undefined) throw new TypeError("A transaction that draws ids has no source of ids");
-    job.id ??= job.ids.draw();
-    if (job.id === undefined) throw NO_ID;
-    return job.id;
-  }
-
-  #change(change: Change, value: Uint8Array | Deno.KvU64 | null): void {
-    this.changes.push(change);
-    this.keyBytes += bytesOf(change.key);
+  #change(key: Deno.KvKey, value: Value | null): void {
+    this.changes.push({ key, value });
+    this.keyBytes += bytesOf(key);
     if (value instanceof Uint8Array) this.valueBytes += value.length;
     if (isBlind(this.job)) return;
-    const name = nameOf(change.key);
-    const before = this.#changedRow(name);
-    this.mixesSums ||= before !== undefined && isSum(before?.value) !== isSum(value);
+    const name = nameOf(key);
     const { versionstamp = "" } = this.job.snapshot?.rows.get(name) ?? {};
-    this.changed.set(name, value && { key: change.key, value, versionstamp });
+    this.changed.set(name, value && { key, value, versionstamp });
   }
 
   /** A row as this decision and earlier ones leave it; undefined if none changes it. */
@@ -196,14 +168,13 @@ export class Round {
     // them.
     if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
     const decision = new Decision(job, this.#changed, this.#now);
-    if (decision.lacksId) return "no id";
     if (!decision.hasWritten && !decision.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
-      if (!isRead && checks.length + job.peeks.length > 0) return "unread";
+      if (!isRead && checks.length > 0) return "unread";
       decision.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
-    if (isFull || decision.mixesSums || !this.#hasRoomFor(decision)) {
+    if (isFull || !this.#hasRoomFor(decision)) {
       if (!isFirst) return this.#leaveOut(job);
       job.reject(new RangeError("The transaction is too large for one commit"));
       return "settled";
@@ -228,13 +199,11 @@ export class Round {
   /** Adds everything to an atomic operation. */
   build(operation: Deno.AtomicOperation): void {
     operation.check(...this.#checks.values());
-    const changes = this.decisions.flatMap((decision) => decision.changes);
-    for (const { key, value } of changes) {
-      if (typeof value === "number") operation.sum(key, BigInt.asUintN(64, BigInt(value)));
-    }
-    for (const { key, value } of changes) {
-      if (value === null) operation.delete(key);
-      else if (typeof value !== "number") operation.set(key, value);
+    for (const { changes } of this.decisions) {
+      for (const { key, value } of changes) {
+        if (value === null) operation.delete(key);
+        else operation.set(key, value);
+      }
     }
     for (const { key } of this.#bumps) operation.set(key, NOTHING);
   }
@@ -290,10 +259,6 @@ function checksOf(
   }
   if (assumes) checks.push([assumes.name, assumes]);
   return checks;
-}
-
-function isSum(value: unknown): boolean {
-  return value instanceof Deno.KvU64;
 }
 
 /** Whether a job decides without any rows. */

@@ -28,10 +28,6 @@ export interface Transaction<Result> {
    * in.
    */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
-  /** Rows that are read in the same snapshot but not checked, for limits that concurrent transactions can exceed. */
-  readonly peeks?: readonly Deno.KvKey[];
-  /** The source of `write.id()`. */
-  readonly ids?: IdSource;
   /**
    * Decides what to write, given the rows at `now` (ms since the epoch). It has no effect except through `write`, and
    * might run several times. If it throws, the transaction is rejected with that error and writes nothing.
@@ -39,35 +35,24 @@ export interface Transaction<Result> {
   decide(rows: Rows, write: Write, now: number): Result;
 }
 
-/** The rows that a transaction reads and peeks at. */
+/** The rows that a transaction reads. */
 export interface Rows {
   /** The row, or null. */
   get(key: Deno.KvKey): Entry | null;
 }
 
+/** The value of a row: bytes, or a count. */
+export type Value = Uint8Array<ArrayBuffer> | Deno.KvU64;
+
 /**
  * A transaction's changes. If others in its queue decide on a row, the transaction is allowed to change that row only
- * if it also decides on the row, or if it peeks at the row and only adds to it.
+ * if it also decides on the row.
  */
 export interface Write {
-  set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
+  set(key: Deno.KvKey, value: Value): void;
   delete(key: Deno.KvKey): void;
-  /** Adds `count`, which can be negative, to a number. The transaction must read the row or peek at it. */
-  add(key: Deno.KvKey, count: number): void;
   /** Changes the version of a row. */
   bump(row: VersionRow): void;
-  /** A new id, which is the same each time `decide` runs. */
-  id(): number;
-}
-
-/** A source of ids for transactions. */
-export interface IdSource {
-  /** The next id; undefined if none is available. */
-  draw(): number | undefined;
-  /** Gives an unused id back. */
-  giveBack(id: number): void;
-  /** Resolves when ids are available. */
-  refilled(): Promise<void>;
 }
 
 /** Options for running a transaction. */

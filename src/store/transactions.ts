@@ -24,7 +24,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *       ↓    reading   together with all other waiting transactions, ten keys per snapshot
  *       ↓    ready     for a lane, with the transactions that read nothing
  *       ↓    deciding  one after the other, each on the rows as earlier ones leave them (`Round`)
- *            in KV     one commit: checks on all rows that were decided on, then sums, writes and version rows
+ *            in KV     one commit: checks on all rows that were decided on, then writes and version rows
  *
  * How the commit can end:
  *
@@ -37,8 +37,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *
  * Why the results are exact:
  *
- * - `decide` is a pure function of its rows. An id, which must not be drawn twice, is drawn once for all runs; random
- *   values are drawn before the transaction runs.
+ * - `decide` is a pure function of its rows. Ids and random values are drawn before the transaction runs.
  * - If a decision depends on another's write in the same commit, its result is returned after the commit has applied.
  *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
@@ -46,14 +45,12 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * - An assumption about a version row is checked in the same commit, or read in the same snapshot.
  * - The step that sends the commit to KV checks whether the caller is still waiting. A commit can wait a long time for
  *   that step, and nothing must be stored for a request that has already received 503.
- * - If a sum's row is not a number, KV stores the sums before it and nothing else. So sums come first in a commit, and
- *   are added only to rows that were read and are numbers.
  *
  * Why no transaction waits forever:
  *
  * - Within this process, a transaction has exclusive use of the rows that it decides on, from its read to the end of
- *   its commit. Other transactions get these rows in order of arrival. So none starves, and one commit from this
- *   process never causes another to be refused, unless it adds to rows that were only peeked at.
+ *   its commit. Other transactions in the queue get these rows in order of arrival. So none starves, and no commit from
+ *   this queue causes another to be refused.
  * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that kept
  *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
  *   writing them.
@@ -130,30 +127,25 @@ class Line {
 
   run<Result>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
-    const { reads = [], peeks = [], ids } = transaction;
+    const { reads = [] } = transaction;
     const known = reads.filter(isKnown);
-    const knowsRows = known.length === reads.length && peeks.length === 0;
+    const knowsRows = known.length === reads.length;
     const job: Job = {
       reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
-      peeks,
-      ids,
       options,
       started: performance.now(),
       knowsRows,
       snapshot: knowsRows ? snapshotOf(known) : undefined,
       refusals: 0,
       hasFailed: false,
-      id: undefined,
-      isSent: false,
       decide(rows, write, now) {
         const result = transaction.decide(rows, write, now);
         return { result, resolve: (done) => resolve({ result, ...done }) };
       },
       reject,
     };
-    if (reads.length > MAX_READS || reads.length + peeks.length >= MAX_KEYS) {
-      reject(new RangeError("A transaction reads too many rows"));
-    } else this.#enqueue(job);
+    if (reads.length > MAX_READS) reject(new RangeError("A transaction reads too many rows"));
+    else this.#enqueue(job);
     return promise;
   }
 
@@ -257,13 +249,12 @@ class Line {
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
-      for (const job of jobs) job.isSent = true;
       round.build(operation);
     }, round.checkedKeys);
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {
       round.resolve(result.versionstamp, started);
-      for (const job of jobs) this.#end(job);
+      for (const job of jobs) this.#holding.delete(job);
     } else if (result) this.#retry(jobs, round.checkedRows(result.rows));
   }
 
@@ -274,12 +265,11 @@ class Line {
     const round = new Round(limit, this.#clock());
     for (const job of jobs) {
       const verdict = this.#mayBegin(job) ? round.take(job) : "settled";
-      if (verdict === "settled") this.#end(job);
+      if (verdict === "settled") this.#holding.delete(job);
       else if (verdict === "full") {
         if (isBlind(job)) job.refusals++; // Otherwise jobs with rows might never leave it any room.
         this.#ready.push(job);
       } else if (verdict === "unread") this.#readAgain(job);
-      else if (verdict === "no id") this.#waitForIds(job);
     }
     return round;
   }
@@ -348,20 +338,6 @@ class Line {
     this.#waiting.push(job);
   }
 
-  async #waitForIds(job: Job): Promise<void> {
-    this.#holding.delete(job);
-    try {
-      await job.ids?.refilled();
-    } catch (error) {
-      // It might be unknown whether the ids were taken, but the job was not carried out.
-      const isInDoubt = error instanceof Unresolved;
-      this.#fail([job], isInDoubt ? new StoreUnavailable("No ids could be taken", { cause: error }) : error);
-      return;
-    }
-    if (!isBlind(job)) job.snapshot = undefined;
-    this.#enqueue(job);
-  }
-
   /** Whether a job is still allowed to begin. If not, its caller gets the error. */
   #mayBegin(job: Job): boolean {
     try {
@@ -376,15 +352,8 @@ class Line {
   #fail(jobs: readonly Job[], error: unknown): void {
     for (const job of jobs) {
       job.reject(error);
-      this.#end(job);
+      this.#holding.delete(job);
     }
-  }
-
-  /** Releases a finished job's rows, and its id if the id was never sent. */
-  #end(job: Job): void {
-    this.#holding.delete(job);
-    if (job.id !== undefined && !job.isSent) job.ids?.giveBack(job.id);
-    job.id = undefined;
   }
 }
 
@@ -405,8 +374,8 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
 }
 
 /** Keys of all rows that a job needs, by name, including the version row for its assumption. */
-function keysToRead({ reads, peeks, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
-  return new Map([...reads, ...byName(assumes ? [...peeks, assumes.key] : peeks)]);
+function keysToRead({ reads, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
+  return assumes ? new Map(reads).set(assumes.name, assumes.key) : reads;
 }
 
 /** Whether a job's assumption holds in a snapshot. */

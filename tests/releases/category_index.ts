@@ -32,9 +32,7 @@ export function indexed<Result>(transaction: Transaction<Result>): Transaction<R
         if (before) write.delete(indexKey(before));
       };
       return transaction.decide(rows, {
-        add: (key, count) => write.add(key, count),
         bump: (row) => write.bump(row),
-        id: () => write.id(),
         set(key, value) {
           leaveIndex(key);
           write.set(key, value);

@@ -100,7 +100,7 @@ class Process {
     const change = below(8) === 0
       ? this.#pets.changing(id, () => null)
       : this.#pets.changing(id, (owned) => owned && { ...owned.pet, ...pet });
-    const transaction = id > 0 ? change : this.#pets.adding(pet, "a");
+    const transaction = id > 0 ? change : this.#pets.adding({ id: await this.#pets.ids.next(), ...pet }, "a");
     const knowsIndex = this.store.schema.known === AFTER;
     await this.#transactions.run<unknown>(knowsIndex ? indexed<unknown>(transaction) : transaction);
   }

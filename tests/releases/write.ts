@@ -10,7 +10,7 @@ import { Harness } from "../support/harness.ts";
 import { REX } from "../support/pets.ts";
 import { NOON } from "../support/time.ts";
 
-/** A row with a text or, if it is a sum, a number. */
+/** A row with a text or a count. */
 export interface Row {
   readonly key: Deno.KvKey;
   readonly text?: string;
@@ -21,7 +21,6 @@ export interface Row {
 export interface WrittenStore {
   /** When it wrote them, in ms since the epoch. */
   readonly now: number;
-  readonly accountId: string;
   readonly key: string;
   /** Still valid for a day. */
   readonly previousKey: string;
@@ -61,7 +60,6 @@ for await (const { key, value } of service.kv.list({ prefix: [] })) {
 }
 const written: WrittenStore = {
   now: NOON,
-  accountId: account.id,
   key,
   previousKey,
   closedKey,

@@ -3,8 +3,9 @@ import { ApiError } from "../../../src/http/error.ts";
 import type { Store } from "../../../src/kv/store.ts";
 import { MAX_WAITING, type Message, MessageStore } from "../../../src/messages/message_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { FlakyStore } from "../../support/fake_kv.ts";
-import { Harness } from "../../support/harness.ts";
+import { operate, OPERATOR_TOKEN } from "../../support/desk.ts";
+import { type Commit, disturbed } from "../../support/fake_kv.ts";
+import { Harness, OtherProcess } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
 /** The messages as one process reads and writes them. */
@@ -17,48 +18,60 @@ class Messages {
     this.#transactions = new Transactions(store, () => NOON);
   }
 
-  async create(text: string, now = NOON): Promise<Message> {
-    return (await this.#transactions.run(this.store.queuing({ message: text, accountId: "a" }, now))).result;
+  async create(message: string, now = NOON, accountId = "a"): Promise<Message> {
+    return (await this.#transactions.run(this.store.queuing({ message, accountId }, now))).result;
   }
 
   async remove(messages: readonly Message[]): Promise<void> {
     await Promise.all(messages.map((message) => this.#transactions.run(this.store.removing(message))));
   }
-
-  async forget(): Promise<void> {
-    await this.#transactions.run(this.store.forgetting("a"));
-  }
 }
 
-Deno.test("forget() keeps the count of an account that has a message", async () => {
+Deno.test("accounts delete keeps an account if a message is queued while its removal is committed", async () => {
   await using service = await Harness.open();
   const messages = new Messages(service.store);
-  const message = await messages.create("late");
+  const { account: { id } } = await service.createAccount();
+  await service.desk.do("close", id);
+  let late: Promise<Message> | undefined;
+  const commit = async ({ apply, keys }: Commit) => {
+    const isRemoval = keys.some(([table]) => table === "versions");
+    if (isRemoval) await (late ??= messages.create("late", NOON, id));
+    return await apply();
+  };
+  await using other = new OtherProcess(disturbed(service.kv, { commit }), { operatorToken: OPERATOR_TOKEN });
+  const remove = () => operate(other.app.fetch, ["accounts", "delete", id]);
 
-  await messages.forget();
-  await messages.remove([message]);
-  assertEquals([await messages.store.countWaiting("a"), await messages.store.countWaiting()], [0, 0]);
+  const refused = await remove();
 
-  await messages.forget();
-  assertEquals((await service.kv.get(["messages_waiting", "a"])).value, null);
+  assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
+  assertEquals((await service.desk.account(id)).id, id);
+  assert(late);
+  await messages.remove([await late]);
+  assertEquals((await remove()).exit, 0);
 });
 
-Deno.test("forget() keeps the count of an account if another process queues a message concurrently", async () => {
-  using flaky = await FlakyStore.open();
-  const [messages, other] = [new Messages(flaky.store), new Messages(flaky.store)];
-  const message = await messages.create("first");
-  await messages.remove([message]);
-  flaky.disturbance = {
-    async commit({ apply }) {
-      flaky.disturbance = {};
-      await other.create("late");
-      return await apply();
-    },
-  };
+Deno.test("accounts delete removes a count of 0, which 1.0.0 keeps after a message was taken", async () => {
+  await using service = await Harness.open();
+  const { account: { id } } = await service.createAccount();
+  await service.desk.do("close", id);
+  await service.kv.set(["messages_waiting", id], new Deno.KvU64(0n));
 
-  await messages.forget();
+  await service.desk.do("delete", id);
 
-  assertEquals(await messages.store.countWaiting("a"), 1);
+  assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
+});
+
+Deno.test("countWaiting() counts the messages of at most 10,000 accounts", async () => {
+  await using service = await Harness.open();
+  for (let first = 0; first < 10_600; first += 100) {
+    const operation = service.kv.atomic();
+    for (let account = first; account < first + 100; account++) {
+      operation.set(["messages_waiting", `acct_${account}`], new Deno.KvU64(2n));
+    }
+    await operation.commit();
+  }
+
+  assertEquals(await new MessageStore(service.store).countWaiting(), 20_000);
 });
 
 Deno.test("list() returns the oldest messages in order of creation, even if the clock goes back", async () => {
@@ -99,12 +112,12 @@ Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an acco
   );
 
   assertEquals(accepted.filter((isAccepted) => isAccepted).length, MAX_WAITING);
-  assertEquals(await one.store.countWaiting("a"), MAX_WAITING);
+  assertEquals(await one.store.countWaiting(), MAX_WAITING);
   const [first] = await Array.fromAsync(one.store.list(1));
   assert(first);
   await one.remove([first, first, { ...first, id: "msg_unknown" }]);
   await one.remove([first]);
-  assertEquals(await one.store.countWaiting("a"), MAX_WAITING - 1);
+  assertEquals(await one.store.countWaiting(), MAX_WAITING - 1);
   assertEquals(await accept(two), true);
   assertEquals(await accept(two), false);
   assertEquals(await two.store.countWaiting(), MAX_WAITING);

@@ -183,10 +183,10 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not resp
   },
 );
 
-Deno.test("GET /metrics returns 500 if the stored message count is corrupt", async () => {
+Deno.test("GET /metrics returns 500 if a stored count of messages is corrupt", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
   service.expectsErrors = true;
-  await service.kv.set(["messages_waiting"], "many");
+  await service.kv.set(["messages_waiting", "a"], "many");
 
   await assertError(await service.fetch("GET /metrics", { key: TOKEN }), 500, "internal_error");
   assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
@@ -228,8 +228,8 @@ function gaugesIn(samples: ReadonlyMap<string, number>): [name: string, value: n
 
 Deno.test("GET /metrics returns the number of waiting messages and the age of the oldest", async () => {
   await using service = await Harness.open({ operatorToken: TOKEN });
-  const { apiKey: key } = await service.createAccount();
   for (const message of ["one", "two"]) {
+    const { apiKey: key } = await service.createAccount();
     await call(service, key, "POST /v1/messages", { json: { message } });
     service.now += 2_500;
   }

@@ -21,7 +21,8 @@ class Catalogue {
   }
 
   async create(newPet: NewPet, ownerId: string): Promise<Pet> {
-    return (await this.#transactions.run(this.pets.adding(newPet, ownerId))).result;
+    const pet = { id: await this.pets.ids.next(), ...newPet };
+    return (await this.#transactions.run(this.pets.adding(pet, ownerId))).result;
   }
 
   async change(id: number, decide: (owned: OwnedPet | null) => Pet | null): Promise<Pet | null> {

@@ -1,11 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
 import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { decodeCount, decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
+import { decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import {
   type KnownRow,
-  type Queue,
   type Rows,
   type Transaction,
   Unresolved,
@@ -13,7 +12,7 @@ import {
 } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
-import { type CommitResult, FakeKv } from "../../support/fake_kv.ts";
+import { type CommitResult, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
 import { seededRandom, type VirtualTime } from "../../support/time.ts";
 
 /** A random transaction. Its effects depend only on this plan and its rows. */
@@ -21,9 +20,6 @@ interface Plan {
   readonly id: number;
   /** Numbers of the rows that it decides on. */
   readonly reads: readonly number[];
-  /** Number of a count that it peeks at and adds to. */
-  readonly count: number | undefined;
-  readonly adds: number;
   /** Number of a row that it decides on, and that others create without reading it. */
   readonly awaits: number | undefined;
   /** Number of a row that it creates without reading it. */
@@ -31,12 +27,6 @@ interface Plan {
   readonly bumps: boolean;
   /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
   readonly salt: number;
-}
-
-/** The result of a plan on some rows. */
-interface Finding {
-  readonly text: string;
-  readonly peeked: number;
 }
 
 /** A run of a plan, and its outcome. */
@@ -48,7 +38,8 @@ interface Call {
   answered: number;
   readonly deadline: number;
   answer: "none" | "result" | "refused" | "out of time" | "outdated" | "unresolved" | "unavailable";
-  finding: Finding | undefined;
+  /** What the plan found in its rows. */
+  finding: string;
   committed: boolean;
   rows: readonly KnownRow[];
 }
@@ -60,39 +51,32 @@ interface State {
   readonly version: string;
 }
 
-class Refused extends Error {
-  readonly finding: Finding;
-  constructor(finding: Finding) {
-    super(finding.text);
-    this.finding = finding;
-  }
-}
+/** The message is what the plan found. */
+class Refused extends Error {}
 
 class OutOfTime extends Error {}
 
 const ROWS = 6;
 const VERSION = ["version"];
-const QUEUES: readonly Queue[] = [{ label: "changes", lanes: () => 12 }, {
-  label: "changes",
-  lanes: () => 3,
-}];
+const QUEUES = [{ label: "changes", lanes: () => 12 }, { label: "changes", lanes: () => 3 }] as const;
 const ENGINES = 3;
+const HANDLES = 2;
 const PATIENCE = 300;
 const KV_PATIENCE = 200;
+/** How long it takes to find out about the last commits in doubt, and to replace the last broken handles, in ms. */
+const RECOVERY = 60_000;
 
 const rowKey = (row: number): Deno.KvKey => ["row", row];
-const countKey = (count: number): Deno.KvKey => ["count", count];
 const newKey = (created: number): Deno.KvKey => ["new", created];
 const logKey = (id: number): Deno.KvKey => ["log", id];
 const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
 /** Decides as planned. */
-function decide(plan: Plan, rows: Rows, write: Write): Finding {
+function decide(plan: Plan, rows: Rows, write: Write): string {
   const numbers = plan.reads.map((row) => numberIn(rows.get(rowKey(row))));
   if (plan.awaits !== undefined) numbers.push(numberIn(rows.get(newKey(plan.awaits))));
-  const peeked = plan.count === undefined ? -1 : decodeCount(rows.get(countKey(plan.count)));
   const sum = numbers.reduce((total, number) => total + number + 1, 0);
-  const finding = { text: `${plan.id}: ${numbers}`, peeked };
+  const finding = `${plan.id}: ${numbers}`;
   const remainder = (sum + plan.salt) % 8;
   if (numbers.length > 0 && remainder < 2) throw new Refused(finding);
   if (numbers.length > 0 && remainder < 4) return finding;
@@ -102,7 +86,6 @@ function decide(plan: Plan, rows: Rows, write: Write): Finding {
     if (index === 0 && remainder === 4) write.delete(rowKey(row));
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
   });
-  if (plan.count !== undefined) write.add(countKey(plan.count), plan.adds);
   if (plan.bumps) write.bump(ROW);
   return finding;
 }
@@ -124,24 +107,56 @@ export class Referee {
   /** Writes of foreign processes, by the number of their row in the log. */
   readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
   readonly #faults: string[] = [];
+  readonly #lines: Line[] = [];
+  readonly #faultsEnd: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** On average, one in this number of operations is disturbed. */
+  readonly #rarity: number;
+  #isFaulty = true;
   #id = 0;
   #created = 0;
 
   constructor(seed: number, time: VirtualTime) {
     this.#random = seededRandom(seed);
+    this.#rarity = 10 + this.#below(60);
     this.#time = time;
-    this.#engines = Array.from({ length: ENGINES }, () => new Engine(this.#connect(), this.#below(2) === 0));
+    this.#engines = Array.from({ length: ENGINES }, () => {
+      const isServer = this.#below(2) === 0;
+      return new Engine(isServer, () => this.#open(isServer));
+    });
   }
 
-  /** Runs `count` transactions, a few at a time, until all have ended. */
+  /** Runs `count` transactions, a few at a time, until all have ended. Then every engine must work again. */
   async run(count: number): Promise<void> {
     while (this.#id < count) {
       for (let some = this.#below(12); some > 0; some--) this.#call();
       if (this.#below(3) === 0) await this.#meddle();
+      if (this.#below(this.#rarity) === 0) this.#breakHandle();
       await this.#time.advance(this.#below(30));
     }
-    await this.#time.advance(60_000);
+    this.#faultsEnd.resolve();
+    this.#isFaulty = false;
+    await this.#time.advance(RECOVERY);
     assertEquals(this.calls.filter(({ answer }) => answer === "none"), []);
+    this.#breakHandle();
+    for (let count = 0; count < 10; count++) {
+      await this.#time.until(Promise.allSettled(this.#engines.map((engine) => engine.use())), RECOVERY);
+      await this.#time.advance(KV_PATIENCE);
+    }
+    await this.#time.advance(RECOVERY);
+    const uses = this.#engines.flatMap((engine) => Array.from({ length: 4 * HANDLES }, () => engine.use()));
+    await this.#time.until(Promise.all(uses), KV_PATIENCE);
+  }
+
+  /** Breaks one of the handles that were opened last, if they are on a server, for good. */
+  #breakHandle(): void {
+    const line = this.#lines.at(-1 - this.#below(HANDLES));
+    if (line?.isServer) line.condition = this.#below(2) === 0 ? "dead" : "nonsense";
+  }
+
+  #engine(): Engine {
+    const engine = this.#engines[this.#below(ENGINES)];
+    assert(engine);
+    return engine;
   }
 
   #below(limit: number): number {
@@ -158,8 +173,6 @@ export class Referee {
     return {
       id: ++this.#id,
       reads: isBlind ? [] : this.#some(1 + this.#below(3), ROWS),
-      count: !isBlind && this.#below(3) === 0 ? this.#below(2) : undefined,
-      adds: 1 + this.#below(3),
       awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
       creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
@@ -168,7 +181,7 @@ export class Referee {
   }
 
   #call(): void {
-    const engine = this.#engines[this.#below(ENGINES)] ?? new Engine(this.#connect(), true);
+    const engine = this.#engine();
     const plan = this.#plan();
     const assumes = this.#below(3) === 0 ? new VersionCheck(engine.row) : undefined;
     const call: Call = {
@@ -178,7 +191,7 @@ export class Referee {
       answered: Infinity,
       deadline: this.#time.now + 20 + this.#below(PATIENCE),
       answer: "none",
-      finding: undefined,
+      finding: "",
       committed: false,
       rows: [],
     };
@@ -186,17 +199,16 @@ export class Referee {
     const mayBegin = () => {
       if (this.#time.now > call.deadline) throw new OutOfTime();
     };
-    const transaction: Transaction<Finding> = {
-      queue: QUEUES[this.#below(QUEUES.length)] ?? { label: "changes", lanes: () => 1 },
+    const transaction: Transaction<string> = {
+      queue: QUEUES[this.#below(2) === 0 ? 0 : 1],
       reads: [...plan.reads.map(rowKey), ...(plan.awaits === undefined ? [] : [newKey(plan.awaits)])]
         .map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
-      peeks: plan.count === undefined ? [] : [countKey(plan.count)],
       decide(rows, write) {
         ROW = engine.row;
         return decide(plan, rows, write);
       },
     };
-    engine.transactions.run(transaction, { assumes, mayBegin, isPatient: false }).then(
+    engine.transactions.run(transaction, { assumes, mayBegin, isPatient: this.#below(2) === 0 }).then(
       ({ result, committed, rows }) => {
         this.#answer(call, "result", result, committed, rows);
         for (const row of rows) engine.remember(row);
@@ -206,7 +218,7 @@ export class Referee {
         }
       },
       (error) => {
-        if (error instanceof Refused) this.#answer(call, "refused", error.finding);
+        if (error instanceof Refused) this.#answer(call, "refused", error.message);
         else if (error instanceof OutOfTime) this.#answer(call, "out of time");
         else if (error instanceof Outdated) this.#answer(call, "outdated");
         else if (error instanceof Unresolved) this.#answer(call, "unresolved");
@@ -219,7 +231,7 @@ export class Referee {
   #answer(
     call: Call,
     answer: Call["answer"],
-    finding?: Finding,
+    finding: string = "",
     committed: boolean = false,
     rows: readonly KnownRow[] = [],
   ): void {
@@ -231,42 +243,30 @@ export class Referee {
     const id = ++this.#id;
     const [row, value] = [this.#below(ROWS), this.#below(1_000)];
     this.#foreign.set(id, [row, value]);
-    await this.#kv.connect().atomic().set(rowKey(row), encodeJson(value))
-      .set(logKey(id), encodeJson(0)).commit();
+    await this.#kv.connect().atomic().check({ key: logKey(id), versionstamp: null })
+      .set(rowKey(row), encodeJson(value)).set(logKey(id), encodeJson(0)).commit();
   }
 
-  /** Returns a handle over a network that loses, repeats and delays messages. */
-  #connect(): Deno.Kv {
-    const delay = () => pause(this.#below(15));
-    const kv = this.#kv.connect({
-      read: async () => {
-        await delay();
-        if (this.#below(200) === 0) throw new Error("The read failed");
-      },
-      commit: async (apply) => {
-        await delay();
-        const fate = this.#below(60);
-        if (fate === 0) throw new Error("The commit was lost");
-        if (fate === 1) return await this.#lost(apply);
-        if (fate === 2) return await this.#late(apply);
-        const first = apply();
-        const result = fate < 6 ? apply() : first; // A repetition that no process notices.
-        await delay();
-        return result;
-      },
+  /** Opens the handles of an engine. */
+  #open(isServer: boolean): Deno.Kv[] {
+    return Array.from({ length: HANDLES }, () => {
+      const line = new Line(
+        isServer,
+        () => this.#fate(isServer),
+        (limit) => this.#below(limit),
+        this.#faultsEnd.promise,
+      );
+      this.#lines.push(line);
+      return this.#watched(this.#kv.connect(line));
     });
-    return this.#watched(kv);
   }
 
-  #lost(apply: () => CommitResult): Promise<never> {
-    apply();
-    return new Promise(() => {});
-  }
-
-  async #late(apply: () => CommitResult): Promise<never> {
-    await pause(this.#below(2 * KV_PATIENCE));
-    apply();
-    return await new Promise(() => {});
+  /** Draws the fate of an operation that starts now. */
+  #fate(isServer: boolean): Fate {
+    const fates = isServer ? ON_SERVER : ON_FILE;
+    return this.#isFaulty && this.#below(this.#rarity) === 0
+      ? fates[this.#below(fates.length)] ?? "well"
+      : "well";
   }
 
   /** The same handle, which records transactions that are sent to KV after their deadline. */
@@ -307,14 +307,13 @@ export class Referee {
       const at = applied.get(plan.id);
       if (answer === "result" && committed) {
         assert(at !== undefined && at.commit <= answered, `${plan.id} was reported as committed, but is not`);
-        assertEquals(call.finding?.text, at.finding.text, `Result of ${plan.id}`);
-        this.#checkPeek(call, states);
+        assertEquals(call.finding, at.finding, `Result of ${plan.id}`);
         if (call.assumed !== undefined) assertEquals(at.version, call.assumed, `Assumption of ${plan.id}`);
       } else if (answer === "result" || answer === "refused") {
         assertEquals(at, undefined, `${plan.id} was reported as unchanged, but is committed`);
         assert(
           this.#isTrueSometime(call, states, began, answered),
-          `Outcome of ${plan.id}: ${call.finding?.text}`,
+          `Outcome of ${plan.id}: ${call.finding}`,
         );
       } else if (answer !== "unresolved") {
         assertEquals(at, undefined, `${plan.id} was ${answer}`);
@@ -325,12 +324,9 @@ export class Referee {
     const values = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "row" || key[0] === "new");
     assertEquals(
       new Map(values.map(({ key, ...row }) => [nameOf(key), numberIn({ key, ...row })])),
-      new Map([...(last?.values ?? [])].filter(([name]) => !name.startsWith('["count"'))),
+      last?.values,
     );
-    for (const count of [0, 1]) {
-      const row = this.#kv.rows.get(nameOf(countKey(count)));
-      assertEquals(decodeCount(row ?? null), last?.values.get(nameOf(countKey(count))) ?? 0);
-    }
+    for (const repeat of [...this.#kv.repetitions]) assertEquals(repeat().ok, false);
   }
 
   /** Checks that each row that a call returned has the content of its version. */
@@ -342,16 +338,6 @@ export class Referee {
     }
   }
 
-  /** Checks a peeked row. It may be older than the rows that were decided on, but not older than the call. */
-  #checkPeek({ plan, finding, began, answered }: Call, states: readonly (readonly State[])[]): void {
-    if (plan.count === undefined || finding === undefined) return;
-    const name = nameOf(countKey(plan.count));
-    const [least, most] = [states[began], states[Math.min(answered, states.length - 1)]]
-      .map((some) => some?.at(-1)?.values.get(name) ?? 0);
-    const isPossible = finding.peeked >= (least ?? 0) && finding.peeked <= (most ?? 0);
-    assert(isPossible, `${plan.id} peeked at ${finding.peeked}, not ${least} to ${most}`);
-  }
-
   #isTrueSometime(
     { plan, finding, assumed }: Call,
     states: readonly (readonly State[])[],
@@ -360,16 +346,16 @@ export class Referee {
   ): boolean {
     return states.slice(began, answered + 1).flat().some((state) => {
       if (assumed !== undefined && state.version !== assumed) return false;
-      return decideOn(plan, state).found.text === finding?.text;
+      return decideOn(plan, state).found === finding;
     });
   }
 
   /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
   #replay(): {
     states: State[][];
-    applied: Map<number, { commit: number; finding: Finding; version: string }>;
+    applied: Map<number, { commit: number; finding: string; version: string }>;
   } {
-    const applied = new Map<number, { commit: number; finding: Finding; version: string }>();
+    const applied = new Map<number, { commit: number; finding: string; version: string }>();
     const log = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "log");
     const byCommit = Map.groupBy(log, ({ versionstamp }) => Number(versionstamp));
     const plans = new Map(this.calls.map(({ plan }) => [plan.id, plan]));
@@ -386,7 +372,7 @@ export class Referee {
           const plan = plans.get(id);
           assert(plan !== undefined);
           const { found, after, isRefused } = decideOn(plan, state);
-          assert(!isRefused, `${id} committed although it should have refused: ${found.text}`);
+          assert(!isRefused, `${id} committed although it should have refused: ${found}`);
           applied.set(id, { commit, finding: found, version: state.version });
           state = after(`${commit}`.padStart(20, "0"));
         }
@@ -398,6 +384,84 @@ export class Referee {
   }
 }
 
+/** What happens to an operation. */
+type Fate =
+  | "well"
+  | "hangs"
+  | "fails"
+  | "fails when done"
+  | "gets no reply"
+  | "repeated"
+  | "lands late"
+  | "locked";
+
+const ON_SERVER: readonly Fate[] = [
+  "hangs",
+  "fails",
+  "fails when done",
+  "gets no reply",
+  "repeated",
+  "repeated",
+  "repeated",
+  "lands late",
+];
+/** A file loses no replies, and operations that hang on it end at some time. */
+const ON_FILE: readonly Fate[] = ["hangs", "fails", "locked", "locked", "lands late"];
+
+/** The network between one handle and KV. It loses, repeats and delays messages. */
+class Line implements Network {
+  /** Whether every operation hangs, because the connection is dead, or fails, because it received wrong metadata. */
+  condition: "well" | "dead" | "nonsense" = "well";
+  readonly isServer: boolean;
+  readonly #fate: () => Fate;
+  readonly #below: (limit: number) => number;
+  readonly #faultsEnd: Promise<void>;
+
+  constructor(
+    isServer: boolean,
+    fate: () => Fate,
+    below: (limit: number) => number,
+    faultsEnd: Promise<void>,
+  ) {
+    this.isServer = isServer;
+    this.#fate = fate;
+    this.#below = below;
+    this.#faultsEnd = faultsEnd;
+  }
+
+  async read(): Promise<void> {
+    await this.#pass(this.#fate());
+  }
+
+  async commit(apply: () => CommitResult): Promise<CommitResult> {
+    const fate = this.#fate();
+    if (fate === "lands late" || (this.condition === "dead" && this.#below(2) === 0)) {
+      await pause(this.#below(2 * KV_PATIENCE));
+      apply();
+      return await this.#hang();
+    }
+    await this.#pass(fate);
+    const result = apply();
+    if (fate === "fails when done") await fail();
+    if (fate === "gets no reply") await this.#hang();
+    await pause(this.#below(15));
+    return fate === "repeated" ? apply() : result; // A repetition that no process notices.
+  }
+
+  async #pass(fate: Fate): Promise<void> {
+    if (this.condition === "nonsense" || fate === "fails") await fail();
+    await pause(this.#below(15));
+    if (this.condition === "dead" || fate === "hangs") await this.#hang();
+    if (fate === "locked") await locked();
+  }
+
+  async #hang(): Promise<never> {
+    if (this.isServer) return await hang();
+    await this.#faultsEnd;
+    return await fail();
+  }
+}
+
 /** A process. */
 class Engine {
   readonly row: VersionRow = { key: VERSION, version: "" };
@@ -405,10 +469,26 @@ class Engine {
   /** The newest version of each row that was returned, by name. */
   readonly known: Map<string, KnownRow> = new Map();
 
-  constructor(kv: Deno.Kv, isFar: boolean) {
-    const connection = new Connection([kv], { deadline: KV_PATIENCE });
-    const store = new Store(connection, { maxChecks: isFar ? 10 : 100, clock: () => 0 });
+  constructor(isServer: boolean, open: () => Deno.Kv[]) {
+    const reopen = async (signal: AbortSignal) => {
+      await pause(KV_PATIENCE);
+      signal.throwIfAborted();
+      return open();
+    };
+    const connection = new Connection(open(), { deadline: KV_PATIENCE, ...(isServer ? { reopen } : {}) });
+    const store = new Store(connection, { maxChecks: isServer ? 10 : 100, clock: () => 0 });
     this.transactions = new Transactions(store, () => 0);
+  }
+
+  /** Reads and writes a row of its own. */
+  async use(): Promise<void> {
+    const key = ["use", crypto.randomUUID()];
+    const [queue] = QUEUES;
+    await this.transactions.run({
+      queue,
+      reads: [key],
+      decide: (_rows, write) => write.set(key, encodeJson(0)),
+    });
   }
 
   remember(row: KnownRow): void {
@@ -423,15 +503,14 @@ class Engine {
 function decideOn(
   plan: Plan,
   { values, version }: State,
-): { found: Finding; isRefused: boolean; after: (versionstamp: string) => State } {
+): { found: string; isRefused: boolean; after: (versionstamp: string) => State } {
   const next = new Map(values);
   let isBumped = false;
   const rows: Rows = {
     get(key) {
       const number = values.get(nameOf(key));
       if (number === undefined) return null;
-      const value = key[0] === "count" ? new Deno.KvU64(BigInt(number)) : encodeJson(number);
-      return { key, value, versionstamp: "" };
+      return { key, value: encodeJson(number), versionstamp: "" };
     },
   };
   const write: Write = {
@@ -439,18 +518,13 @@ function decideOn(
       if (key[0] !== "log") next.set(nameOf(key), numberIn({ key, value, versionstamp: "" }));
     },
     delete: (key) => void next.delete(nameOf(key)),
-    add: (key, count) => {
-      const sum = BigInt(next.get(nameOf(key)) ?? 0) + BigInt(count);
-      next.set(nameOf(key), Number(BigInt.asUintN(64, sum)));
-    },
     bump: () => void (isBumped = true),
-    id: () => 0,
   };
   const after = (versionstamp: string) => ({ values: next, version: isBumped ? versionstamp : version });
   try {
     return { found: decide(plan, rows, write), isRefused: false, after };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return { found: error.finding, isRefused: true, after };
+    return { found: error.message, isRefused: true, after };
   }
 }

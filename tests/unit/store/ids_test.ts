@@ -4,12 +4,10 @@ import { StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { CorruptRow, decodeJson, encodeJson } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import { Ids } from "../../../src/store/ids.ts";
-import { type Queue, type Transaction, Unresolved } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { type Disturbance, disturbed, fail, FakeKv, hang } from "../../support/fake_kv.ts";
+import { type Disturbance, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 const KEY = ["ids"];
 
 /** A process that draws ids. */
@@ -18,7 +16,6 @@ class Process {
   /** Number of commits that took ids. */
   takes = 0;
   readonly ids: Ids;
-  readonly #transactions: Transactions;
 
   constructor(kv: FakeKv) {
     const handle = disturbed(kv.connect(), {
@@ -28,30 +25,11 @@ class Process {
       },
     });
     const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => 0 });
-    this.#transactions = new Transactions(store, () => 0);
-    this.ids = new Ids(this.#transactions, KEY);
-  }
-
-  /** Runs a transaction that draws an id. */
-  async draw(
-    decide: Transaction<number>["decide"] = (_, write) => write.id(),
-    reads: Deno.KvKey[] = [],
-  ): Promise<number> {
-    const transaction: Transaction<number> = {
-      queue: QUEUE,
-      reads,
-      ids: this.ids,
-      decide(rows, write, now) {
-        const id = decide(rows, write, now);
-        write.set(["used", id], new Uint8Array());
-        return id;
-      },
-    };
-    return (await this.#transactions.run(transaction, { isPatient: false })).result;
+    this.ids = new Ids(new Transactions(store, () => 0), KEY);
   }
 
   drawMany(count: number): Promise<number[]> {
-    return Promise.all(Array.from({ length: count }, () => this.draw()));
+    return Promise.all(Array.from({ length: count }, () => this.ids.next()));
   }
 }
 
@@ -59,7 +37,7 @@ function upTo(end: number): number[] {
   return Array.from({ length: end }, (_, index) => index + 1);
 }
 
-Deno.test("Ids hands out ids from 1 in call order, and takes larger ranges when many are needed", async () => {
+Deno.test("Ids draws ids from 1 in call order, and takes larger ranges when many are needed", async () => {
   const process = new Process(new FakeKv());
 
   assertEquals(await process.drawMany(500), upTo(500));
@@ -67,19 +45,25 @@ Deno.test("Ids hands out ids from 1 in call order, and takes larger ranges when 
   assertLess(process.takes, 5);
 });
 
+Deno.test("Ids draws more ids at once than a range has", async () => {
+  const process = new Process(new FakeKv());
+
+  assertEquals(await process.drawMany(2_500), upTo(2_500));
+});
+
 Deno.test("Ids skips no id, even after a restart, if a single process draws them one by one", async () => {
   const kv = new FakeKv();
   const drawn: number[] = [];
   for (let start = 0; start < 5; start++) {
     const process = new Process(kv);
-    for (let count = 0; count < 7 * (start + 1); count++) drawn.push(await process.draw());
+    for (let count = 0; count < 7 * (start + 1); count++) drawn.push(await process.ids.next());
     await process.ids.settle();
   }
 
   assertEquals(drawn, upTo(drawn.length));
 });
 
-Deno.test("Ids hands out each id once, in ascending order per process, even after one gives ids back", async () => {
+Deno.test("Ids draws each id once, in ascending order per process, even after one gives ids back", async () => {
   const kv = new FakeKv();
   const [one, two] = [new Process(kv), new Process(kv)];
 
@@ -92,86 +76,41 @@ Deno.test("Ids hands out each id once, in ascending order per process, even afte
   for (const some of [first, second]) assertEquals(some, some.toSorted((a, b) => a - b));
 });
 
-Deno.test("Ids hands out each id once when two processes take ranges in turn", async () => {
+Deno.test("Ids draws each id once when two processes take ranges in turn", async () => {
   const kv = new FakeKv();
   const processes = [new Process(kv), new Process(kv)];
   const drawn: number[] = [];
   for (let count = 0; count < 100; count++) {
-    for (const process of processes) drawn.push(await process.draw());
+    for (const { ids } of processes) drawn.push(await ids.next());
   }
 
   assertEquals(new Set(drawn).size, 200);
 });
 
-Deno.test("Ids reuses an id that was never sent to KV, but none that a commit may have used", async () => {
+Deno.test("Ids.next() draws from the range that is left while the next one cannot be taken", async () => {
+  using time = new VirtualTime();
   const process = new Process(new FakeKv());
-  await process.draw();
-
-  await assertRejects(() =>
-    process.draw((_, write) => {
-      throw new RangeError(`${write.id()} is refused`);
-    }), RangeError);
-  assertEquals(await process.draw(), 2);
-
+  await process.ids.next();
   process.disturbance = { commit: () => fail() };
-  await assertRejects(() => process.draw(), StoreUnavailable);
-  process.disturbance = {};
-  assertEquals(await process.draw(), 4);
+
+  assertEquals(await process.drawMany(15), upTo(16).slice(1));
+  await time.until(assertRejects(() => process.ids.next(), StoreUnavailable), 20_000);
 });
 
 Deno.test("Ids works again after it failed to take a range", async () => {
   const process = new Process(new FakeKv());
   process.disturbance = { commit: () => fail() };
-  await assertRejects(() => process.draw(), StoreUnavailable);
+  await assertRejects(() => process.ids.next(), StoreUnavailable);
   process.disturbance = {};
 
-  assert(await process.draw() > 0);
-});
-
-Deno.test("Ids does not leave a transaction Unresolved if it cannot take a range", async () => {
-  using time = new VirtualTime();
-  const process = new Process(new FakeKv());
-  let isLost = false;
-  process.disturbance = {
-    commit: ({ keys, apply }) => {
-      isLost ||= keys.some(([table]) => table === "ids");
-      return isLost ? hang() : apply();
-    },
-  };
-
-  const error = await time.until(assertRejects(() => process.draw(), StoreUnavailable), 60_000);
-
-  assert(!(error instanceof Unresolved), `${error}`);
-});
-
-Deno.test("Ids draws one id for a transaction, however often that runs and calls id()", async () => {
-  const kv = new FakeKv();
-  const process = new Process(kv);
-  await process.draw();
-  process.disturbance = {
-    commit: async ({ apply }) => {
-      process.disturbance = {};
-      await kv.connect().atomic().set(["row"], new Uint8Array()).commit();
-      return await apply();
-    },
-  };
-  const drawn: number[] = [];
-
-  await process.draw((rows, write) => {
-    rows.get(["row"]);
-    drawn.push(write.id(), write.id());
-    return write.id();
-  }, [["row"]]);
-
-  assertEquals(drawn, [2, 2, 2, 2]);
-  assertEquals(await process.draw(), 3);
+  assert(await process.ids.next() > 0);
 });
 
 Deno.test("Ids.settle() leaves the row unchanged if another process has taken a range since", async () => {
   const kv = new FakeKv();
   const [one, two] = [new Process(kv), new Process(kv)];
-  await one.draw();
-  await two.draw();
+  await one.ids.next();
+  await two.ids.next();
 
   await one.ids.settle();
 
@@ -183,7 +122,7 @@ Deno.test("Ids rejects a row that does not contain the next id", async () => {
   const kv = new FakeKv();
   await kv.connect().atomic().set(KEY, encodeJson({ last: 7 })).commit();
 
-  await assertRejects(() => new Process(kv).draw(), CorruptRow);
+  await assertRejects(() => new Process(kv).ids.next(), CorruptRow);
 
   assertEquals(kv.value(...KEY), encodeJson({ last: 7 }));
 });

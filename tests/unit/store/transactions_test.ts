@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
 import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
-import { CorruptRow, decodeCount, decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
+import { decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
 import {
   type Done,
@@ -309,30 +309,6 @@ Deno.test("run() accepts known rows, reads them only after a conflict, and retur
   assertGreater(process.reads.length, 0);
 });
 
-Deno.test("run() rejects only the transaction that adds to a non-number, and writes nothing of it", async () => {
-  using kv = await Deno.openKv(":memory:");
-  await kv.set(["bad"], encodeJson("text"));
-  const process = new Process(kv);
-  const adding = (key: string): Transaction<void> => ({
-    queue: QUEUE,
-    peeks: [["sum"], [key]],
-    decide(_, write) {
-      write.set(["of", key], encodeJson(1));
-      write.add(["sum"], 1);
-      write.add([key], -1);
-    },
-  });
-  await kv.atomic().sum(["good"], 5n).commit();
-
-  const results = await Promise.allSettled(["good", "bad"].map((key) => process.run(adding(key))));
-
-  assertEquals(results.map(({ status }) => status), ["fulfilled", "rejected"]);
-  assert(results[1]?.status === "rejected" && results[1].reason instanceof CorruptRow);
-  const [sum, good, bad] = await kv.getMany([["sum"], ["good"], ["of", "bad"]]);
-  assertEquals([sum, good].map((row) => row.versionstamp === null ? 0 : decodeCount(row)), [1, 4]);
-  assertEquals(bad.versionstamp, null);
-});
-
 Deno.test("run() discards the writes of a transaction that throws", async () => {
   const process = Process.on(new FakeKv());
   const throwing: Transaction<void> = {
@@ -391,48 +367,6 @@ Deno.test("run() gives up after too many conflicts, and has written nothing", as
 
   assert(!(error instanceof Unresolved));
   assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 70);
-});
-
-Deno.test("run() writes nothing if the row of a sum becomes text after it was read", async () => {
-  using kv = await Deno.openKv(":memory:");
-  const process = new Process(kv);
-  process.disturbance = {
-    commit: async ({ apply }) => {
-      await kv.set(["sum"], encodeJson("text"));
-      return await apply();
-    },
-  };
-
-  await assertRejects(() =>
-    process.run({
-      queue: QUEUE,
-      peeks: [["sum"]],
-      decide(_, write) {
-        write.set(["a"], encodeJson(1));
-        write.add(["sum"], 1);
-      },
-    }), StoreUnavailable);
-
-  assertEquals((await kv.get(["a"])).versionstamp, null);
-});
-
-Deno.test("run() deletes and adds to a count in call order", async () => {
-  const kv = new FakeKv();
-  const process = Process.on(kv);
-  const key = ["count"];
-  const adding: Transaction<void> = {
-    queue: QUEUE,
-    reads: [key],
-    decide: (_, write) => write.add(key, 1),
-  };
-  const deleting: Transaction<void> = { ...adding, decide: (_, write) => write.delete(key) };
-  await process.run(adding);
-
-  await Promise.all([deleting, adding, adding].map((transaction) => process.run(transaction)));
-
-  assertEquals(decodeCount(kv.rows.get('["count"]') ?? null), 2);
-  // Sums come first in a commit, so the additions are in the next one, after another read of the row.
-  assertEquals(process.reads, [[key], [key], [key]]);
 });
 
 Deno.test("run() rejects only the transaction that KV cannot commit", async () => {
@@ -632,10 +566,4 @@ Deno.test("run() lets a transaction decide only for a commit that has room for i
   await Promise.all(upTo(300).map((number) => process.run(counted(number))));
 
   assertEquals(decisions, 300);
-});
-
-Deno.test("run() rejects a transaction that draws an id without an id source", async () => {
-  const process = Process.on(new FakeKv());
-
-  await assertRejects(() => process.run({ queue: QUEUE, decide: (_, write) => write.id() }), TypeError);
 });
