@@ -114,11 +114,13 @@ export class Markers {
 
   /** Removes this process's markers. */
   async clear(): Promise<void> {
-    await this.#connection.write((kv) => {
-      const operation = kv.atomic();
-      for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
-      return operation.commit();
-    });
+    await retried(() =>
+      this.#connection.write((kv) => {
+        const operation = kv.atomic();
+        for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
+        return operation.commit().catch(againIfLocked);
+      })
+    );
   }
 
   /** Whether the marker is another process's and over a day old: that process must have been killed. */

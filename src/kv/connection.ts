@@ -187,10 +187,11 @@ export class Connection {
       close(this.#generation);
       this.#replaced = [...lost(), this.#generation];
       this.#generation = this.#generationOf(kvs);
-    } catch {
-      // The connection is being closed.
+    } catch (error) {
+      if (error !== signal.reason) throw error; // Otherwise, the connection is being closed.
+    } finally {
+      this.#replacing = undefined;
     }
-    this.#replacing = undefined;
   }
 
   #generationOf(kvs: readonly Deno.Kv[]): Generation {

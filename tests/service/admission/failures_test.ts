@@ -1,5 +1,6 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertGreater } from "@std/assert";
 import { UNUSED } from "../../../src/accounts/usage.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { encodeJson, encodeText } from "../../../src/kv/row.ts";
 import { call, tally, upTo } from "../../support/client.ts";
 import { carryOut, type Commit, fail, hang, slowly } from "../../support/fake_kv.ts";
@@ -97,6 +98,27 @@ for (
     assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
   });
 }
+
+Deno.test("service stops although its permits cannot be given back", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { apiKey } = await service.createAccount();
+  for (let count = 0; count < 30; count++) {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(5);
+  }
+  const isOfUsage = ({ keys }: Commit) => keys.some(([table]) => table === "usage");
+  const commit = async (commit: Commit) => {
+    await pause(1);
+    return isOfUsage(commit) ? await fail() : await commit.apply();
+  };
+  service.disturbance = { commit };
+  service.forget();
+
+  await time.until(service.app.settle(), 1_000);
+
+  assertGreater(service.commits.filter(isOfUsage).length, 0);
+});
 
 Deno.test("service retries every two seconds to give leased permits back while KV fails", async () => {
   await using service = await RecordingService.open({ maxChecks: 10 });

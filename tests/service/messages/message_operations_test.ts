@@ -49,7 +49,7 @@ Deno.test.each([
   async (waiting, commits, expected) => {
     await using service = await RecordingService.open();
     const { account: { id }, apiKey: key } = await service.createAccount();
-    await service.kv.set(["messages_waiting", id], new Deno.KvU64(BigInt(waiting)));
+    await service.kv.atomic().set(["messages_waiting", id], new Deno.KvU64(BigInt(waiting))).commit();
     service.forget();
 
     const send = () => call(service, key, "POST /v1/messages", { json: { message: "Hello" } });

@@ -47,6 +47,7 @@ Deno.test("accounts delete keeps an account if a message is queued while its rem
   assertEquals((await service.desk.account(id)).id, id);
   assert(late);
   await messages.remove([await late]);
+  assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
   assertEquals((await remove()).exit, 0);
 });
 

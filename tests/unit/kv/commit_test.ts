@@ -294,6 +294,18 @@ Deno.test("Markers.clear() removes the process's markers, so that no commit in d
   assertEquals(fixture.held.map((apply) => apply().ok), [false]);
 });
 
+Deno.test("Markers.clear() tries again if another process has locked the file", async () => {
+  using fixture = await Fixture.warm();
+  fixture.network.commit = () => {
+    fixture.network.commit = calmNetwork().commit;
+    return locked();
+  };
+
+  await fixture.time.until(fixture.markers.clear(), 1_000);
+
+  assertEquals(fixture.count, 0);
+});
+
 const setSchema = (version: number): Build => (operation) =>
   operation.set(["schema"], encodeJson({ version }));
 

@@ -153,6 +153,19 @@ Deno.test("Connection avoids a handle for a second after a failure if there are 
   assertEquals([await attempt(), await attempt()], ["a", "b"]);
 });
 
+Deno.test("Connection uses a handle again once an operation on it succeeds", async () => {
+  using _time = new VirtualTime();
+  const fixture = Fixture.onServer();
+  const { connection } = fixture;
+  for (let handle = 0; handle < 2; handle++) {
+    await assertRejects(() => connection.read(failAtOnce), StoreUnavailable);
+  }
+
+  await connection.read(() => Promise.resolve());
+
+  assertEquals(fixture.handlesOf("read", 2), "aa");
+});
+
 Deno.test("Connection to a server replaces its handles if one of them does nothing but fail", async () => {
   using time = new VirtualTime();
   for (
@@ -255,6 +268,37 @@ Deno.test("Connection.close() closes the handles and opens no others", async () 
 
     assertEquals(fixture.closed, ["a", "b"]);
   }
+});
+
+Deno.test("Connection.close() also closes handles that are still being opened", async () => {
+  using time = new VirtualTime();
+  const reopened = Promise.withResolvers<Deno.Kv[]>();
+  const fixture = new Fixture("ab", { reopen: () => reopened.promise });
+  fixture.start("read");
+  await time.advance(DEADLINE);
+
+  const closing = fixture.connection.close();
+  reopened.resolve(fixture.open("cd"));
+  await closing;
+
+  assertEquals(fixture.closed, ["a", "b", "c", "d"]);
+});
+
+Deno.test("Connection does not hide why its handles cannot be replaced", async () => {
+  using time = new VirtualTime();
+  const reason = new TypeError("a bug");
+  const fixture = new Fixture("a", { reopen: () => Promise.reject(reason) });
+  const unhandled: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    unhandled.push(event.reason);
+  };
+  addEventListener("unhandledrejection", note);
+  fixture.start("read");
+  await time.advance(DEADLINE);
+  removeEventListener("unhandledrejection", note);
+
+  assertEquals(unhandled, [reason]);
 });
 
 Deno.test("Connection.close() on a file leaves the handles open if an operation hangs", async () => {

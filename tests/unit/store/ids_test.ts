@@ -87,13 +87,27 @@ Deno.test("Ids draws each id once when two processes take ranges in turn", async
   assertEquals(new Set(drawn).size, 200);
 });
 
+Deno.test("Ids takes the next range in the background when less than half of the current one is left", async () => {
+  using time = new VirtualTime();
+  const process = new Process(new FakeKv());
+  await process.ids.next();
+
+  await process.drawMany(8);
+  assertEquals(process.takes, 1);
+  await process.ids.next();
+  await time.advance(0);
+  assertEquals(process.takes, 2);
+});
+
 Deno.test("Ids.next() draws from the range that is left while the next one cannot be taken", async () => {
   using time = new VirtualTime();
   const process = new Process(new FakeKv());
   await process.ids.next();
   process.disturbance = { commit: () => fail() };
 
-  assertEquals(await process.drawMany(15), upTo(16).slice(1));
+  assertEquals(await process.drawMany(9), upTo(10).slice(1));
+  await time.advance(20_000);
+  assertEquals(await process.drawMany(6), upTo(16).slice(10));
   await time.until(assertRejects(() => process.ids.next(), StoreUnavailable), 20_000);
 });
 

@@ -244,6 +244,28 @@ Deno.test("Versions.check() reads the rows of a file only if there was a commit 
   await Deno.remove(folder, { recursive: true });
 });
 
+Deno.test("Versions.check() reads again if another process committed right after the last read", async () => {
+  const fake = new FakeKv();
+  const kv = fake.connect();
+  const getMany = kv.getMany.bind(kv);
+  let change: (() => Promise<unknown>) | undefined = () => fake.connect().atomic().set(["row"], 1).commit();
+  kv.getMany = async (...given) => {
+    const entries = await getMany(...given);
+    await change?.();
+    change = undefined;
+    return entries;
+  };
+  const file = { version: () => fake.repetitions.length, size: () => 0, close: () => {} };
+  const store = new Store(new Connection([kv], { file }), { maxChecks: 100, clock: () => 0 });
+  const versions = new Versions(store);
+  const row = versions.watch(["row"]);
+
+  await versions.check();
+  await versions.check();
+
+  assertEquals(row.version, fake.rows.get('["row"]')?.versionstamp);
+});
+
 Deno.test("openFileState() returns a state that never waits for a lock on the file", async () => {
   const path = await Deno.makeTempFile();
   using database = new DatabaseSync(path);
