@@ -2,8 +2,10 @@ import { assert, assertEquals } from "@std/assert";
 import { dayTotalKey } from "../../src/accounts/usage_days.ts";
 import type { Limits } from "../../src/accounts/account.ts";
 import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
+import type { Log } from "../../src/http/log.ts";
 import { pause } from "../../src/kv/deadline.ts";
 import { decodeJson } from "../../src/kv/row.ts";
+import { sweepAll } from "../../src/sweeper.ts";
 import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";
@@ -18,6 +20,21 @@ const STATUSES = ["available", "pending", "sold"];
 /** Errors that may be logged: failures of KV. */
 const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
 const DECODER = new TextDecoder();
+/** When everything has expired, in ms after the start. */
+const LONG_AFTER = 100 * 24 * 60 * MINUTE;
+/** Tables with rows that do not expire. Those of commits are the markers of the process that has swept the others. */
+const KEPT = [
+  "accounts",
+  "api_keys",
+  "catalogue",
+  "commits",
+  "ids",
+  "pets",
+  "pets_by_status",
+  "schema",
+  "usage",
+  "versions",
+];
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** A request to send, and how its response is checked. */
@@ -379,7 +396,7 @@ export class World implements Disposable {
   #page(pick: number): Call {
     const after = pick === 0 ? 0 : this.#expectations.ids[3 * pick] ?? 0;
     return {
-      target: `GET /v1/pets?limit=100${after > 0 ? `&after=${after}` : ""}`,
+      target: `GET /v1/pets?limit=100${after > 0 ? `&cursor=${btoa(`${after}`).replaceAll("=", "")}` : ""}`,
       answered: async (response, { outcome }, exchange) => {
         if (outcome !== "200") return;
         const animals: Animal[] = await response.json();
@@ -537,6 +554,25 @@ export class World implements Disposable {
     const before = this.#versions();
     for (const repeat of this.#kv.repetitions) assertEquals(repeat().ok, false);
     assertEquals(this.#versions(), before);
+    await this.#assertSwept();
+  }
+
+  /** Checks that only rows that are kept forever are left in the end. */
+  async #assertSwept(): Promise<void> {
+    const late = this.#start(LONG_AFTER);
+    const log: Log = {
+      error: (record) => this.#failures.push(record),
+      command: () => {},
+      flushed: () => Promise.resolve(),
+    };
+    await this.#time.until(sweepAll(late.service.sweeps, late.clock(), log), LONG_AFTER);
+    this.#throwFailures();
+    const keys = [...this.#kv.rows.values()].map(({ key }) => key);
+    assertEquals(keys.filter(([table]) => !KEPT.includes(String(table))), []);
+    assertEquals(
+      new Set(keys.filter(([table]) => table === "commits").map(([, process]) => process)).size,
+      1,
+    );
   }
 
   /** Checks the stored animals and messages, and what an operator sees of them. */

@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Schema, UnknownSchema } from "../../../src/kv/schema.ts";
 import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
-import { seededRandom, VirtualTime } from "../../support/time.ts";
+import { VirtualTime } from "../../support/time.ts";
 
 type Apply = Parameters<Network["commit"]>[0];
 
@@ -216,48 +216,6 @@ Deno.test("Markers.commit() opens a lane for each simultaneous commit and reuses
 
     assertEquals(fixture.count, count);
   }
-});
-
-Deno.test("Markers.commit() applies each commit at most once, and as reported, under random faults", async () => {
-  using fixture = new Fixture();
-  const random = seededRandom(20270115);
-  const { time, kv, network } = fixture;
-  const sleep = () => new Promise<void>((resolve) => setTimeout(resolve, random() * 1_000));
-  network.read = async () => {
-    if (random() < 0.1) await fail();
-    if (random() < 0.1) await sleep();
-  };
-  network.commit = async (apply) => {
-    const chance = random();
-    if (chance < 0.1) await locked();
-    if (chance < 0.2) await fail();
-    if (chance < 0.4) await sleep();
-    const result = apply();
-    if (chance > 0.8) await sleep();
-    return chance > 0.7 ? apply() : result;
-  };
-  const reported: boolean[] = [];
-  async function commitMany(): Promise<void> {
-    for (let count = 0; count < 100; count++) {
-      const number = reported.push(false) - 1;
-      const build: Build = (operation) =>
-        number % 4 === 0 ? refuse(operation) : operation.set(["done", number], 1);
-      reported[number] = await fixture.commit(build, []).catch((error) =>
-        error instanceof CommitInDoubt ? error.findOutPatiently() : Promise.reject(error)
-      ).then(({ ok }) => ok, () => false);
-    }
-  }
-
-  await time.until(Promise.all([1, 2, 3, 4].map(commitMany)), 10_000_000);
-  await time.advance(2_000);
-
-  const done = () => reported.map((_, number) => kv.rows.has(JSON.stringify(["done", number])));
-  assertEquals(done(), reported);
-  const before = new Map(kv.rows);
-  for (const repeat of kv.repetitions) assertEquals(repeat().ok, false);
-  assertEquals(kv.rows, before);
-  assert(reported.filter((ok) => ok).length > 150);
-  assert(fixture.count <= 8, `${fixture.count} markers`);
 });
 
 Deno.test("CommitInDoubt.findOutPatiently() retries for ten seconds", async () => {
