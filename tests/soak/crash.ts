@@ -1,5 +1,5 @@
 import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
-import type { ServerProcess } from "../support/process.ts";
+import { ConnectServer, type ServerProcess } from "../support/process.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
@@ -9,12 +9,20 @@ import { readStored } from "./stored.ts";
 
 const CLIENTS = 12;
 const PER_MINUTE = 600;
-/** In %. A lease is at most a quarter of what is left, and the next one is taken before it is used up. */
-const LEASED = 50;
+/**
+ * In %. Each of two processes leases at most a quarter of what is left, and takes its next lease before this one is
+ * used up.
+ */
+const LEASED = 75;
+/** One in this many replies of the KV Connect server is lost. */
+const LOST_ONE_IN = 5;
 /** Number of kills between checks of all rows. */
 const KILLS_PER_CHECK = 10;
 
-/** Repeatedly kills the service under mixed load, on one KV file. */
+/**
+ * Repeatedly kills two processes of the service under mixed load. They use the same KV file: in turn directly, and
+ * through a KV Connect server, which loses replies and is killed, too.
+ */
 export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promise<Finding[]> {
   await using store = await TemporaryStore.create();
   const ledger = new Ledger();
@@ -27,9 +35,10 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
   const taken: Stored[] = [];
   const faults: string[] = [];
   const usage = new UsageWatch(store, ofDay, perDay);
+  let lostReplies = 0;
 
   for (let kill = 1; kill <= kills; kill++) {
-    await killUnderLoad(await store.serve(), clients);
+    lostReplies += await killUnderLoad(store, clients, kill % 2 === 0);
     using kv = await Deno.openKv(store.kvPath);
     ledger.check([...taken, ...await readStored(kv)]);
     await usage.look();
@@ -44,7 +53,8 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     atLeast("acknowledged writes", ledger.acknowledged, kills),
     exactly("of them lost", ledger.lost, 0),
     exactly("applied twice", ledger.doubled, 0),
-    exactly("IDs out of order or used again", ledger.wrongIds, 0),
+    exactly("IDs used again", ledger.wrongIds, 0),
+    atLeast("lost replies of the KV server", lostReplies, 1),
     exactly("rows without their counterpart", faults.length, 0),
     exactly("requests above the limit per minute", ofMinute.countAbove(PER_MINUTE), 0),
     exactly("requests above the limit per day", ofDay.countAbove(perDay), 0),
@@ -92,13 +102,24 @@ class UsageWatch {
   }
 }
 
-/** Kills a server while every client sends one request after another. */
-async function killUnderLoad(server: ServerProcess, clients: readonly Client[]): Promise<void> {
+/**
+ * Kills all processes while every client sends one request after another. Resolves to the number of replies that the KV
+ * Connect server has lost.
+ */
+async function killUnderLoad(
+  store: TemporaryStore,
+  clients: readonly Client[],
+  isRemote: boolean,
+): Promise<number> {
+  const options = { file: store.kvPath, lostOneIn: LOST_ONE_IN };
+  const kvServer = isRemote ? await ConnectServer.start(options) : undefined;
+  const variables = kvServer ? { KV_PATH: kvServer.url } : {};
+  const servers = await Promise.all([store.serve(variables), store.serve(variables)]);
   const answered = Promise.withResolvers<void>();
   const work = clients.map(async (client) => {
     try {
       while (true) {
-        await client.send(server);
+        await client.send(pick(servers));
         answered.resolve();
       }
     } catch (error) {
@@ -108,8 +129,14 @@ async function killUnderLoad(server: ServerProcess, clients: readonly Client[]):
   });
   await Promise.race([answered.promise, Promise.all(work)]);
   await pause(50 + 300 * Math.random());
-  await server.crash();
+  const lost = await kvServer?.lost() ?? 0;
+  await Promise.all([...servers, ...(kvServer ? [kvServer] : [])].map((process) => process.crash()));
   await Promise.all(work);
+  return lost;
+}
+
+function pick([one, other]: readonly [ServerProcess, ServerProcess]): ServerProcess {
+  return Math.random() < 0.5 ? one : other;
 }
 
 /** Takes all messages from the queue. */

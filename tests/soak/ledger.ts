@@ -20,7 +20,7 @@ export class Ledger {
   lost = 0;
   /** Number of items that are stored more than once. */
   doubled = 0;
-  /** Number of IDs that were out of order or used again. */
+  /** Number of IDs that were used again. */
   wrongIds = 0;
   readonly #possible: Map<string, Set<Outcome>> = new Map();
   readonly #names: Map<number, string> = new Map();

@@ -1,19 +1,13 @@
 import { parseArgs } from "node:util";
-import { contention } from "./contention.ts";
 import { crash } from "./crash.ts";
 import { disk } from "./disk.ts";
-import { month } from "./month.ts";
 import { overload } from "./overload.ts";
 import { type Finding, FULL, type Part } from "./part.ts";
-import { storeCrash } from "./store_crash.ts";
 
 const PARTS = new Map<string, Part>([
   ["crash", crash],
-  ["store-crash", storeCrash],
-  ["contention", contention],
   ["overload", overload],
   ["disk", disk],
-  ["month", month],
 ]);
 
 const HELP = `Puts the service under stress, and checks that it keeps its promises. Needs Linux.
@@ -21,15 +15,12 @@ const HELP = `Puts the service under stress, and checks that it keeps its promis
   deno task soak [options]
 
   --only NAME       run only this part; repeatable: ${[...PARTS.keys()].join(", ")}
-  --kills N         how often to kill the service, and its KV server (at most ${FULL.storeKills} times). Default: ${FULL.kills}
-  --stops N         how often to freeze the KV server. Default: ${FULL.stops}
-  --seconds N       how long processes compete for the same animals. Default: ${FULL.seconds}
+  --kills N         how often to kill the service. Default: ${FULL.kills}
   --connections N   idle, incomplete and slow connections, as far as the system allows. Default: ${FULL.connections}
   --addresses N     addresses that send unknown keys. Default: ${FULL.addresses}
 
-Set DENOKV to a denokv binary to use it as the KV server; otherwise it is the engine of @deno/kv. Prints a table on
-standard output and progress on standard error. Exit codes: 0 every promise was kept, 1 a promise was broken,
-2 invalid arguments.`;
+Prints a table on standard output and progress on standard error. Exit codes: 0 every promise was kept, 1 a promise was
+broken, 2 invalid arguments.`;
 
 Deno.exit(await main(Deno.args));
 
@@ -70,8 +61,6 @@ function parse(args: string[]) {
       help: { type: "boolean", short: "h" },
       only: { type: "string", multiple: true },
       kills: count,
-      stops: count,
-      seconds: count,
       connections: count,
       addresses: count,
     },
@@ -85,13 +74,9 @@ function parse(args: string[]) {
   };
   const unknown = only?.find((name) => !PARTS.has(name));
   if (unknown !== undefined) throw new Error(`Unknown part: ${unknown}`);
-  const kills = number("kills");
   const effort = {
     ...FULL,
-    kills,
-    storeKills: Math.min(kills, FULL.storeKills),
-    stops: number("stops"),
-    seconds: number("seconds"),
+    kills: number("kills"),
     connections: number("connections"),
     addresses: number("addresses"),
   };

@@ -9,13 +9,6 @@ export interface Finding {
 export interface Effort {
   /** Kills of the service. */
   readonly kills: number;
-  /** Kills of its KV Connect server. */
-  readonly storeKills: number;
-  /** How often that server is frozen, and for how many seconds. */
-  readonly stops: number;
-  readonly stopSeconds: number;
-  /** How many seconds processes compete for the same animals. */
-  readonly seconds: number;
   /** Number of bad connections. */
   readonly connections: number;
   /** Minimum duration of the bad connections, and of the flood of unknown keys after them, in seconds. */
@@ -24,25 +17,15 @@ export interface Effort {
   readonly maxSlowdown: number;
   /** Number of addresses that send unknown keys. */
   readonly addresses: number;
-  /** Weeks of simulated traffic, after a warm-up of a hundred days. */
-  readonly weeks: number;
-  /** How often a day the simulated clients send requests. */
-  readonly sessions: number;
 }
 
 /** The defaults of `deno task soak`. */
 export const FULL: Effort = {
   kills: 200,
-  storeKills: 50,
-  stops: 3,
-  stopSeconds: 20,
-  seconds: 60,
   connections: 10_000,
   minDuration: 15,
   maxSlowdown: 25,
   addresses: 300_000,
-  weeks: 5,
-  sessions: 3,
 };
 
 /** Prints a line of progress. */
