@@ -3,9 +3,9 @@ import { ApiError } from "../../../src/http/error.ts";
 import type { Store } from "../../../src/kv/store.ts";
 import { MAX_WAITING, type Message, MessageStore } from "../../../src/messages/message_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
-import { operate, OPERATOR_TOKEN } from "../../support/desk.ts";
-import { type Commit, disturbed } from "../../support/fake_kv.ts";
-import { Harness, OtherProcess } from "../../support/harness.ts";
+import { operate, operated, OPERATOR_TOKEN } from "../../support/desk.ts";
+import type { Commit } from "../../support/fake_kv.ts";
+import { Harness } from "../../support/harness.ts";
 import { NOON } from "../../support/time.ts";
 
 /** The messages as one process reads and writes them. */
@@ -31,20 +31,20 @@ Deno.test("accounts delete keeps an account if a message is queued while its rem
   await using service = await Harness.open();
   const messages = new Messages(service.store);
   const { account: { id } } = await service.createAccount();
-  await service.desk.do("close", id);
+  await service.accounts.close(id);
   let late: Promise<Message> | undefined;
   const commit = async ({ apply, keys }: Commit) => {
     const isRemoval = keys.some(([table]) => table === "versions");
     if (isRemoval) await (late ??= messages.create("late", NOON, id));
     return await apply();
   };
-  await using other = new OtherProcess(disturbed(service.kv, { commit }), { operatorToken: OPERATOR_TOKEN });
+  await using other = service.beside({ disturbance: { commit }, operatorToken: OPERATOR_TOKEN });
   const remove = () => operate(other.app.fetch, ["accounts", "delete", id]);
 
   const refused = await remove();
 
   assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
-  assertEquals((await service.desk.account(id)).id, id);
+  assertEquals((await service.accounts.find(id))?.account.id, id);
   assert(late);
   await messages.remove([await late]);
   assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
@@ -52,12 +52,12 @@ Deno.test("accounts delete keeps an account if a message is queued while its rem
 });
 
 Deno.test("accounts delete removes a count of 0, which 1.0.0 keeps after a message was taken", async () => {
-  await using service = await Harness.open();
+  await using service = await Harness.open({ operatorToken: OPERATOR_TOKEN });
   const { account: { id } } = await service.createAccount();
-  await service.desk.do("close", id);
+  await service.accounts.close(id);
   await service.kv.set(["messages_waiting", id], new Deno.KvU64(0n));
 
-  await service.desk.do("delete", id);
+  await operated(service.app.fetch, ["accounts", "delete", id]);
 
   assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
 });

@@ -90,9 +90,7 @@ function decide(
       if (key[0] === "usage") written = decodeUsage({ key, value, versionstamp: "" });
     },
     delete() {},
-    add() {},
     bump() {},
-    id: () => 0,
   };
   allowance.begin(now, times);
   const run = allowance.decide(rows, write, now, times);
@@ -541,7 +539,7 @@ Deno.test("Allowance.decide() writes nothing if a row of the account is missing"
     const never = () => {
       throw new Error("Nothing must be written");
     };
-    const write: Write = { set: never, delete: never, add: never, bump: never, id: never };
+    const write: Write = { set: never, delete: never, bump: never };
 
     assertEquals(allowance.decide(rest, write, NOON, TIMES), undefined, missing);
   }
