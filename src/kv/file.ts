@@ -95,7 +95,7 @@ export async function openFileState(path: string): Promise<FileState | undefined
     const size = database.prepare(
       "SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size",
     );
-    // Opened now, because the service gives up its access to files. SQLite locks the main file only, never the log.
+    // Opened now, because the service gives up its access to files. Closing it releases no lock: SQLite locks no log.
     const log = await Deno.open(`${path}-wal`).catch(() => undefined);
     return {
       version: () => numberIn(version, "data_version"),
