@@ -6,7 +6,7 @@ interface Engine {
   readonly dbId: number;
 }
 
-const [path = "", lostOneIn = "Infinity", port = "0"] = Deno.args;
+const [path = "", lostOneIn = "Infinity"] = Deno.args;
 const kv = await makeNapiBasedService(makeLimitedV8Serializer()).openKv(path);
 const { napi, dbId } = kv as unknown as Engine;
 let writes = 0;
@@ -14,7 +14,7 @@ let lost = 0;
 
 Deno.serve({
   hostname: "127.0.0.1",
-  port: Number(port),
+  port: 0,
   onListen: ({ port }) => Deno.stdout.writeSync(new TextEncoder().encode(`http://127.0.0.1:${port}/\n`)),
 }, async (request) => {
   const { origin, pathname } = new URL(request.url);

@@ -1,14 +1,16 @@
 import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
+import { decodeJson, decodeText } from "../../src/kv/row.ts";
+import { upTo } from "../support/client.ts";
 import { ConnectServer, type ServerProcess } from "../support/process.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
-import { readStored } from "./stored.ts";
 
 const CLIENTS = 12;
 const PER_MINUTE = 600;
+const PER_DAY = 60;
 /**
  * In %. Each of two processes leases at most a quarter of what is left, and takes its next lease before this one is
  * used up.
@@ -55,6 +57,7 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     exactly("applied twice", ledger.doubled, 0),
     exactly("IDs used again", ledger.wrongIds, 0),
     atLeast("lost replies of the KV server", lostReplies, 1),
+    exactly(`requests admitted of ${PER_DAY}, without kills`, await admittedWithLostReplies(store), PER_DAY),
     exactly("rows without their counterpart", faults.length, 0),
     exactly("requests above the limit per minute", ofMinute.countAbove(PER_MINUTE), 0),
     exactly("requests above the limit per day", ofDay.countAbove(perDay), 0),
@@ -137,6 +140,31 @@ async function killUnderLoad(
 
 function pick([one, other]: readonly [ServerProcess, ServerProcess]): ServerProcess {
   return Math.random() < 0.5 ? one : other;
+}
+
+/** Reads every animal and message of a KV. */
+async function readStored(kv: Deno.Kv): Promise<Stored[]> {
+  const animals = await Array.fromAsync(kv.list({ prefix: ["pets"] }), (entry): Stored => {
+    const { id, name, categoryId } = JSON.parse(decodeText(entry).split("\n")[0] ?? "");
+    return { id, name, value: categoryId };
+  });
+  const messages = await Array.fromAsync(kv.list({ prefix: ["messages"] }), (entry): Stored => {
+    return { name: decodeJson<{ message: string }>(entry).message, value: 0 };
+  });
+  return [...animals, ...messages];
+}
+
+/** Number of requests that an account can send in a day while replies of the KV Connect server are lost. */
+async function admittedWithLostReplies(store: TemporaryStore): Promise<number> {
+  const account = new LimitedAccount(await store.createAccount({ perDay: PER_DAY }));
+  await using kvServer = await ConnectServer.start({ file: store.kvPath, lostOneIn: LOST_ONE_IN });
+  await using server = await store.serve({ KV_PATH: kvServer.url });
+  await Promise.all(
+    upTo(4).map(async () => {
+      for (let count = 0; count < PER_DAY && await account.list(server) !== undefined; count++);
+    }),
+  );
+  return Math.max(...account.admitted.values());
 }
 
 /** Takes all messages from the queue. */

@@ -212,8 +212,6 @@ export function runCommand(args: readonly string[], variables: Variables): Promi
 export interface ConnectServerOptions extends Pick<ProcessOptions, "lifetime"> {
   /** The file of its KV; by default a temporary one. */
   readonly file?: string;
-  /** By default a free port. */
-  readonly port?: number;
   /** One in this many replies to writes is lost; by default none. */
   readonly lostOneIn?: number;
 }
@@ -226,15 +224,15 @@ export class ConnectServer extends DenoProcess {
 
   /** Starts it, and sets the access token of clients in this process. */
   static async start(
-    { file, port = 0, lostOneIn = Infinity, ...options }: ConnectServerOptions = {},
+    { file, lostOneIn = Infinity, ...options }: ConnectServerOptions = {},
   ): Promise<ConnectServer> {
     Deno.env.set("DENO_KV_ACCESS_TOKEN", KV_TOKEN);
     const folder = file === undefined ? await Deno.makeTempDir() : undefined;
     const path = file ?? `${folder}/animals.kv`;
     const denokv = lostOneIn === Infinity ? Deno.env.get("DENOKV") : undefined;
     const server = denokv
-      ? await ConnectServer.#startDenokv(path, port || freePort(), { ...options, program: [denokv] })
-      : new ConnectServer([...engineFor(path), path, `${lostOneIn}`, `${port}`], {}, options);
+      ? await ConnectServer.#startDenokv(path, freePort(), { ...options, program: [denokv] })
+      : new ConnectServer([...engineFor(path), path, `${lostOneIn}`], {}, options);
     server.url ||= await server.wrote("stdout", /^http:.*\/$/m);
     server.#ownFolder = folder;
     return server;
