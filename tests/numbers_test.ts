@@ -10,7 +10,7 @@ import { openApiDocument } from "../src/api/openapi.ts";
 import { BODY_RULES } from "../src/http/body.ts";
 import { ERRORS } from "../src/http/error.ts";
 import { MAX_LEASE_AGE, PATIENCE } from "../src/admission/allowance.ts";
-import { MAX_WAITING } from "../src/messages/message_store.ts";
+import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
 import { SUNSET_DAY } from "../src/pets/deprecation.ts";
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
@@ -31,6 +31,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
   ["src/operator/README.md", await read("src/operator/README.md"), [
     `\`queue_full\` while ${inWords(MAX_WAITING)} messages of the account are waiting`,
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
+    `\`messages_waiting\` (of at most ${inWords(MAX_COUNTED)} accounts)`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
     `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
       duration(LONGEST_BAN)

@@ -27,7 +27,7 @@ const MESSAGES = "messages";
 /** Numbers of queued messages, by account. An account without any may have no row. */
 const WAITING = "messages_waiting";
 /** Maximum number of accounts whose messages are counted. */
-const COUNTED = 10_000;
+export const MAX_COUNTED = 10_000;
 const LIST_PAGE = 100;
 const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 
@@ -59,12 +59,12 @@ export class MessageStore {
     };
   }
 
-  /** The number of queued messages; of 10,000 accounts, if more have any. */
+  /** The number of queued messages, of at most MAX_COUNTED accounts. */
   async countWaiting(): Promise<number> {
     let [accounts, waiting] = [0, 0];
     for await (const page of this.#store.pages(waitingKey(""), waitingKey("~"))) {
       waiting += page.reduce((sum, count) => sum + decodeCount(count), 0);
-      if ((accounts += page.length) >= COUNTED) break;
+      if ((accounts += page.length) >= MAX_COUNTED) break;
     }
     return waiting;
   }

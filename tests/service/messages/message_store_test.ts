@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { ApiError } from "../../../src/http/error.ts";
 import type { Store } from "../../../src/kv/store.ts";
-import { MAX_WAITING, type Message, MessageStore } from "../../../src/messages/message_store.ts";
+import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../../src/messages/message_store.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { operate, operated, OPERATOR_TOKEN } from "../../support/desk.ts";
 import type { Commit } from "../../support/fake_kv.ts";
@@ -62,9 +62,9 @@ Deno.test("accounts delete removes a count of 0, which 1.0.0 keeps after a messa
   assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
 });
 
-Deno.test("countWaiting() counts the messages of at most 10,000 accounts", async () => {
+Deno.test("countWaiting() counts the messages of at most MAX_COUNTED accounts", async () => {
   await using service = await Harness.open();
-  for (let first = 0; first < 10_600; first += 100) {
+  for (let first = 0; first < MAX_COUNTED + 600; first += 100) {
     const operation = service.kv.atomic();
     for (let account = first; account < first + 100; account++) {
       operation.set(["messages_waiting", `acct_${account}`], new Deno.KvU64(2n));
@@ -72,7 +72,7 @@ Deno.test("countWaiting() counts the messages of at most 10,000 accounts", async
     await operation.commit();
   }
 
-  assertEquals(await new MessageStore(service.store).countWaiting(), 20_000);
+  assertEquals(await new MessageStore(service.store).countWaiting(), 2 * MAX_COUNTED);
 });
 
 Deno.test("list() returns the oldest messages in order of creation, even if the clock goes back", async () => {
