@@ -1,6 +1,4 @@
 import { assert, assertEquals } from "@std/assert";
-import { accountKey } from "../../../src/accounts/account.ts";
-import { encodeJson } from "../../../src/kv/row.ts";
 import { call, callAtOnce, tally } from "../../support/client.ts";
 import { carryOut, type Commit } from "../../support/fake_kv.ts";
 import { Harness, RecordingService } from "../../support/harness.ts";
@@ -136,18 +134,4 @@ Deno.test("service notices a suspension, and its end, within MAX_STALENESS_MS", 
   }
 
   assertEquals(replies.map(({ status }) => status), [403, 200]);
-});
-
-Deno.test("AccountStore suspends an account that an earlier release stored without suspendedAt", async () => {
-  await using service = await Harness.open();
-  const { account: { suspendedAt, ...stored }, apiKey } = await service.createAccount();
-  assertEquals(suspendedAt, null);
-  await service.kv.set(accountKey(stored.id), encodeJson(stored));
-  assertEquals((await service.accounts.find(stored.id))?.account.suspendedAt, null);
-  assertEquals((await call(service, apiKey)).status, 200);
-
-  const before = await service.accounts.suspend(stored.id, NOON);
-
-  assertEquals(before?.suspendedAt, null);
-  assertEquals((await call(service, apiKey)).code, "account_suspended");
 });

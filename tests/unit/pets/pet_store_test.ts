@@ -66,68 +66,6 @@ Deno.test("create() assigns ids in call order to hundreds of simultaneous calls,
   assertLess(commits, 10);
 });
 
-Deno.test("create() never reuses an id in any process, even after its animal is deleted", async () => {
-  using kv = await Deno.openKv(":memory:");
-  const [here, there] = [catalogueOn(kv), catalogueOn(kv)];
-  const ids = [new Array<number>(), new Array<number>()];
-  for (let round = 0; round < 5; round++) {
-    const created = await Promise.all(
-      upTo(40).map(async (number) => {
-        const side = number % 2;
-        const pets = side ? here : there;
-        const { id } = await pets.create(named(number), "a");
-        ids[side]?.push(id);
-        return id;
-      }),
-    );
-    const last = Math.max(...created);
-    await there.change(last, () => null);
-    ids.push([(await catalogueOn(kv).create(named(0), "a")).id]);
-  }
-
-  const given = ids.flat();
-  assertEquals(given.length, 205);
-  assertEquals(new Set(given).size, 205);
-  for (const ascending of ids) assertEquals(ascending, ascending.toSorted((a, b) => a - b));
-});
-
-Deno.test("PetStore commits waiting calls together, and a conflict about one animal delays no other", async () => {
-  using kv = await Deno.openKv(":memory:");
-  let [commits, isDisturbed] = [0, true];
-  const other = catalogueOn(kv);
-  const pets = catalogueOn(kv, {
-    commit: async ({ apply, keys }) => {
-      if (keys.some(([kind]) => kind === "pets_by_status")) {
-        commits++;
-        if (!isDisturbed) await other.change(3, patched({ name: "Tom" }));
-        isDisturbed = true;
-      }
-      return await apply();
-    },
-  });
-  await Promise.all(upTo(30).map((number) => pets.create(named(number), "a")));
-  [commits, isDisturbed] = [0, false];
-
-  const [changed, deleted, created] = await Promise.all([
-    Promise.all(upTo(20).map((id) => pets.change(id, patched({ status: "pending" })))),
-    Promise.all(upTo(10).map((id) => pets.change(20 + id, () => null))),
-    Promise.all(upTo(10).map((number) => pets.create(named(30 + number), "b"))),
-  ]);
-
-  assertEquals<unknown>(
-    changed,
-    upTo(20).map((id) => ({ id, ...named(id), ...(id === 3 && { name: "Tom" }), status: "pending" })),
-  );
-  assertEquals(deleted, new Array(10).fill(null));
-  assertEquals(created.map((pet) => pet.name), upTo(10).map((number) => `Rex ${30 + number}`));
-  assertLess(commits, 25);
-  const left = await Array.fromAsync(pets.listOwned());
-  assertEquals(left.map(({ pet, ownerId }) => [pet.name, ownerId]), [
-    ...changed.map((pet) => [pet?.name, "a"]),
-    ...created.map((pet) => [pet.name, "b"]),
-  ]);
-});
-
 Deno.test("find() reads once for simultaneous calls", async () => {
   using kv = await Deno.openKv(":memory:");
   let reads = 0;
