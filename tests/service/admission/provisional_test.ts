@@ -4,7 +4,7 @@ import { reset } from "../../../src/accounts/usage.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../../support/client.ts";
 import type { RemoteAccounts } from "../../support/accounts.ts";
-import { carryOut, type Commit, fail } from "../../support/fake_kv.ts";
+import { carryOut, type Commit, type CommitResult, fail, slowly } from "../../support/fake_kv.ts";
 import { type HarnessOptions, RecordingService } from "../../support/harness.ts";
 import { NOON, type VirtualTime } from "../../support/time.ts";
 
@@ -267,16 +267,17 @@ Deno.test("service charges a request once if it is admitted again after its leas
   }
 });
 
+/** Replies to a commit 20 ms after it has applied. */
+async function replyLate({ apply }: Commit): Promise<CommitResult> {
+  const result = await apply();
+  await pause(20);
+  return result;
+}
+
 Deno.test("service refuses a key revoked while another request's commit was under way", async () => {
   await using fixture = await Fixture.open();
   const { time, service, other, id } = fixture;
-  service.disturbance = {
-    commit: async ({ apply }) => {
-      const result = await apply();
-      await pause(20);
-      return result;
-    },
-  };
+  service.disturbance = { commit: replyLate };
   const before = call(service, fixture.key, POST, { json: REX });
   await time.advance(5);
   await other.accounts.rotate(id, 0, NOON);
@@ -294,13 +295,7 @@ Deno.test("service refuses a key revoked while its request waited for a lease", 
   const { time, service, other, id, key } = fixture;
   await time.advance(3_000); // The lease is given back.
   await time.until(Promise.all(upTo(5).map(() => call(service, key))), 1_000);
-  service.disturbance = {
-    commit: async ({ apply }) => {
-      const result = await apply();
-      await pause(20);
-      return result;
-    },
-  };
+  service.disturbance = { commit: replyLate };
   const before = call(service, key, POST, { json: REX });
   await time.advance(5);
   await other.accounts.rotate(id, 0, NOON);
@@ -318,7 +313,7 @@ Deno.test("service admits requests that wait for a lease, even if another accoun
   const { account: { id: stranger } } = await other.createAccount("free");
   await time.advance(3_000); // The lease is given back.
   await time.until(Promise.all(upTo(5).map(() => call(service, key))), 1_000);
-  service.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };
+  service.disturbance = { commit: slowly };
 
   const replies = [call(service, key)];
   await time.advance(5);

@@ -5,7 +5,6 @@ import {
   type Decision,
   decodeUsage,
   encodeUsage,
-  pardon,
   UNUSED,
   type Usage,
   usageKey,
@@ -140,24 +139,6 @@ function take(allowance: Allowance) {
   return lease;
 }
 
-Deno.test("Allowance.apply() keeps rows that are newer than its commit, such as an unban", async () => {
-  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
-  const replies = requests(allowance, 5);
-  const { run, written } = decide(allowance, rows);
-  assert(written);
-  rows.changeUsage(written);
-  const { accountRow, usageRow } = rows.state;
-
-  rows.changeUsage(pardon(written));
-  allowance.noteRows(rows.state);
-  allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
-
-  assertGreater(written.bannedUntil, NOON);
-  assertEquals(await outcomes(replies), [undefined, undefined, "minute", "minute", "ban"]);
-  assertEquals(allowance.refuse(NOON)?.refusal, "minute");
-  assertEquals(allowance.needsTransaction(NOON + 60_000), true);
-});
-
 Deno.test("Allowance.apply() reports the limits under which a request was charged", async () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
   const reply = allowance.request({ hash: "key", now: NOON });
@@ -170,26 +151,6 @@ Deno.test("Allowance.apply() reports the limits under which a request was charge
   const decision = await reply;
   assert(decision !== AGAIN);
   assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
-});
-
-Deno.test("Allowance.decide() grants no permit to a request whose key is no longer valid", async () => {
-  const { rows, allowance } = allowanceOf({}, {});
-  const replies = [...requests(allowance, 1), ...requests(allowance, 1, "new")];
-  rows.changeAccount({ keyHash: "new" });
-
-  assertEquals(transact(allowance, rows).used, 1);
-
-  assertEquals(await outcomes(replies), [AGAIN, undefined]);
-});
-
-Deno.test("Allowance.decide() grants no permit while the account is suspended", async () => {
-  const { rows, allowance } = allowanceOf({}, {});
-  const replies = requests(allowance, 2);
-  rows.changeAccount({ suspendedAt: NOON });
-
-  assertEquals(transact(allowance, rows).used, 0);
-
-  assertEquals(await outcomes(replies), [AGAIN, AGAIN]);
 });
 
 Deno.test("Allowance.decide() may run again, and only the last run has an effect", async () => {

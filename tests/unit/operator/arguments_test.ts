@@ -114,26 +114,15 @@ for (const [message, lines] of Object.entries(misunderstood)) {
   });
 }
 
-Deno.test.each<[string, string[]]>([
-  ["accounts --help", [
-    "create",
-    "list",
-    "show",
-    "rotate",
-    "plan",
-    "suspend",
-    "resume",
-    "unban",
-    "reset",
-    "close",
-  ]],
-  ["accounts rotate --grace soon -h", ["rotate"]],
-  ["pets -h", ["list", "set", "delete"]],
-  ["messages take --help", ["take", "remove"]],
+Deno.test.each([
+  ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
+  ["accounts rotate --grace soon -h", "rotate"],
+  ["pets -h", "list set delete"],
+  ["messages take --help", "take remove"],
 ])("runCommandLine() prints help for '%s'", async (line, names) => {
   const { code, out, err } = await run(line);
 
   assertEquals([code, err], [0, []]);
   assertStringIncludes(out.join(), `Usage: deno task ${line.split(" ")[0]} `);
-  for (const name of names) assertMatch(out.join(), new RegExp(`^  ${name} `, "m"));
+  for (const name of names.split(" ")) assertMatch(out.join(), new RegExp(`^  ${name} `, "m"));
 });
