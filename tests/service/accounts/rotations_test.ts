@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { countRotation } from "../../../src/accounts/account.ts";
 import { ApiError } from "../../../src/http/error.ts";
 import { assertError } from "../../support/assertions.ts";
@@ -93,12 +93,6 @@ Deno.test("countRotation() continues an hour slightly ahead of the clock, but no
   assertEquals(countRotation({ hour, count: 10 }, NOON + HOUR), { hour: hour + 1, count: 1 });
   assertEquals(countRotation({ hour, count: 3 }, NOON - 1), { hour, count: 4 });
   assertEquals(countRotation({ hour, count: 10 }, NOON - HOUR - 1), { hour: hour - 2, count: 1 });
-  let refusal: unknown;
-  try {
-    countRotation({ hour, count: 10 }, NOON - 1_000);
-  } catch (error) {
-    refusal = error;
-  }
-  assert(refusal instanceof ApiError);
-  assertEquals(refusal.headers, { "retry-after": "3601" });
+  const { headers } = assertThrows(() => countRotation({ hour, count: 10 }, NOON - 1_000), ApiError);
+  assertEquals(headers, { "retry-after": "3601" });
 });

@@ -320,24 +320,6 @@ Deno.test("Allowance.drop() discards the lease and resolves waiting requests to 
   assertEquals([allowance.left, allowance.isActive], [0, false]);
 });
 
-Deno.test("Allowance.apply() lets requests wait for other processes' permits for three seconds", async () => {
-  using time = new VirtualTime();
-  const limits = { minute: 2, day: 99 };
-  const { rows, allowance } = allowanceOf({ limits }, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
-  const replies = requests(allowance, 1);
-  transact(allowance, rows);
-  assertEquals(allowance.isAwaiting, true);
-
-  await time.advance(PATIENCE - 1);
-  transact(allowance, rows);
-  assertEquals(allowance.isAwaiting, true);
-  await time.advance(1);
-  transact(allowance, rows);
-
-  assertEquals([allowance.isAwaiting, ...await outcomes(replies)], [false, "minute"]);
-  assertEquals(allowance.refuse(NOON)?.refusal, "minute");
-});
-
 Deno.test("Allowance.apply() keeps permits that were withdrawn during its transaction", () => {
   const { rows, allowance } = leased(10);
   const permits = [take(allowance), take(allowance)];
