@@ -39,7 +39,7 @@ export class Harness implements AsyncDisposable {
   /** Whether errors in the log are expected. Otherwise they fail the test. */
   expectsErrors: boolean = false;
   readonly app: Service;
-  /** Whether the KV is closed with the harness. */
+  /** Whether it ends with its KV and its time. False for another process beside it. */
   isFirst: boolean = true;
   readonly #inFlight: InFlight;
   #description: Description | undefined;
@@ -179,7 +179,10 @@ export class RecordingService extends Harness {
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
-    await this.time.until(super[Symbol.asyncDispose](), 10_000);
-    if (this.isFirst) this.time[Symbol.dispose]();
+    try {
+      await this.time.until(super[Symbol.asyncDispose](), 10_000);
+    } finally {
+      if (this.isFirst) this.time[Symbol.dispose]();
+    }
   }
 }
