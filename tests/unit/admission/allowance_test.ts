@@ -183,16 +183,6 @@ Deno.test("Allowance.decide() counts permits as leased until no request can give
   assertEquals(allowance.isActive, false);
 });
 
-Deno.test("Allowance.withdraw() makes a permit available again while the lease is valid", () => {
-  const { allowance } = leased(1);
-  const lease = take(allowance);
-  assertEquals(allowance.leaseAt(NOON), undefined);
-
-  allowance.withdraw(lease);
-
-  assertEquals(allowance.leaseAt(NOON), lease);
-});
-
 Deno.test("Allowance.refuse() enforces the daily limit from memory unless a permit may be withdrawn", () => {
   const { rows, allowance } = leased(2, { limits: { minute: 2, day: 2 } });
   const [first, second] = [take(allowance), take(allowance)];
@@ -284,16 +274,6 @@ Deno.test("Allowance.decide() leases as many permits as the recent rate needs", 
   for (let count = 0; count < 400; count++) take(allowance);
 
   assertGreater(decide(allowance, rows).run.ahead, 0);
-});
-
-Deno.test("Allowance.decide() leases at most sixteen permits per request served, at any rate", () => {
-  using _time = new VirtualTime();
-  const { rows, allowance } = allowanceOf({}, {});
-  allowance.request({ hash: "key", now: NOON });
-  transact(allowance, rows);
-  allowance.request({ hash: "key", now: NOON });
-
-  assertEquals(decide(allowance, rows, { ...TIMES, span: 2_000 }).run.ahead, 16);
 });
 
 Deno.test("Allowance.noteRows() ignores older rows so that a closed account stays closed", () => {
