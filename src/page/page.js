@@ -4,6 +4,8 @@
 
 /** Placeholder of the API key in samples. */
 export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
+/** Placeholder of the page's origin in samples, which `start()` replaces. */
+export const ORIGIN_PLACEHOLDER = "http://THIS_HOST";
 /** No race is offered while the minute has more requests left than this, so that races stay small. */
 const MOST_LEFT = 68;
 const MOST_PRINTS = 60;
@@ -913,7 +915,9 @@ function start() {
   new Console();
   startContents();
   for (const button of all("[data-copy]")) {
-    startCopy(button, () => part(button.dataset.copy ?? "").textContent);
+    const text = part(button.dataset.copy ?? "");
+    text.textContent = text.textContent.replaceAll(ORIGIN_PLACEHOLDER, location.origin);
+    startCopy(button, () => text.textContent);
   }
 }
 

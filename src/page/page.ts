@@ -5,11 +5,11 @@ import type { Operation } from "../api/operation.ts";
 import { resolved, type Schema } from "../api/schema.ts";
 import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { type Content, fill, Html, html, prose } from "./html.ts";
-import { buildRequest, KEY_PLACEHOLDER, sample } from "./page.js";
+import { buildRequest, KEY_PLACEHOLDER, ORIGIN_PLACEHOLDER, sample } from "./page.js";
 
 /** Options of {@linkcode renderPage}. */
 export interface PageOptions {
-  /** Prefix of the service's URLs; undefined for the origin of each request. */
+  /** Prefix of the service's URLs; undefined for the origin that the page comes from. */
   readonly publicUrl: string | undefined;
   readonly environment: Environment;
   /** Whether clients may create accounts. */
@@ -41,9 +41,13 @@ function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** Renders the page. Samples and links begin with `base`. The console uses the public URL, or the page's own origin. */
-export function renderPage(base: string, options: PageOptions): string {
+/**
+ * Renders the page. Its links, samples and console use the public URL, or else the page's own origin, which its script
+ * writes into the samples. So the page is the same for every host.
+ */
+export function renderPage(options: PageOptions): string {
   const { publicUrl = "", environment, signUpIsOpen } = options;
+  const sampleUrl = publicUrl || ORIGIN_PLACEHOLDER;
   const operations = options.operations().filter(isDocumented);
   const byTag = [...Map.groupBy(operations, ({ tag = "" }) => tag)];
   const errors = [...new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION])]
@@ -55,15 +59,15 @@ export function renderPage(base: string, options: PageOptions): string {
   const ownErrors = (operation: Operation) =>
     new Set(errorsOf(operation)).difference(ofKeys).difference(ofBodies);
   const call = (wanted: string) =>
-    operations.filter(({ id }) => id === wanted).map((operation) => curl(operation, base));
+    operations.filter(({ id }) => id === wanted).map((operation) => curl(operation, sampleUrl));
   return String(fill(TEMPLATE, {
     style: new Html(STYLE),
     script: new Html(SCRIPT),
     paw: new Html(PAW),
     // Inlined, so that the page needs no second request.
     icon: `data:image/svg+xml,${encodeURIComponent(ICON)}`,
-    base,
     publicUrl,
+    sampleUrl,
     environment,
     keyPrefix: KEY_PREFIXES[environment],
     keyForm: signUpIsOpen ? "make" : "paste",

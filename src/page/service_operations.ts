@@ -4,9 +4,8 @@ import { openApiDocument } from "../api/openapi.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { named, object } from "../api/schema.ts";
 import { ApiError } from "../http/error.ts";
-import { HostedContent, Representation } from "../http/representation.ts";
+import { CompressedText, Representation } from "../http/representation.ts";
 import { createResponse } from "../http/response.ts";
-import { html } from "./html.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** Options of {@linkcode serviceOperations}. */
@@ -33,8 +32,8 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     headers: { "cache-control": "max-age=86400" },
   });
   // Created at the first request, because both describe all operations.
-  let document: HostedContent | undefined;
-  let page: HostedContent | undefined;
+  let document: CompressedText | undefined;
+  let page: CompressedText | undefined;
 
   const getOpenApi = operation({
     ...common,
@@ -48,12 +47,12 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
       200: { description: "The OpenAPI document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
       304: NOT_MODIFIED,
     },
-  }, (_input, { request, base }) => {
-    document ??= new HostedContent(
-      () => JSON.stringify(openApiDocument(operations(), publicUrl ?? "")),
+  }, (_input, { request }) => {
+    document ??= new CompressedText(
+      JSON.stringify(openApiDocument(operations(), publicUrl ?? "")),
       "application/json",
     );
-    return document.respondTo(request, base);
+    return document.respondTo(request);
   });
 
   /** RFC 9116. */
@@ -77,13 +76,9 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
 
   const getPage = operation(
     { ...common, id: "getPage", path: "/", summary: "Get the page" },
-    (_input, { request, base }) => {
-      page ??= new HostedContent(
-        (base) => renderPage(base, options),
-        "text/html; charset=utf-8",
-        pageHeaders(publicUrl),
-      );
-      return page.respondTo(request, String(html`${base}`));
+    (_input, { request }) => {
+      page ??= new CompressedText(renderPage(options), "text/html; charset=utf-8", pageHeaders(publicUrl));
+      return page.respondTo(request);
     },
   );
 

@@ -292,6 +292,18 @@ Deno.test("page copies the call with the key, but shows it with a placeholder", 
   assertEquals(copied, `curl -i '${visitor.origin}/v1/pets' \\\n  -H 'Authorization: Bearer ${key}'`);
 });
 
+Deno.test("page writes its own origin into the samples, or the public URL", async () => {
+  for (const publicUrl of [undefined, "https://shop.example/animals"]) {
+    await using visitor = await visit({}, publicUrl === undefined ? {} : { PUBLIC_URL: publicUrl });
+    const expected = publicUrl ?? visitor.origin;
+
+    for (const [id, path] of [["sign-up", "/v1/accounts"], ["first", "/v1/pets"], ["health", "/ready"]]) {
+      const sample = await visitor.page.locator(`#${id}-curl`).textContent() ?? "";
+      assert(sample.startsWith(`curl -i '${expected}${path}'`), sample);
+    }
+  }
+});
+
 Deno.test("page shows the request as a form: omitted parameters are dim, and Enter sends it", async () => {
   await using visitor = await visit();
   const { page } = visitor;

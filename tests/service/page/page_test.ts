@@ -9,25 +9,17 @@ const SCRIPT = `${import.meta.dirname}/../../../src/page/page.js`;
 const MAX_BYTES = 40 * 1024;
 
 /** Requests a path of a service, by default its page, at this host. */
-function get(
-  service: Harness,
-  host: string,
-  headers: Record<string, string> = {},
-  path = "/",
-): Response | Promise<Response> {
-  const request = new Request(`http://${host}${path}`, { headers: { host, ...headers } });
+function get(service: Harness, host: string, path = "/"): Response | Promise<Response> {
+  const request = new Request(`http://${host}${path}`, { headers: { host } });
   return service.app.fetch(request, {
     remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
   });
 }
 
 /** The page of a service with these options. */
-async function getPage(
-  options: HarnessOptions = {},
-  host = "localhost:8000",
-): Promise<{ response: Response; html: string }> {
+async function getPage(options: HarnessOptions = {}): Promise<{ response: Response; html: string }> {
   await using service = await Harness.open(options);
-  const response = await get(service, host);
+  const response = await get(service, "localhost:8000");
   return { response, html: await response.text() };
 }
 
@@ -67,18 +59,16 @@ Deno.test("getPage() returns 304 to a client that has the page, and supports HEA
   assertEquals([head.status, head.headers.get("etag")], [200, etag]);
 });
 
-Deno.test("page and document are compressed for any host, even after 300 made-up ones", async () => {
+Deno.test("page and document are the same for every host", async () => {
   await using service = await Harness.open();
-  for (let count = 0; count < 300; count++) await get(service, `h${count}.example`);
-
   for (const path of ["/", "/v1/openapi.json"]) {
-    const response = await get(service, "real.example", { "accept-encoding": "gzip" }, path);
-    assertEquals(response.headers.get("content-encoding"), "gzip");
-    const body = response.body ?? new Blob().stream();
-    const text = await new Response(body.pipeThrough(new DecompressionStream("gzip"))).text();
-    if (path === "/") assertStringIncludes(text, "http://real.example/v1");
-    assertEquals(text, await (await get(service, "real.example", {}, path)).text());
-    assert(!text.includes("base.invalid"));
+    const one = await get(service, "one.example", path);
+    const other = await get(service, "other.example", path);
+
+    assertEquals(other.headers.get("etag"), one.headers.get("etag"));
+    const text = await one.text();
+    assertEquals(await other.text(), text);
+    assert(!text.includes("one.example"));
   }
 });
 
@@ -100,17 +90,15 @@ Deno.test("getPage() allows only its own style and script", async () => {
   assertEquals(html.match(/ style=| on\w+=|javascript:/g), null);
 });
 
-Deno.test("getPage() contains the public URL, or else the host of the request", async () => {
-  const local = await getPage();
-  const other = await getPage({}, "animals.example");
+Deno.test("getPage() contains the public URL, or else paths and a placeholder of the host", async () => {
+  const own = await getPage();
   const { response, html } = await getPage({ publicUrl: "https://shop.example/animals" });
 
-  assertStringIncludes(local.html, "http://localhost:8000/v1/pets");
-  assertStringIncludes(other.html, "http://animals.example/v1/pets");
-  assert(!other.html.includes("//localhost"));
-  assertStringIncludes(html, "https://shop.example/animals/v1/pets");
+  assertStringIncludes(own.html, "'http://THIS_HOST/v1/pets'");
+  assertStringIncludes(own.html, 'href="/v1/openapi.json"');
+  assertStringIncludes(html, "'https://shop.example/animals/v1/pets'");
+  assertStringIncludes(html, 'href="https://shop.example/animals/v1/openapi.json"');
   assertStringIncludes(html, 'data-base="https://shop.example/animals"');
-  assert(!html.includes("//localhost"));
   const policy = response.headers.get("content-security-policy") ?? "";
   assertStringIncludes(policy, "connect-src 'self' https://shop.example;");
   assertEquals(
@@ -161,7 +149,7 @@ Deno.test("getPage() contains no duplicate IDs, broken links or external resourc
   assertEquals(ids.length, new Set(ids).size);
   assertEquals(links.filter((id) => !ids.includes(id)), []);
   const addresses = [...page.matchAll(/ (?:src|href)="([^"#]*)"/g)].map(([, address = ""]) => address);
-  assertEquals(addresses.filter((address) => !/^data:|^http:\/\/localhost:8000\//.test(address)), []);
+  assertEquals(addresses.filter((address) => !/^data:|^\//.test(address)), []);
 });
 
 Deno.test("getPage() returns less than 40 KiB, compressed", async () => {
