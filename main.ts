@@ -73,7 +73,6 @@ async function serve(): Promise<number> {
   const service = createService({
     ...config,
     store,
-    chunkedBodies: onDeploy,
     clock,
     log,
     clientAddress: (request, { remoteAddr }) =>

@@ -35,8 +35,8 @@ export interface AppOptions extends ArrivalsOptions {
   readonly hasToken: Readonly<Record<OperatorAccess, (authorization: string | null) => boolean>>;
   /** Only API keys of this environment are valid. */
   readonly environment: Environment;
-  /** Whether HTTP/1.1 bodies are allowed to use chunked transfer coding. */
-  readonly chunkedBodies: boolean;
+  /** Whether the service runs on Deno Deploy, where chunked bodies may pause. */
+  readonly onDeploy: boolean;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly inFlight: InFlight;
@@ -68,7 +68,7 @@ export function createApp(options: AppOptions): App {
   const arrive = createArrivals(options);
   const suggest = createSuggester(operations);
   const unauthorized = unauthorizedIn(options.environment);
-  const bodyRules = { ...BODY_RULES, chunked: options.chunkedBodies };
+  const bodyRules = { ...BODY_RULES, ...(options.onDeploy && { stallMs: Infinity }) };
   const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {

@@ -33,6 +33,9 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
     `\`messages_waiting\` (of at most ${inWords(MAX_COUNTED)} accounts)`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
+    `arrives within ${BODY_RULES.timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${
+      BODY_RULES.stallMs / 1_000
+    } s`,
     `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
       duration(LONGEST_BAN)
     }`,
@@ -48,6 +51,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
   ["ERRORS", JSON.stringify(ERRORS), [
     `more than ${bounds} or ${levels} levels`,
     `longer than ${duration(BODY_RULES.timeoutMs)}`,
+    `paused for ${duration(BODY_RULES.stallMs)}`,
     `larger than ${size}`,
   ]],
   ["openApiDocument()", JSON.stringify(openApiDocument([], "")), [

@@ -103,7 +103,6 @@ export const BODY_ERRORS: readonly ErrorCode[] = [
   "invalid_json",
   "invalid_content_type",
   "request_timeout",
-  "length_required",
   "payload_too_large",
 ];
 

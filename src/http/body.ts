@@ -16,10 +16,10 @@ export interface BodyRules {
   /** Maximum wait for the whole body, in ms. */
   readonly timeoutMs: number;
   /**
-   * Whether an HTTP/1.1 body may use chunked transfer coding (RFC 9112 section 7.1). Deno buffers trailers of any
-   * length after the last chunk.
+   * Maximum wait for each part of a chunked HTTP/1.1 body (RFC 9112 section 7.1), in ms. After the last chunk, Deno
+   * buffers trailers of any length, unseen, until the reading is cancelled.
    */
-  readonly chunked: boolean;
+  readonly stallMs: number;
 }
 
 /** The service's rules for bodies. */
@@ -27,7 +27,7 @@ export const BODY_RULES: BodyRules = {
   maxBytes: 64 * 1024,
   bounds: { values: 1_000, levels: 16 },
   timeoutMs: 10_000,
-  chunked: false,
+  stallMs: 2_000,
 };
 
 /** A JSON object as received. Its fields are not validated yet. */
@@ -42,16 +42,17 @@ export interface JsonBody {
 /**
  * Reads the body of a request as a JSON object.
  *
- * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object),
- * `length_required`, `overloaded`, `payload_too_large` or `request_timeout`.
+ * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object, badly framed or
+ * incomplete), `overloaded`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
-  // HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
-  const unannounced = rules.mayBeEmpty && !hasBody(request) ? await readBytes(request, rules) : undefined;
-  if (unannounced?.length === 0) return { bytes: unannounced, object: {} };
+  requireFraming(request.headers, rules);
+  // A chunked body may be empty, and HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
+  const isUncertain = rules.mayBeEmpty && (isChunked(request.headers) || !hasBody(request));
+  const early = isUncertain ? await readBytes(request, rules) : undefined;
+  if (early?.length === 0) return { bytes: early, object: {} };
   requireJson(request, rules);
-  requireLength(request.headers, rules);
-  const bytes = unannounced ?? await readBytes(request, rules);
+  const bytes = early ?? await readBytes(request, rules);
   if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
   const object = parse(decode(bytes));
@@ -66,7 +67,11 @@ export async function readJsonObject(request: Request, rules: BodyRules): Promis
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
   if (length !== null) return Number(length) > 0;
-  return headers.has("transfer-encoding") || (headers.has("content-type") && !headers.has("host"));
+  return isChunked(headers) || (headers.has("content-type") && !headers.has("host"));
+}
+
+function isChunked(headers: Headers): boolean {
+  return headers.has("transfer-encoding");
 }
 
 /** Whether a parsed JSON text is an object. */
@@ -76,6 +81,9 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** Bodies that did not arrive with their headers. Deno buffers up to 130 kB of each. */
 const AWAITED = new ConcurrencyLimit(1_000, "bodies are being read");
+/** A body may have this many chunks, and one more for each 16 bytes, because each takes about 8 µs. */
+const MAX_SMALL_CHUNKS = 1_000;
+const CHUNK_BYTES = 16;
 /** Maximum length to read with `bytes()`, which is fast, but allocates up to twice the length in advance. */
 const MAX_ALLOCATED = 64 * 1024;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
@@ -102,9 +110,10 @@ function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): vo
   }
 }
 
-function requireLength(headers: Headers, rules: BodyRules): void {
-  if (headers.get("transfer-encoding") !== null && !rules.chunked) {
-    throw new ApiError("length_required", "The body must come with a Content-Length, not in chunks.");
+function requireFraming(headers: Headers, rules: BodyRules): void {
+  const coding = headers.get("transfer-encoding") ?? "chunked";
+  if (coding.toLowerCase() !== "chunked") {
+    throw new ApiError("invalid_request", "The Transfer-Encoding must be chunked, or left out.");
   }
   if (Number(headers.get("content-length")) > rules.maxBytes) throw tooLarge(rules);
 }
@@ -127,12 +136,12 @@ function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
 async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array<ArrayBuffer>> {
   AWAITED.requireRoom();
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const deadline = new BodyDeadline(rules, isChunked(request.headers), reject);
   // Most bodies arrive with their headers. Only the others are counted and need a timer.
-  const arming = setImmediate(() => {
+  deadline.afterTurn(() => {
     // Other bodies in this turn of the event loop may have taken the remaining room.
     AWAITED.run(() => inTime).catch(reject);
-    timer = setTimeout(() => reject(tooLate(rules)), rules.timeoutMs);
+    deadline.check();
   });
   // If the length is known, no body is longer (RFC 9112 section 6.3).
   const length = request.headers.get("content-length");
@@ -142,7 +151,7 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
     if (length === null || Number(length) > MAX_ALLOCATED) {
       reader = (request.body ?? new Blob().stream()).getReader();
     }
-    const reading = reader ? readChunks(reader, rules) : request.bytes();
+    const reading = reader ? readChunks(reader, rules, deadline) : request.bytes();
     reading.then(resolve, reject);
     const bytes = await inTime;
     // Over HTTP/2 a body that the client aborts ends like a complete one.
@@ -153,10 +162,54 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
     if (error instanceof ApiError) throw error;
     throw incomplete();
   } finally {
-    clearImmediate(arming);
-    clearTimeout(timer);
+    deadline.end();
     // Cancels the rest of the body without waiting for the client.
     reader?.cancel().catch(() => {});
+  }
+}
+
+/** When a body must have arrived. It has one timer, which the parts of a chunked body do not restart. */
+class BodyDeadline {
+  readonly #rules: BodyRules;
+  readonly #stallMs: number;
+  readonly #reject: (error: ApiError) => void;
+  /** On the `performance.now()` clock. */
+  readonly #begun = performance.now();
+  #lastPart = this.#begun;
+  #turn: ReturnType<typeof setImmediate> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `reject` is called if the body is late. */
+  constructor(rules: BodyRules, isChunked: boolean, reject: (error: ApiError) => void) {
+    this.#rules = rules;
+    this.#stallMs = isChunked ? rules.stallMs : Infinity;
+    this.#reject = reject;
+  }
+
+  /** Calls back after one turn of the event loop. */
+  afterTurn(callback: () => void): void {
+    this.#turn = setImmediate(callback);
+  }
+
+  /** Notes that a part of the body has arrived. */
+  notePart(): void {
+    this.#lastPart = performance.now();
+  }
+
+  /** Rejects the body if it is late. Otherwise checks again when it would be. */
+  check(): void {
+    const now = performance.now();
+    const left = this.#begun + this.#rules.timeoutMs - now;
+    const leftOfPause = this.#lastPart + this.#stallMs - now;
+    if (left <= 0) return this.#reject(tooLate(this.#rules));
+    if (leftOfPause <= 0) return this.#reject(stalled(this.#rules));
+    // If the event loop was busy, this fires late. Parts that have arrived in the meantime are read in one more turn.
+    this.#timer = setTimeout(() => this.afterTurn(() => this.check()), Math.min(left, leftOfPause));
+  }
+
+  end(): void {
+    clearImmediate(this.#turn);
+    clearTimeout(this.#timer);
   }
 }
 
@@ -164,12 +217,14 @@ async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { maxBytes }: BodyRules,
+  deadline: BodyDeadline,
 ): Promise<Uint8Array<ArrayBuffer>> {
   let bytes = new Uint8Array();
   let length = 0;
-  while (length <= maxBytes) {
+  for (let chunks = 1; length <= maxBytes; chunks++) {
     const { done, value } = await reader.read();
     if (done) break;
+    deadline.notePart();
     if (length + value.length > bytes.length) {
       const larger = new Uint8Array(2 * (length + value.length));
       larger.set(bytes);
@@ -177,6 +232,7 @@ async function readChunks(
     }
     bytes.set(value, length);
     length += value.length;
+    if (chunks > MAX_SMALL_CHUNKS + length / CHUNK_BYTES) throw tooManyChunks();
   }
   return bytes.subarray(0, length);
 }
@@ -185,12 +241,24 @@ function incomplete(): ApiError {
   return new ApiError("invalid_request", "The body ended before it was complete.");
 }
 
+function tooManyChunks(): ApiError {
+  const most = MAX_SMALL_CHUNKS.toLocaleString("en");
+  return new ApiError(
+    "invalid_request",
+    `The body must come in at most ${most} chunks, and one more for each ${CHUNK_BYTES} bytes.`,
+  );
+}
+
 function tooLarge({ maxBytes }: BodyRules): ApiError {
   return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
 }
 
 function tooLate({ timeoutMs }: BodyRules): ApiError {
   return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`);
+}
+
+function stalled({ stallMs }: BodyRules): ApiError {
+  return new ApiError("request_timeout", `A chunked body must not pause for ${stallMs / 1000} s.`);
 }
 
 function decode(bytes: Uint8Array): string {

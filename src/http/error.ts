@@ -75,15 +75,10 @@ const CATALOGUE = {
   },
   request_timeout: {
     status: 408,
-    means: "The body took longer than 10 seconds to arrive.",
+    means: "The body took longer than 10 seconds to arrive or, sent in chunks, paused for 2 seconds.",
     todo: "Send the request again over a faster connection.",
   },
   gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
-  length_required: {
-    status: 411,
-    means: "The body is sent in chunks, without a length.",
-    todo: "Send a Content-Length.",
-  },
   precondition_failed: {
     status: 412,
     means: "The animal's current ETag does not satisfy If-Match or If-None-Match.",

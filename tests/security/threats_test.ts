@@ -18,5 +18,5 @@ Deno.test("README names only tests that exist", async () => {
 
 /** The constant end of a test's name that the source builds from parts. */
 function constantEnd(name: string): string {
-  return name.replace(/^server charges for .+? (?=with )/, "").replace(/^service (?=serves other )/, "");
+  return name.replace(/^service (?=serves other )/, "");
 }

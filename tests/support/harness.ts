@@ -66,7 +66,7 @@ export class Harness implements AsyncDisposable {
       securityContact: undefined,
       operatorTokens: operatorToken === undefined ? [] : [operatorToken],
       metricsTokens: [],
-      chunkedBodies: false,
+      onDeploy: false,
       clock,
       log: {
         access: (record) => this.accesses.push(record),

@@ -151,7 +151,7 @@ function isDisconnection(error: unknown): boolean {
  * What a request may get: a status of the service or, if the HTTP layer refuses it,
  * a status from 400 to 499 or the end of the connection.
  */
-export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 411 | 413 | "refused";
+export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 408 | 413 | "refused";
 
 /** A request as text, and what it may get. */
 export type RawCase = readonly [name: string, request: string, expected: Expected];

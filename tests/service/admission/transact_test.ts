@@ -53,7 +53,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
     hasToken: { operator: () => false, metrics: () => false },
     environment: "staging",
     publicUrl: undefined,
-    chunkedBodies: false,
+    onDeploy: false,
     clock,
     clientAddress: () => "192.0.2.1",
     inFlight: new InFlight(),

@@ -50,9 +50,6 @@ const WAYS = {
   invalid_content_type: {
     act: ({ send }) => send({ body: "{}", headers: { "content-type": "text/plain" } }),
   },
-  length_required: {
-    act: ({ send }) => send({ body: "{}", headers: { ...JSON_TYPE, "transfer-encoding": "chunked" } }),
-  },
   payload_too_large: { act: ({ send }) => send({ body: " ".repeat(1_048_577), headers: JSON_TYPE }) },
   idempotency_key_reused: {
     act: async ({ send }) => {

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertRejects } from "@std/assert";
 import { BODY_RULES, type BodyRules, readJsonObject } from "../../../src/http/body.ts";
 import { ApiError, type ErrorCode } from "../../../src/http/error.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { Server } from "../../../src/http/server.ts";
 import { assertError } from "../../support/assertions.ts";
 import { Harness } from "../../support/harness.ts";
@@ -10,6 +11,7 @@ import { VirtualTime } from "../../support/time.ts";
 const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
 const MESSAGE = { message: "Hello" };
 const MERGE_PATCH = "application/merge-patch+json";
+const CHUNKED = { "transfer-encoding": "chunked" };
 
 /** Reads a request body, JSON by default. */
 function read(body: BodyInit | null, headers: Record<string, string> = {}, rules = BODY_RULES) {
@@ -37,6 +39,20 @@ function endlessBody() {
   const pull = (controller: ReadableStreamDefaultController) => {
     source.pulls++;
     controller.enqueue(encode(" "));
+  };
+  const cancel = () => void (source.cancelled = true);
+  return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
+}
+
+/** A body whose parts each arrive after a pause. */
+function pausingBody(parts: readonly string[], pause: () => Promise<void>) {
+  const source = { cancelled: false };
+  let next = 0;
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    await pause();
+    const part = parts[next++];
+    if (part === undefined) controller.close();
+    else controller.enqueue(encode(part));
   };
   const cancel = () => void (source.cancelled = true);
   return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
@@ -198,6 +214,7 @@ Deno.test.each([["fewer", "11"], ["more", "1"]])(
 Deno.test.each([
   ["no headers", null, {}, undefined],
   ["a Content-Length of zero", null, { "content-length": "0" }, undefined],
+  ["no bytes in chunks", null, { ...CHUNKED, host: "localhost" }, undefined],
   [
     "only a Content-Type over HTTP/1.1",
     null,
@@ -208,6 +225,7 @@ Deno.test.each([
     "content-type": "application/json",
   }, "invalid_json"],
   ["an object that no header announces", '{"a":1}', {}, "invalid_content_type"],
+  ["an object of no type in chunks", '{"a":1}', CHUNKED, "invalid_content_type"],
 ])(
   "readJsonObject() reads an empty object only if there is no body: %s",
   async (_, body, headers, code) => {
@@ -219,11 +237,17 @@ Deno.test.each([
   },
 );
 
-Deno.test("readJsonObject() reads a body without Content-Length even if the body may be empty", async () => {
-  const body = await read('{"a":1}', { host: "localhost" }, { ...BODY_RULES, mayBeEmpty: true });
+Deno.test.each([{}, CHUNKED])(
+  "readJsonObject() reads a body without Content-Length and with %j even if the body may be empty",
+  async (headers) => {
+    const body = await read('{"a":1}', { host: "localhost", ...headers }, {
+      ...BODY_RULES,
+      mayBeEmpty: true,
+    });
 
-  assertEquals(body.object, { a: 1 });
-});
+    assertEquals(body.object, { a: 1 });
+  },
+);
 
 Deno.test("readJsonObject() clears its timer once a delayed body is complete", async () => {
   const pull = async (controller: ReadableStreamDefaultController) => {
@@ -237,24 +261,72 @@ Deno.test("readJsonObject() clears its timer once a delayed body is complete", a
   assertEquals((await read(new ReadableStream({ pull }, { highWaterMark: 0 }))).object, {});
 });
 
-Deno.test("readJsonObject() rejects chunked bodies without reading them, unless they are allowed", async () => {
-  const chunked = { "transfer-encoding": "chunked" };
-  const source = endlessBody();
+Deno.test.each(["gzip", "gzip, chunked", "chunked, chunked", ""])(
+  "readJsonObject() rejects the Transfer-Encoding '%s' without reading the body",
+  async (coding) => {
+    const source = endlessBody();
 
-  const reading = read(source.stream, chunked, SHORT);
+    const reading = read(source.stream, { "transfer-encoding": coding });
 
-  await assertRefused(reading, "length_required", "Content-Length, not in chunks");
-  assertEquals(source.pulls, 0);
-  assertEquals((await read("{}", chunked, { ...SHORT, chunked: true })).object, {});
+    await assertRefused(reading, "invalid_request", "The Transfer-Encoding must be chunked, or left out.");
+    assertEquals(source.pulls, 0);
+  },
+);
+
+Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, string | undefined]>([
+  ["1,900 ms", 1_900, {}, CHUNKED, undefined],
+  ["2,100 ms", 2_100, {}, CHUNKED, "A chunked body must not pause for 2 s."],
+  ["2,100 ms on Deploy", 2_100, { stallMs: Infinity }, CHUNKED, undefined],
+  ["2,100 ms and is not chunked", 2_100, {}, {}, undefined],
+  ["3,400 ms on Deploy", 3_400, { stallMs: Infinity }, CHUNKED, "The body must arrive within 10 s."],
+])(
+  "readJsonObject() waits for each part of a body that pauses for %s",
+  async (_, ms, rules, headers, problem) => {
+    using time = new VirtualTime();
+    const source = pausingBody(['{"a"', ":1", "}"], () => pause(ms));
+    const reading = read(source.stream, headers, { ...BODY_RULES, ...rules });
+
+    if (problem === undefined) assertEquals((await time.until(reading, 10_000)).object, { a: 1 });
+    else await assertRefused(time.until(reading, 10_100), "request_timeout", problem);
+
+    assertEquals(source.cancelled, problem !== undefined);
+  },
+);
+
+Deno.test("readJsonObject() reads a part that has arrived when its timer fires late", async () => {
+  using time = new VirtualTime();
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+  const reading = read(pausingBody(["{}"], () => arrived).stream, CHUNKED);
+  const setTimer = globalThis.setTimeout;
+  const late = (callback: () => void, ms: number) => setTimer(() => (callback(), arrive()), ms);
+  Object.assign(globalThis, { setTimeout: late });
+
+  assertEquals((await time.until(reading, 5_000)).object, {});
 });
 
-Deno.test.each([["HTTP/1.1 if chunks are allowed", true], ["HTTP/2, which has no chunks", false]])(
-  "service accepts a body of unknown length over %s",
-  async (_, chunkedBodies) => {
-    await using service = await Harness.open({ chunkedBodies });
+Deno.test.each([[1_066, undefined], [1_067, "invalid_request"]])(
+  "readJsonObject() reads %i chunks of a byte: %s",
+  async (length, code) => {
+    const text = `{"a":"${"b".repeat(length - 8)}"}`;
+
+    const reading = read(ReadableStream.from([...text].map(encode)), CHUNKED);
+
+    if (code === undefined) assertEquals((await reading).bytes.length, length);
+    else {await assertRefused(
+        reading,
+        "invalid_request",
+        "at most 1,000 chunks, and one more for each 16 bytes",
+      );}
+  },
+);
+
+Deno.test.each([["1.1", true], ["2", false]])(
+  "service accepts a body of unknown length over HTTP/%s",
+  async (_, http1) => {
+    await using service = await Harness.open();
     const { apiKey } = await service.createAccount("free");
     const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
-    using client = Deno.createHttpClient({ http1: chunkedBodies, http2: !chunkedBodies });
+    using client = Deno.createHttpClient({ http1, http2: !http1 });
 
     const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/messages`, {
       client,
