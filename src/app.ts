@@ -74,7 +74,11 @@ export function createApp(options: AppOptions): App {
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
     const done = (response: Response) => finish(arrival, response);
-    const fail = (error: unknown) => done(errorResponse(asApiError(error, arrival)));
+    const fail = (error: unknown) => {
+      const apiError = asApiError(error, arrival);
+      if (apiError.code === "overloaded") uncharge(arrival);
+      return done(errorResponse(apiError));
+    };
     if (inFlight.isStopping) return done(errorResponse(STOPPING));
     if (inFlight.isFull) return done(errorResponse(OVERLOADED));
     try {
@@ -155,6 +159,12 @@ export function createApp(options: AppOptions): App {
     }
   }
 
+  /** Takes back the charge of a request that the service was too busy to serve. */
+  function uncharge(arrival: Arrival): void {
+    const { admission, address } = arrival;
+    if (admission) arrival.admission = { ...admission, decision: gate.uncharge(admission, address) };
+  }
+
   function countAdmission({ account, decision: { refusal } }: Admission): void {
     const plan = account?.plan ?? "";
     if (refusal === undefined) metrics.admitted.add(1, plan);
@@ -205,6 +215,11 @@ export function createApp(options: AppOptions): App {
     }
   }
 
+  /** Whose share of the places for bodies a request uses. Operators, who are not charged, have a share like an account. */
+  function senderOf({ admission }: Arrival): string {
+    return admission ? admission.account?.id ?? "" : "operator";
+  }
+
   /** The functions that a handler can call. */
   function callOf(
     arrival: Arrival,
@@ -224,7 +239,9 @@ export function createApp(options: AppOptions): App {
         return done.result;
       },
       readBody: (rules) =>
-        arrival.body ??= budget.pausedFor(readJsonObject(arrival.request, { ...bodyRules, ...rules })),
+        arrival.body ??= budget.pausedFor(
+          readJsonObject(arrival.request, { ...bodyRules, ...rules }, senderOf(arrival)),
+        ),
     };
   }
 
@@ -269,12 +286,12 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** Turns a handler's ApiError into a response. */
+/** Turns a handler's ApiError into a response, unless its request is not charged. */
 async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await handle();
   } catch (error) {
-    if (error instanceof ApiError) return errorResponse(error);
+    if (error instanceof ApiError && error.code !== "overloaded") return errorResponse(error);
     throw error;
   }
 }

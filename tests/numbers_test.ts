@@ -7,7 +7,7 @@ import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
 import { FIRST_BAN, LONGEST_BAN } from "../src/accounts/usage.ts";
 import { REPLAY_HOURS } from "../src/api/headers.ts";
 import { openApiDocument } from "../src/api/openapi.ts";
-import { BODY_RULES } from "../src/http/body.ts";
+import { BODY_RULES, PLACES } from "../src/http/body.ts";
 import { ERRORS } from "../src/http/error.ts";
 import { MAX_LEASE_AGE, PATIENCE } from "../src/admission/allowance.ts";
 import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
@@ -36,6 +36,9 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `arrives within ${BODY_RULES.timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${
       BODY_RULES.stallMs / 1_000
     } s`,
+    `${inWords(PLACES.all)} bodies can be read at a time`,
+    `fewer than ${PLACES.plenty} more can be read, one account has at most ${PLACES.perAccount}.`,
+    `without an account have at most ${PLACES.anonymous} together`,
     `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
       duration(LONGEST_BAN)
     }`,

@@ -213,6 +213,8 @@ export interface Decision {
   readonly minute: Window;
   /** Undefined for anonymous requests, which have no daily limit. */
   readonly day: Window | undefined;
+  /** Epoch of the account's usage; 0 for anonymous requests. */
+  readonly epoch: number;
   /** Time of the decision, in ms since the epoch. */
   readonly now: number;
 }
@@ -239,8 +241,16 @@ export function decide(
       remaining: Math.max(0, limits.day - current.usedToday + left),
       reset: dayEnd(current),
     },
+    epoch: current.epoch,
     now,
   };
+}
+
+/** The limits after the request of a decision is no longer charged. */
+export function uncharged(decision: Decision): Decision {
+  const { minute, day } = decision;
+  const oneMore = (window: Window) => ({ ...window, remaining: window.remaining + 1 });
+  return { ...decision, minute: oneMore(minute), day: day && oneMore(day) };
 }
 
 /** End of the current minute, in ms since the epoch. */

@@ -60,6 +60,7 @@ export interface LeaseTimes {
   readonly life: number;
 }
 
+const MINUTE = 60_000;
 /** Maximum lease life in any process, in ms. */
 export const MAX_LEASE_AGE = 2_000;
 /** After this time, in ms, other processes have given their permits back or never will. */
@@ -244,6 +245,13 @@ export class Allowance {
     this.#unconfirmed--;
     lease.left++;
     if (lease !== this.#lease) this.#ended.add(lease);
+  }
+
+  /** Gives back a permit that counts as used, in the epoch and minute of the decision that handed it out. */
+  giveBack({ epoch, minute: { reset } }: Decision): void {
+    const { limits } = this.account;
+    // In its row, the permit is no longer leased: this lease returns one permit, but has a size of zero.
+    this.#ended.add({ epoch, minute: reset - MINUTE, limits, left: 1, used: -1, takenAt: 0 });
   }
 
   /** Refuses a request from memory. Undefined if a refusal is not certain: a transaction must then decide. */

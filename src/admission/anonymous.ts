@@ -35,6 +35,13 @@ export class AnonymousLimiter {
     return decision(count, now);
   }
 
+  /** Takes back the count of a request that was admitted with this decision. */
+  giveBack(address: string, { minute: { reset } }: Decision): void {
+    const count = this.#counts.get(address);
+    if (count === undefined || count.minute + MINUTE !== reset || count.used === 0) return;
+    this.#counts.set(address, { ...count, used: count.used - 1 });
+  }
+
   /** Whether the address has used all its requests for the minute. */
   isSpent(address: string, now: number): boolean {
     return this.#countOf(address, now).used >= LIMIT;
@@ -65,5 +72,5 @@ export class AnonymousLimiter {
 
 function decision({ minute, used }: Count, now: number, refusal?: "minute"): Decision {
   const window = { limit: LIMIT, remaining: LIMIT - used, reset: minute + MINUTE };
-  return { refusal, minute: window, day: undefined, now };
+  return { refusal, minute: window, day: undefined, epoch: 0, now };
 }

@@ -1,6 +1,6 @@
 import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
-import type { Decision, Usage } from "../accounts/usage.ts";
+import { type Decision, uncharged, type Usage } from "../accounts/usage.ts";
 import { whenReady } from "../http/in_flight.ts";
 import { AGAIN, retried } from "../kv/deadline.ts";
 import { VersionCheck, type VersionRow } from "../store/versions.ts";
@@ -104,6 +104,17 @@ export class Gate {
   admitAgain(caller: Caller): Admission | Promise<Admission> {
     if (caller.authorization !== null) this.#keys.expire(caller.authorization);
     return this.admit(caller);
+  }
+
+  /** Takes back the charge of a request that was not served. Returns the limits without it. */
+  uncharge({ account, decision }: Admission, address: () => string): Decision {
+    if (account === undefined) {
+      this.#anonymous.giveBack(address(), decision);
+    } else {
+      const allowance = this.#permits.activeOf(account.id) ?? this.#keys.allowanceOf(account.id);
+      if (allowance) this.#permits.giveBack(allowance, decision);
+    }
+    return uncharged(decision);
   }
 
   /** An address's limits, without charging it. */

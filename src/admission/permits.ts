@@ -99,6 +99,12 @@ export class Permits {
     return decided;
   }
 
+  /** Gives back the permit of a request that was admitted with this decision, but not served. */
+  giveBack(allowance: Allowance, decision: Decision): void {
+    allowance.giveBack(decision);
+    this.#keepActive(allowance);
+  }
+
   /** An account's allowance, if it is active. */
   activeOf(accountId: string): Allowance | undefined {
     return this.#active.get(accountId);

@@ -40,19 +40,19 @@ export interface JsonBody {
 }
 
 /**
- * Reads the body of a request as a JSON object.
+ * Reads the body of a request as a JSON object. `sender` is the account that sends it; empty if there is none.
  *
  * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object, badly framed or
  * incomplete), `overloaded`, `payload_too_large` or `request_timeout`.
  */
-export async function readJsonObject(request: Request, rules: BodyRules): Promise<JsonBody> {
+export async function readJsonObject(request: Request, rules: BodyRules, sender = ""): Promise<JsonBody> {
   requireFraming(request.headers, rules);
   // A chunked body may be empty, and HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
   const isUncertain = rules.mayBeEmpty && (isChunked(request.headers) || !hasBody(request));
-  const early = isUncertain ? await readBytes(request, rules) : undefined;
+  const early = isUncertain ? await readBytes(request, rules, sender) : undefined;
   if (early?.length === 0) return { bytes: early, object: {} };
   requireJson(request, rules);
-  const bytes = early ?? await readBytes(request, rules);
+  const bytes = early ?? await readBytes(request, rules, sender);
   if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
   const object = parse(decode(bytes));
@@ -79,8 +79,20 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Bodies that did not arrive with their headers. Deno buffers up to 130 kB of each. */
-const AWAITED = new ConcurrencyLimit(1_000, "bodies are being read");
+/** Numbers of bodies that are awaited at a time. */
+export const PLACES = {
+  all: 1_000,
+  /** Maximum of all clients without an account together. */
+  anonymous: 500,
+  /** Maximum of one account while fewer than `plenty` places are free. */
+  perAccount: 50,
+  plenty: 500,
+} as const;
+/** Bodies that did not arrive with their headers, by sender. Deno buffers up to 130 kB of each. */
+const AWAITED = new ConcurrencyLimit(PLACES.all, "bodies are being read", (sender, free) => {
+  if (sender === "") return PLACES.anonymous;
+  return free < PLACES.plenty ? PLACES.perAccount : PLACES.all;
+});
 /** A body may have this many chunks, and one more for each 16 bytes, because each takes about 8 µs. */
 const MAX_SMALL_CHUNKS = 1_000;
 const CHUNK_BYTES = 16;
@@ -133,14 +145,18 @@ function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
   }
 }
 
-async function readBytes(request: Request, rules: BodyRules): Promise<Uint8Array<ArrayBuffer>> {
-  AWAITED.requireRoom();
+async function readBytes(
+  request: Request,
+  rules: BodyRules,
+  sender: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  AWAITED.requireRoom(sender);
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   const deadline = new BodyDeadline(rules, isChunked(request.headers), reject);
   // Most bodies arrive with their headers. Only the others are counted and need a timer.
   deadline.afterTurn(() => {
     // Other bodies in this turn of the event loop may have taken the remaining room.
-    AWAITED.run(() => inTime).catch(reject);
+    AWAITED.run(() => inTime, sender).catch(reject);
     deadline.check();
   });
   // If the length is known, no body is longer (RFC 9112 section 6.3).

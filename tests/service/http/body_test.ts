@@ -5,6 +5,7 @@ import { ApiError, type ErrorCode } from "../../../src/http/error.ts";
 import { pause } from "../../../src/kv/deadline.ts";
 import { Server } from "../../../src/http/server.ts";
 import { assertError } from "../../support/assertions.ts";
+import { call } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 
@@ -371,47 +372,100 @@ async function until(isMet: () => boolean): Promise<void> {
   await setImmediate(); // A body that arrived with its headers has been read by now.
 }
 
-Deno.test("service reads 1,000 bodies at a time, and charges a request that it refuses", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
-  const bodies = new StalledBodies(1_000);
-  const headers = { "content-type": "application/json" };
-  const sent = bodies.streams.map((body) => service.fetch("POST /v1/messages", { key, headers, body }));
-  await until(() => bodies.begun === 1_000);
-  const { headers: before } = await service.fetch("GET /v1/pets", { key });
+/** A service with bodies that stall until `end` is called. */
+class Crowd implements AsyncDisposable {
+  readonly service: Harness;
+  readonly #bodies: StalledBodies[] = [];
+  readonly #sent: Promise<Response>[] = [];
 
-  const refused = await service.fetch("POST /v1/messages", { key, json: MESSAGE });
-  assertEquals(refused.headers.get("retry-after"), "1");
-  assertEquals(
-    refused.headers.get("x-ratelimit-remaining"),
-    `${Number(before.get("x-ratelimit-remaining")) - 1}`,
-  );
-  await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+  private constructor(service: Harness) {
+    this.service = service;
+  }
 
-  bodies.end(0, 1);
-  assertEquals((await sent[0])?.status, 400);
-  assertEquals((await service.fetch("POST /v1/messages", { key, json: MESSAGE })).status, 202);
-  bodies.end(1);
-  for (const response of sent.slice(1)) assertEquals((await response).status, 400);
+  static async open(): Promise<Crowd> {
+    return new Crowd(await Harness.open());
+  }
+
+  /** Creates an account, and returns its key. */
+  async join(): Promise<string> {
+    return (await this.service.createAccount({ minute: 2_000, day: 2_000 })).apiKey;
+  }
+
+  /** Begins bodies from an account, or from addresses if there is no key, until one is refused or `max` stall. */
+  async stall(max: number, key?: string): Promise<number> {
+    const bodies = new StalledBodies(max);
+    const headers = { "content-type": "application/json" };
+    this.#bodies.push(bodies);
+    let refused = 0;
+    for (const [index, body] of bodies.streams.entries()) {
+      this.service.address = `192.0.2.${index % 250}`;
+      const target = key === undefined ? "POST /v1/accounts" : "POST /v1/messages";
+      const sent = this.service.fetch(target, { ...(key !== undefined && { key }), headers, body });
+      this.#sent.push(sent);
+      sent.then(({ status }) => refused += status === 503 ? 1 : 0);
+    }
+    await until(() => bodies.begun + refused === max);
+    return max - refused;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const bodies of this.#bodies) bodies.end(0);
+    for (const sent of this.#sent) await (await sent).body?.cancel();
+    await this.service[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("service reads 1,000 bodies at a time, at most 50 of an account while fewer than 500 can be added", async () => {
+  await using crowd = await Crowd.open();
+  const keys: string[] = [];
+  for (let count = 0; count < 12; count++) keys.push(await crowd.join());
+
+  const stalled: number[] = [];
+  for (const key of keys) stalled.push(await crowd.stall(key === keys[0] ? 600 : 60, key));
+
+  assertEquals(stalled, [501, 50, 50, 50, 50, 50, 50, 50, 50, 50, 49, 0]);
 });
 
-Deno.test("service reads only 1,000 bodies at a time even if 1,100 begin at once", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
-  const bodies = new StalledBodies(1_100);
-  const headers = { "content-type": "application/json" };
-  let refused = 0;
-  const sent = bodies.streams.map(async (body) => {
-    const { status } = await service.fetch("POST /v1/messages", { key, headers, body });
-    if (status === 503) refused++;
-    return status;
-  });
+Deno.test("service reads 500 bodies without an account at a time, and those of accounts and operators beside them", async () => {
+  await using crowd = await Crowd.open();
 
-  await until(() => refused === 100);
-  bodies.end(0);
+  assertEquals(await crowd.stall(520), 500);
+  assertEquals(await crowd.stall(60, await crowd.join()), 50);
+});
 
-  assertEquals(Map.groupBy(await Promise.all(sent), (status) => status).get(400)?.length, 1_000);
-  assertEquals(refused, 100);
+Deno.test.each([["leased", 8], ["committed", 0]])(
+  "service does not charge a request whose body gets no place, and gives its %s permit back",
+  async (_, before) => {
+    await using crowd = await Crowd.open();
+    const key = await crowd.join();
+    const other = await crowd.join();
+    await crowd.stall(501, other);
+    await crowd.stall(50, key);
+    // Requests in quick succession create a lease.
+    for (let count = 0; count < before; count++) await call(crowd.service, key);
+    const used = 50 + before;
+
+    const refused = await crowd.service.fetch("POST /v1/messages", { key, json: MESSAGE });
+
+    assertEquals(refused.headers.get("retry-after"), "1");
+    assertEquals(refused.headers.get("x-ratelimit-remaining"), `${2_000 - used}`);
+    await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+    assertEquals((await call(crowd.service, key)).remaining, 2_000 - used - 1);
+    await crowd.service.app.settle();
+    const account = await crowd.service.fetch("GET /v1/account", { key });
+    assertEquals((await account.json()).usage.minute.used, used + 2);
+  },
+);
+
+Deno.test("service does not charge the address of a request whose body gets no place", async () => {
+  await using crowd = await Crowd.open();
+  await crowd.stall(500);
+  crowd.service.address = "198.51.100.1";
+
+  const refused = await call(crowd.service, undefined, "POST /v1/accounts", { json: { name: "me" } });
+
+  assertEquals([refused.code, refused.remaining], ["overloaded", 60]);
+  assertEquals((await call(crowd.service)).remaining, 59);
 });
 
 Deno.test("service reads more than 1,000 bodies at a time if they arrive with their headers", async () => {

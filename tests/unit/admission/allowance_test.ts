@@ -139,6 +139,29 @@ function take(allowance: Allowance) {
   return lease;
 }
 
+Deno.test.each([
+  ["its own window", NOON, {}, { used: 4, usedToday: 4 }],
+  ["a later minute", NOON + 60_000, {}, { used: 0, usedToday: 4 }],
+  ["a window after a reset", NOON, { epoch: 1 }, { used: 5, usedToday: 5 }],
+])("Allowance.giveBack() gives a used permit back once, in %s", async (_, now, change, expected) => {
+  const { rows, allowance } = allowanceOf({}, { used: 4, usedToday: 4 });
+  const [granted] = requests(allowance, 1);
+  const withoutLease = { ...TIMES, span: 0 };
+  transact(allowance, rows, withoutLease);
+  const decision = await granted;
+  assert(decision && decision !== AGAIN);
+  rows.changeUsage(change);
+  allowance.noteRows(rows.state);
+
+  allowance.giveBack(decision);
+
+  for (let times = 0; times < 2; times++) {
+    const { used, usedToday, leased } = transact(allowance, rows, withoutLease, now);
+    assertEquals({ used, usedToday, leased }, { ...expected, leased: 0 });
+  }
+  assertEquals(allowance.isActive, false);
+});
+
 Deno.test("Allowance.apply() reports the limits under which a request was charged", async () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
   const reply = allowance.request({ hash: "key", now: NOON });
