@@ -286,7 +286,7 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** Turns a handler's ApiError into a response, unless its request is not charged. */
+/** Turns a handler's ApiError into a response, except `overloaded`: such a request is not charged. */
 async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await handle();

@@ -113,6 +113,17 @@ Deno.test("server sends 100 Continue if the client expects it, unless it refuses
   await assertAlive(server);
 });
 
+Deno.test("server returns 400 if the client ends before an optional body in chunks is complete", async () => {
+  await using served = await ServedStore.start();
+  const { server, key } = served;
+  using connection = await RawConnection.open(server.port);
+
+  await connection.send(rawRequest("POST /v1/account/key", { ...jsonHeaders(key), ...CHUNKED }));
+  await connection.closeWrite();
+
+  assertEquals((await connection.receive())?.status, 400);
+});
+
 Deno.test("server reads a body in two chunks 300 ms apart, and keeps the connection open", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
