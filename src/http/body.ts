@@ -46,13 +46,13 @@ export interface JsonBody {
  * incomplete), `overloaded`, `payload_too_large` or `request_timeout`.
  */
 export async function readJsonObject(request: Request, rules: BodyRules, sender = ""): Promise<JsonBody> {
-  requireFraming(request.headers, rules);
+  const framing = framingOf(request.headers, rules);
   // A chunked body may be empty, and HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
-  const isUncertain = rules.mayBeEmpty && (isChunked(request.headers) || !hasBody(request));
-  const early = isUncertain ? await readBytes(request, rules, sender) : undefined;
+  const isUncertain = rules.mayBeEmpty && (framing.isChunked || !hasBody(request));
+  const early = isUncertain ? await readBytes(request, framing, rules, sender) : undefined;
   if (early?.length === 0) return { bytes: early, object: {} };
   requireJson(request, rules);
-  const bytes = early ?? await readBytes(request, rules, sender);
+  const bytes = early ?? await readBytes(request, framing, rules, sender);
   if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
   const object = parse(decode(bytes));
@@ -67,11 +67,7 @@ export async function readJsonObject(request: Request, rules: BodyRules, sender 
 function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
   if (length !== null) return Number(length) > 0;
-  return isChunked(headers) || (headers.has("content-type") && !headers.has("host"));
-}
-
-function isChunked(headers: Headers): boolean {
-  return headers.has("transfer-encoding");
+  return headers.has("transfer-encoding") || (headers.has("content-type") && !headers.has("host"));
 }
 
 /** Whether a parsed JSON text is an object. */
@@ -122,12 +118,25 @@ function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): vo
   }
 }
 
-function requireFraming(headers: Headers, rules: BodyRules): void {
-  const coding = headers.get("transfer-encoding") ?? "chunked";
-  if (coding.toLowerCase() !== "chunked") {
+/** How a body is delimited (RFC 9112 section 6). Over HTTP/2 it may have no length without being chunked. */
+interface Framing {
+  /** In bytes; undefined if it is not known. */
+  readonly length: number | undefined;
+  readonly isChunked: boolean;
+}
+
+/** @throws {ApiError} `invalid_request` or `payload_too_large`. */
+function framingOf(headers: Headers, rules: BodyRules): Framing {
+  const length = headers.get("content-length");
+  if (length !== null) {
+    if (Number(length) > rules.maxBytes) throw tooLarge(rules);
+    return { length: Number(length), isChunked: false }; // Deno refuses a request with both headers.
+  }
+  const coding = headers.get("transfer-encoding");
+  if (coding !== null && coding.toLowerCase() !== "chunked") {
     throw new ApiError("invalid_request", "The Transfer-Encoding must be chunked, or left out.");
   }
-  if (Number(headers.get("content-length")) > rules.maxBytes) throw tooLarge(rules);
+  return { length: undefined, isChunked: coding !== null };
 }
 
 /** Limits the number of values, because parsing 64 KiB of small ones takes up to 30 ms. */
@@ -147,31 +156,30 @@ function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
 
 async function readBytes(
   request: Request,
+  { length, isChunked }: Framing,
   rules: BodyRules,
   sender: string,
 ): Promise<Uint8Array<ArrayBuffer>> {
   AWAITED.requireRoom(sender);
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
-  const deadline = new BodyDeadline(rules, isChunked(request.headers), reject);
+  const deadline = new BodyDeadline(rules, isChunked, reject);
   // Most bodies arrive with their headers. Only the others are counted and need a timer.
   deadline.afterTurn(() => {
     // Other bodies in this turn of the event loop may have taken the remaining room.
     AWAITED.run(() => inTime, sender).catch(reject);
-    deadline.check();
+    deadline.start();
   });
-  // If the length is known, no body is longer (RFC 9112 section 6.3).
-  const length = request.headers.get("content-length");
   let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   try {
     // Deno throws here if the response has already been sent.
-    if (length === null || Number(length) > MAX_ALLOCATED) {
+    if (length === undefined || length > MAX_ALLOCATED) {
       reader = (request.body ?? new Blob().stream()).getReader();
     }
     const reading = reader ? readChunks(reader, rules, deadline) : request.bytes();
     reading.then(resolve, reject);
     const bytes = await inTime;
     // Over HTTP/2 a body that the client aborts ends like a complete one.
-    if (length !== null && bytes.length !== Number(length)) throw incomplete();
+    if (length !== undefined && bytes.length !== length) throw incomplete();
     if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;
   } catch (error) {
@@ -190,8 +198,8 @@ class BodyDeadline {
   readonly #stallMs: number;
   readonly #reject: (error: ApiError) => void;
   /** On the `performance.now()` clock. */
-  readonly #begun = performance.now();
-  #lastPart = this.#begun;
+  #begun = 0;
+  #lastPart = 0;
   #turn: ReturnType<typeof setImmediate> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -207,20 +215,25 @@ class BodyDeadline {
     this.#turn = setImmediate(callback);
   }
 
+  start(): void {
+    this.#begun = this.#lastPart = performance.now();
+    this.#check();
+  }
+
   /** Notes that a part of the body has arrived. */
   notePart(): void {
     this.#lastPart = performance.now();
   }
 
   /** Rejects the body if it is late. Otherwise checks again when it would be. */
-  check(): void {
+  #check(): void {
     const now = performance.now();
     const left = this.#begun + this.#rules.timeoutMs - now;
     const leftOfPause = this.#lastPart + this.#stallMs - now;
     if (left <= 0) return this.#reject(tooLate(this.#rules));
     if (leftOfPause <= 0) return this.#reject(stalled(this.#rules));
     // If the event loop was busy, this fires late. Parts that have arrived in the meantime are read in one more turn.
-    this.#timer = setTimeout(() => this.afterTurn(() => this.check()), Math.min(left, leftOfPause));
+    this.#timer = setTimeout(() => this.afterTurn(() => this.#check()), Math.min(left, leftOfPause));
   }
 
   end(): void {
