@@ -101,9 +101,7 @@ const KEY_ROTATION = named(
   object({
     graceSeconds: optional(
       integer(0, MAX_GRACE_SECONDS, {
-        description:
-          "How many seconds this request's key stays valid: an integer, written without a fraction or an exponent; 0 " +
-          "if the key has leaked",
+        description: "How many seconds this request's key stays valid; 0 if the key has leaked",
       }),
       GRACE_SECONDS,
     ),

@@ -302,7 +302,10 @@ function parse(text: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
-    if (error instanceof SyntaxError) throw new ApiError("invalid_json", "The body must be valid JSON.");
-    throw error;
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new ApiError(
+      "invalid_json",
+      `The body must be valid JSON. Its first fault is at ${error.message}.`,
+    );
   }
 }

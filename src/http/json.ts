@@ -70,36 +70,39 @@ function endOfString(json: Uint8Array, start: number): number {
 }
 
 /**
- * Parses JSON with exact int64s: a safe integer becomes a number, any other int64 a bigint. A number with a fraction or
- * an exponent becomes NaN. An integer with more digits than an int64 becomes an unsafe number.
+ * Parses JSON with exact integers: a safe one becomes a number, another of up to 19 digits a bigint, a longer one an
+ * unsafe number. `1.0` and `1e3` are integers, as in JSON Schema. A number with a fraction becomes NaN.
  *
- * @throws {SyntaxError} if the text is not JSON.
+ * @throws {SyntaxError} if the text is not JSON. The message is the place of the first fault.
  * @throws {RangeError} if it is nested too deeply.
  *
  * @example
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals, assertThrows } from "@std/assert";
  *
- * const text = '{"a":7,"b":9007199254740993,"c":1.5}';
+ * const text = '{"a":7.0,"b":9007199254740993,"c":1.5}';
  * assertEquals(parseJson(text), { a: 7, b: 9007199254740993n, c: NaN });
+ * assertThrows(() => parseJson('{"a":True}'), SyntaxError, "line 1, column 6");
  * ```
  */
 export function parseJson(text: string): unknown {
-  return parseExact(text, () => NaN);
+  try {
+    return parseNumbers(text, exactNumber);
+  } catch (error) {
+    throw error instanceof SyntaxError ? new SyntaxError(placeOf(error, text)) : error;
+  }
 }
 
-/** Parses stored JSON like `parseJson`, but keeps numbers with a fraction or exponent. */
+/** Parses stored JSON with exact integers, and keeps other numbers as they are. */
 export function parseStoredJson(text: string): unknown {
-  return parseExact(text, Number);
+  return parseNumbers(text, (source) => INT64.test(source) ? exactInteger(source) : Number(source));
 }
 
-function parseExact(text: string, fraction: (source: string) => number): unknown {
+function parseNumbers(text: string, numberIn: (source: string) => number | bigint): unknown {
   // Most texts do not need a reviver, which is slow.
   if (text.length < SHORT && !UNSAFE_NUMBER.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value, { source }) => {
-    if (typeof value !== "number" || source === undefined) return value;
-    if (INT64.test(source)) return exactInteger(source);
-    return INTEGER.test(source) ? value : fraction(source);
+    return typeof value === "number" && source !== undefined ? numberIn(source) : value;
   });
 }
 
@@ -107,14 +110,69 @@ function parseExact(text: string, fraction: (source: string) => number): unknown
 const SHORT = 1_000;
 /** May also match within a string, which is harmless. */
 const UNSAFE_NUMBER = /\d{16}|\d[.eE]/;
-const INTEGER = /^-?\d+$/;
-/** An integer with at most as many digits as an int64. A bigint of a million digits would take 200 ms to parse. */
-const INT64 = /^-?\d{1,19}$/;
+/** The digits of an int64. A bigint of a million digits would take 200 ms to parse. */
+const MAX_DIGITS = 19;
+const INT64 = new RegExp(`^-?\\d{1,${MAX_DIGITS}}$`);
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE](.+))?$/;
+
+/** The value of a JSON number. It is decided by digits, because a floating-point number loses some. */
+function exactNumber(source: string): number | bigint {
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(source) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, "");
+  if (digits === "") return 0;
+  const significant = withoutZeros(digits);
+  const zeros = Number(exponent) - fraction.length + digits.length - significant.length;
+  if (zeros < 0) return NaN;
+  if (significant.length + zeros > MAX_DIGITS) return Number(source);
+  return exactInteger(sign + significant + "0".repeat(zeros));
+}
+
+/** The text without zeros at its end. A regular expression would take quadratic time. */
+function withoutZeros(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "0") end--;
+  return text.slice(0, end);
+}
 
 /** Parses an integer: to a number if it is safe, otherwise to a bigint. */
 export function exactInteger(source: string): number | bigint {
   const number = Number(source);
   return Number.isSafeInteger(number) ? number : BigInt(source);
+}
+
+/** Where a text that is not JSON has its first fault, without anything of the text itself. */
+function placeOf({ message }: SyntaxError, text: string): string {
+  const [, position = positionOfToken(message, text)] = / at position (\d+)[^"]*$/.exec(message) ?? [];
+  const lines = text.slice(0, Number(position)).split("\n");
+  return `line ${lines.length}, column ${(lines.at(-1) ?? "").length + 1}`;
+}
+
+/**
+ * The position of a token that V8 reports without one: the end of the longest beginning without this fault. Any other
+ * message is about the end of the text.
+ */
+function positionOfToken(message: string, text: string): number {
+  if (!isAboutToken(message)) return text.length;
+  let [good, bad] = [0, text.length];
+  while (good + 1 < bad) {
+    const middle = (good + bad) >> 1;
+    if (hasWrongToken(text.slice(0, middle))) bad = middle;
+    else good = middle;
+  }
+  return good;
+}
+
+function hasWrongToken(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return error instanceof SyntaxError && isAboutToken(error.message);
+  }
+}
+
+function isAboutToken(message: string): boolean {
+  return message.endsWith("is not valid JSON");
 }
 
 /**

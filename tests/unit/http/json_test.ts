@@ -18,8 +18,18 @@ Deno.test.each([
   ["0", 0],
   ['"9007199254740993"', "9007199254740993"],
   ["null", null],
-  ["[1.0,1e2,1E2,-0.5,1e400]", [NaN, NaN, NaN, NaN, NaN]],
-  ["1e2", NaN],
+  ["[1.0,1e3,1E+3,1200e-2,0.5e1,-0e-9,0.0]", [1, 1_000, 1_000, 12, 5, 0, 0]],
+  ["[1.5,-0.5,12e-1,1e-400,9007199254740993.5]", [NaN, NaN, NaN, NaN, NaN]],
+  ["9007199254740993.0", 9007199254740993n],
+  ["900719925474099.30e1", 9007199254740993n],
+  ["-9.223372036854775808e18", -9223372036854775808n],
+  ["1e18", 10n ** 18n],
+  ["1e400", Infinity],
+  [`1e${"9".repeat(1_000)}`, Infinity],
+  [`1e-${"9".repeat(1_000)}`, NaN],
+  [`0.${"0".repeat(1_000)}7e1001`, 7],
+  [`1${"0".repeat(1_000)}e-1000`, 1],
+  [`1${"0".repeat(1_000)}1e-1000`, NaN],
   ["-9999999999999999999", -9999999999999999999n],
   ["10000000000000000000", 1e19],
   ['{"a":[1,{"b":2.5,"c":9007199254740993}]}', { a: [1, { b: NaN, c: 9007199254740993n }] }],
@@ -35,10 +45,38 @@ Deno.test("parseStoredJson() parses the output of stringifyJson() without loss",
   assertEquals(stringifyJson(parseStoredJson(json)), json);
 });
 
-Deno.test("parseJson() rejects invalid JSON in short and long texts", () => {
-  for (const text of ["", "{", '{"a":1,}', "\ufeff1", "9007199254740993n"]) {
-    assertThrows(() => parseJson(text), SyntaxError);
-    assertThrows(() => parseJson(text + " ".repeat(5_000)), SyntaxError);
+Deno.test("parseJson() and parseStoredJson() parse long numbers in linear time", () => {
+  for (
+    const number of [`1${"0".repeat(1_000_000)}1.5`, "9".repeat(1_000_000), `0.${"0".repeat(1_000_000)}1`]
+  ) {
+    for (const parse of [parseJson, parseStoredJson]) assertEquals(typeof parse(number), "number");
+  }
+});
+
+Deno.test.each([
+  ["{", "line 1, column 2"],
+  ['{"a":', "line 1, column 6"],
+  ['{"a":1,}', "line 1, column 8"],
+  ['{"a":True}', "line 1, column 6"],
+  ["[1,\n 2,\r\n nulx]", "line 3, column 5"],
+  ['{"a": "x\ny"}', "line 1, column 9"],
+  ["\ufeff1", "line 1, column 1"],
+  ["NaN", "line 1, column 1"],
+  ["9007199254740993n", "line 1, column 17"],
+  ["[, at position 7]", "line 1, column 2"],
+])("parseJson() says where %j is not JSON, in short and long texts: %s", (text, place) => {
+  assertEquals(assertThrows(() => parseJson(text), SyntaxError).message, place);
+  const filler = `["${"x".repeat(5_000)}",\n\n`;
+  const [, line = "", column = ""] = /line (\d+), column (\d+)/.exec(place) ?? [];
+  const long = assertThrows(() => parseJson(filler + text), SyntaxError);
+  assertEquals(long.message, `line ${Number(line) + 2}, column ${column}`);
+});
+
+Deno.test("parseJson() says that a text ends too early by the place of its end", () => {
+  for (const text of ["", "\n\n ", '["abc', '{"a"']) {
+    const lines = text.split("\n");
+    const place = `line ${lines.length}, column ${(lines.at(-1) ?? "").length + 1}`;
+    assertEquals(assertThrows(() => parseJson(text), SyntaxError).message, place);
   }
 });
 
