@@ -1,5 +1,12 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { CHALLENGE, type Environment, environmentOf, invalidApiKey, KEY_FORM } from "../accounts/api_key.ts";
+import {
+  CHALLENGE,
+  type Environment,
+  environmentOf,
+  invalidApiKey,
+  isApiKey,
+  KEY_FORM,
+} from "../accounts/api_key.ts";
 import { bearerToken } from "../http/request.ts";
 import { ApiError, errorResponse } from "../http/error.ts";
 import type { OperatorAccess } from "../http/router.ts";
@@ -10,6 +17,7 @@ const MISSING = shared(errorResponse(
     "www-authenticate": CHALLENGE,
   }),
 ));
+const MISTYPED = invalid("The API key is mistyped: its checksum is wrong.");
 const QUOTED = invalid("The API key is in quotes; send it without them.");
 const OTHER_FORM = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
 const QUOTE = /^["']|["']$/;
@@ -24,7 +32,7 @@ export const SUSPENDED: Response = shared(errorResponse(
 
 /**
  * Returns a function that selects the 401 for an Authorization header: a shared response with a challenge (RFC 6750
- * section 3). The response depends only on the key's format. Mistyped, unknown and replaced keys, and closed accounts'
+ * section 3). The response depends only on what the key itself shows. Unknown and replaced keys, and closed accounts'
  * keys, all get the same response.
  */
 export function unauthorizedIn(environment: Environment): (authorization: string | null) => Response {
@@ -35,7 +43,8 @@ export function unauthorizedIn(environment: Environment): (authorization: string
     const token = bearerToken(authorization);
     if (token === undefined) return MISSING;
     const named = environmentOf(token);
-    if (named !== undefined) return named === environment ? ofThis : ofOther;
+    if (named !== undefined && named !== environment) return ofOther;
+    if (named !== undefined) return isApiKey(token, environment) ? ofThis : MISTYPED;
     return QUOTE.test(token) ? QUOTED : OTHER_FORM;
   };
 }

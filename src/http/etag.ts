@@ -57,6 +57,7 @@ export interface Preconditions {
   readonly "If-None-Match"?: string | undefined;
 }
 
+const CURRENT_ETAG = "the animal's current ETag, which is in the ETag header of this response";
 /** Matches a weak tag in a list. `W/` alone may also be part of a strong tag. */
 const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
@@ -69,12 +70,10 @@ export function requirePreconditions(headers: Preconditions, etag: string): void
   const wanted = headers["If-Match"];
   if (isMismatch(wanted, etag)) {
     const isWeak = WEAK_TAG.test(wanted ?? "");
-    const reason = isWeak ? "a weak tag (W/) never matches" : "read it again";
-    throw new ApiError("precondition_failed", `If-Match does not contain the current ETag: ${reason}.`, {
-      etag,
-    });
+    const reason = isWeak ? ". A weak tag (W/) never matches." : ".";
+    throw new ApiError("precondition_failed", `If-Match does not contain ${CURRENT_ETAG}${reason}`, { etag });
   }
   if (isNotModified(headers["If-None-Match"], etag)) {
-    throw new ApiError("precondition_failed", "If-None-Match contains the current ETag, or is *.", { etag });
+    throw new ApiError("precondition_failed", `If-None-Match is *, or contains ${CURRENT_ETAG}.`, { etag });
   }
 }

@@ -269,7 +269,7 @@ async function createMany(
 /** Prints an account's new key. `what` is the participle to print, such as `Created`. */
 async function printKey(what: string, issued: Issued, { out, err }: CommandIo): Promise<void> {
   err(`${what}: ${describe(issued.account)}`);
-  err("The key is shown only once:");
+  err("The key is shown only once, on standard output.");
   try {
     await out(issued.apiKey);
   } catch (error) {

@@ -6,6 +6,7 @@ import { Harness } from "../../support/harness.ts";
 const CHALLENGE = 'Bearer realm="animal-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
 const INVALID = "The API key is not valid.";
+const MISTYPED = "The API key is mistyped: its checksum is wrong.";
 const QUOTED = "The API key is in quotes; send it without them.";
 const OTHER_FORM =
   "This is not an API key. An API key is as_test_ or as_live_ followed by 38 letters and digits.";
@@ -52,7 +53,7 @@ Deno.test("service explains malformed keys, and returns the same message for all
 
   for (
     const [what, key, message] of [
-      ["mistyped", typo, INVALID],
+      ["mistyped", typo, MISTYPED],
       ["unknown", createApiKey("staging"), INVALID],
       ["replaced", replaced.apiKey, INVALID],
       ["of a closed account", closed.apiKey, INVALID],

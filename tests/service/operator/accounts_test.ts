@@ -33,7 +33,7 @@ Deno.test.each([
     const [made, ...rest] = operator.err;
     const message = `Zoë & co, staging, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
     assertEquals(made?.replace(/acct_\w{16}/, "ID"), `Created: ID, ${message}`);
-    assertEquals(rest, ["The key is shown only once:"]);
+    assertEquals(rest, ["The key is shown only once, on standard output."]);
     assertEquals(headers.get("ratelimit-policy"), `"minute";q=${minute};w=60, "day";q=${day};w=86400`);
   },
 );
