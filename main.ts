@@ -1,9 +1,8 @@
-import { API_KEY_LIKE } from "./src/accounts/api_key.ts";
 import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
 import { describeStart, printFirstSteps } from "./src/first_steps.ts";
 import { InFlight } from "./src/http/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/http/log.ts";
-import { clientAddress } from "./src/http/request.ts";
+import { API_KEY_LIKE, clientAddress } from "./src/http/request.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
 import { pause, StoreUnavailable } from "./src/kv/deadline.ts";
 import { OpenError, openStore } from "./src/kv/open.ts";

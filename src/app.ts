@@ -3,6 +3,7 @@ import type { Admission, Caller, Charged, Gate } from "./admission/gate.ts";
 import { refusedResponse, withLimitHeaders } from "./admission/limit_headers.ts";
 import type { Permit } from "./admission/permits.ts";
 import type { Environment } from "./accounts/api_key.ts";
+import { deprecationHeaders } from "./api/deprecation.ts";
 import { BASE_PATH } from "./api/openapi.ts";
 import type { Call, Operation } from "./api/operation.ts";
 import {
@@ -204,8 +205,10 @@ export function createApp(options: AppOptions): App {
       }
       case "none": {
         const meant = suggest(path);
-        const question = meant === undefined ? "" : ` Did you mean ${meant}?`;
-        throw new ApiError("not_found", `There is nothing at this path.${question}`);
+        const hint = meant === undefined
+          ? `GET ${BASE_PATH}/openapi.json describes all operations.`
+          : `Did you mean ${meant}?`;
+        throw new ApiError("not_found", `There is nothing at this path. ${hint}`);
       }
       case "bad host":
         throw new ApiError(
@@ -252,6 +255,11 @@ export function createApp(options: AppOptions): App {
     const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
     const response = decision ? withLimitHeaders(made, decision) : ownOf(made);
     const { headers } = response;
+    const deprecation = matched.kind === "found" ? matched.endpoint.deprecated : undefined;
+    // Kept responses already have them, which is faster.
+    if (deprecation && !headers.has("deprecation")) {
+      for (const [name, value] of Object.entries(deprecationHeaders(deprecation))) headers.set(name, value);
+    }
     if (response.status === 404) headers.append("link", description); // RFC 8631
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);

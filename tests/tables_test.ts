@@ -1,6 +1,6 @@
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
+import { inputsOf } from "../src/api/openapi.ts";
 import type { Operation } from "../src/api/operation.ts";
-import { resolved } from "../src/api/schema.ts";
 import { FILE_TASKS } from "../src/cli.ts";
 import { SETTINGS } from "../src/config.ts";
 import { helpOf } from "../src/operator/command_line.ts";
@@ -46,12 +46,13 @@ function operationsTable(operations: readonly Operation[]): Table {
 }
 
 /** Method, path, query parameters, and fields of the body. A `?` marks optional fields. */
-function requestOf({ method, path, query, body }: Operation): string {
+function requestOf(operation: Operation): string {
+  const { method, path, query, body } = operation;
   const names = Object.keys(query);
   const target = `\`${method} ${path}${names.length > 0 ? `?${names.join("&")}` : ""}\``;
   if (body === undefined) return target;
-  const { properties = {}, required = [] } = resolved(body);
-  const members = Object.keys(properties).map((name) => `"${name}"${required.includes(name) ? "" : "?"}`);
+  const members = inputsOf(operation).filter(({ place }) => place === "body")
+    .map(({ name, isRequired }) => `"${name}"${isRequired ? "" : "?"}`);
   return `${target} \`{${members.join(", ")}}\``;
 }
 

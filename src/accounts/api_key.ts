@@ -28,9 +28,6 @@ const API_KEY = new RegExp(`^as_(?:live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
 /** The format of an API key, in words. */
 export const KEY_FORM = `as_test_ or as_live_ followed by ${KEY_LENGTH} letters and digits`;
 
-/** Matches anything in a text that may be an API key. */
-export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
-
 /**
  * Creates an API key: prefix, 32 random base62 characters, and a 6-character checksum.
  *

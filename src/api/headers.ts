@@ -1,4 +1,3 @@
-import type { Answer } from "./operation.ts";
 import { Invalid, type Optional, optional, type Schema, text } from "./schema.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
@@ -24,18 +23,21 @@ export function entityTags(description: string): Optional<string> {
   });
 }
 
+/** Ends the description of a parameter or header. */
+export const EXTENSION = "An extension: not part of the original interface, version 1.0.0.";
+
 /** The If-None-Match header of a read (RFC 9110 section 13.1.2). A malformed one is ignored. */
 export const IF_NONE_MATCH: Optional<string> = optional(
   text({
-    description: "The ETag of a cached response. If it is current, you get 304.",
+    description: `The ETag of a cached response. If it is current, you get 304. ${EXTENSION}`,
   }),
 );
 
 /** The response for a client whose copy is current. */
-export const NOT_MODIFIED: Answer = {
+export const NOT_MODIFIED = {
   description: "The cached response is still current",
   headers: ["ETag", "Cache-Control"],
-};
+} as const;
 
 const MAX_KEY_LENGTH = 255;
 const BARE_KEY = `[!#-~]{1,${MAX_KEY_LENGTH}}`;
@@ -59,7 +61,8 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
     rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
     description:
       `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
-      `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
+      `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes around ` +
+      `it. ${EXTENSION}`,
   }),
   (key) => key.replaceAll('"', ""),
 );

@@ -1,7 +1,8 @@
 import { type ErrorCode, ERRORS } from "../http/error.ts";
 import { MAX_ID_LENGTH } from "../http/request.ts";
 import type { Access } from "../http/router.ts";
-import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
+import { DEPRECATION_HEADERS } from "./deprecation.ts";
+import { EXTENSION, NO_IDEMPOTENCY_KEY } from "./headers.ts";
 import { type Answer, type Operation, TAGS } from "./operation.ts";
 import {
   answer,
@@ -24,8 +25,9 @@ const DESCRIPTION =
 error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
 that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and for twice as long
 with each further ban within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
-\`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.`;
-const EXTENSION = "\n\nAn extension: this operation is not part of the original interface, version 1.0.0.";
+\`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
+Unknown fields and query parameters get 400 if an operation is an extension or has \`Prefer: handling=strict\`.
+Otherwise they are ignored.`;
 
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -67,17 +69,15 @@ const HEADERS: Readonly<Record<string, object>> = {
   }),
   "Content-Location": header("The same URL: the body is the new resource", "https://pets.example/v1/pets/1"),
   "Idempotency-Replayed": header("Present if this response repeats the first one", "true"),
+  "Preference-Applied": header("Present if the request is handled as Prefer asks", "handling=strict"),
   "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
   "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
 const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
-/** Headers of a deprecated operation. */
-export const DEPRECATION_HEADERS: readonly string[] = ["Deprecation", "Sunset", "Link"];
 /** Headers of errors, by status. */
 const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
-  [404, DEPRECATION_HEADERS],
-  [410, DEPRECATION_HEADERS],
+  [404, ["Link"]],
   [412, ["ETag"]],
   [429, ["Retry-After"]],
   [503, ["Retry-After"]],
@@ -107,8 +107,9 @@ export const BODY_ERRORS: readonly ErrorCode[] = [
 ];
 
 /** Every error of an operation. */
-export function errorsOf({ access, body, errors }: Operation): readonly ErrorCode[] {
-  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors])];
+export function errorsOf({ access, body, deprecated, errors }: Operation): readonly ErrorCode[] {
+  const gone = deprecated ? ["gone"] as const : [];
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
 }
 
 /** Every error of an operation by status, in ascending order. */
@@ -134,7 +135,6 @@ export function openApiDocument(all: readonly Operation[], base: string): object
     path,
     Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
   ]);
-  const errors = operations.flatMap(errorsByStatus);
   return {
     openapi: "3.1.0",
     info: {
@@ -159,9 +159,7 @@ export function openApiDocument(all: readonly Operation[], base: string): object
       },
       schemas: Object.assign({}, ...operations.flatMap(schemasOf).map(({ definitions }) => definitions)),
       headers: HEADERS,
-      responses: Object.fromEntries(
-        errors.map(([status, codes]) => [codes.join("."), errorResponse(status, codes)]),
-      ),
+      responses: Object.fromEntries(operations.flatMap(errorResponses)),
     },
   };
 }
@@ -174,16 +172,19 @@ function operationObject(operation: Operation): object {
     operationId: id,
     tags: [tag],
     summary,
-    description: description + (operation.isExtension ? EXTENSION : ""),
-    deprecated,
+    description: description + (operation.isExtension ? `\n\n${EXTENSION}` : ""),
+    deprecated: deprecated && true,
     security: access === "key" ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && requestBody(body, operation),
     responses: Object.fromEntries([
-      ...Object.entries(operation.answers).map(([status, answer]) => [status, answerObject(answer)]),
-      ...errorsByStatus(operation).map((
-        [status, codes],
-      ) => [status, { $ref: `#/components/responses/${codes.join(".")}` }]),
+      ...Object.entries(operation.answers).map((
+        [status, answer],
+      ) => [status, answerObject(answer, operation)]),
+      ...errorsByStatus(operation).map(([status, codes]) => [
+        status,
+        { $ref: `#/components/responses/${errorName(codes, operation)}` },
+      ]),
     ]),
   };
 }
@@ -223,19 +224,36 @@ function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: Operation):
   };
 }
 
-function answerObject({ description, body, headers = [] }: Answer): object {
+/** Headers of every response of the operation, in addition to those that all responses have. */
+function headersOf({ deprecated, headers }: Operation): readonly string[] {
+  return [...(deprecated ? DEPRECATION_HEADERS : []), ...("Prefer" in headers ? ["Preference-Applied"] : [])];
+}
+
+function answerObject({ description, body, headers = [] }: Answer, operation: Operation): object {
   return {
     description,
-    headers: references(headers),
+    headers: references([...headers, ...headersOf(operation)]),
     content: body && { "application/json": { schema: body.json } },
   };
 }
 
-function errorResponse(status: number, codes: readonly ErrorCode[]): object {
+/** The operation's error responses by name. Operations with the same errors and headers share them. */
+function errorResponses(operation: Operation): [name: string, response: object][] {
+  return errorsByStatus(operation).map(([status, codes]) => [
+    errorName(codes, operation),
+    errorResponse(status, codes, operation),
+  ]);
+}
+
+function errorName(codes: readonly ErrorCode[], operation: Operation): string {
+  return [...codes, ...headersOf(operation)].join(".");
+}
+
+function errorResponse(status: number, codes: readonly ErrorCode[], operation: Operation): object {
   const examples = codes.map((code) => [code, { value: { code, message: ERRORS[code].means, status } }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].means} ${ERRORS[code].todo}`).join("\n\n"),
-    headers: references(ERROR_HEADERS.get(status) ?? []),
+    headers: references([...ERROR_HEADERS.get(status) ?? [], ...headersOf(operation)]),
     content: { "application/json": { schema: ERROR.json, examples: Object.fromEntries(examples) } },
   };
 }
@@ -275,7 +293,7 @@ export interface InputMember {
   readonly schema: JsonSchema;
 }
 
-/** Every parameter, header and body field of the operation's requests. */
+/** Every parameter, header and body field of the operation's requests that clients can set. */
 export function inputsOf(operation: Operation): InputMember[] {
   const { json = {}, definitions = {} } = operation.body ?? {};
   const { properties = {}, required = [] } = resolved({ json, definitions });
@@ -285,7 +303,8 @@ export function inputsOf(operation: Operation): InputMember[] {
     isRequired: isRequired(schema),
     schema: resolved(schema),
   }));
-  const members = Object.entries(properties).map(([name, json]) => ({
+  const settable = Object.entries(properties).filter(([, { readOnly }]) => !readOnly);
+  const members = settable.map(([name, json]) => ({
     name,
     place: "body" as const,
     isRequired: required.includes(name),

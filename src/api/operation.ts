@@ -3,13 +3,18 @@ import type { BodyRules, JsonBody, JsonObject } from "../http/body.ts";
 import { ApiError, type ErrorCode } from "../http/error.ts";
 import type { Endpoint } from "../http/router.ts";
 import type { Transaction } from "../store/transaction.ts";
+import { type Deprecation, requireLasting } from "./deprecation.ts";
+import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
 import {
   Invalid,
+  MAX_FAULTS,
   type Members,
   membersParser,
   type Optional,
   type ParsedMembers,
+  requireKnown,
   type Schema,
+  strict,
   together,
 } from "./schema.ts";
 
@@ -95,8 +100,11 @@ export interface Declaration<
   readonly tag?: typeof TAGS[number]["name"];
   readonly summary: string;
   readonly description?: string;
-  readonly deprecated?: true;
-  /** Not part of interface 1.0.0. */
+  readonly deprecated?: Deprecation;
+  /**
+   * Not part of interface 1.0.0. Unless it is public, it refuses unknown fields and query parameters, which the others
+   * do only for `Prefer: handling=strict`.
+   */
   readonly isExtension?: true;
   /** Path parameters by name. An invalid one gets `invalid_request`, unless its schema throws an ApiError. */
   readonly params?: Params;
@@ -138,7 +146,6 @@ const NO_BYTES = new Uint8Array();
 const MAX_QUERIES = 1_000;
 /** Maximum length of a cached query string. */
 const MAX_QUERY_LENGTH = 100;
-const MAX_FAULTS = 5;
 
 /** Creates an operation from its declaration and its handler. */
 export function operation<
@@ -151,7 +158,13 @@ export function operation<
   handle: Handler<Input<Params, Query, Headers, Body>>,
 ): Operation;
 export function operation(declaration: Declaration, handle: Handler): Operation {
-  const { params = {}, query = {}, headers = {}, body, bodyType, bodyIsOptional = false } = declaration;
+  const { access, isExtension = false, deprecated, params = {}, query = {} } = declaration;
+  const { bodyType, bodyIsOptional = false } = declaration;
+  const isForClients = access === "key" || access === "address";
+  const isAlwaysStrict = isForClients && isExtension;
+  const mayBeStrict = isForClients && !isExtension;
+  const headers = { ...declaration.headers, ...(mayBeStrict && { Prefer: PREFER }) };
+  const body = isAlwaysStrict && declaration.body ? strict(declaration.body) : declaration.body;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
     return schema.fromStrings([texts[name] ?? ""], name);
@@ -159,22 +172,35 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   const parseHead = headParser(headers, query);
 
   function answer(call: Incoming): Response | Promise<Response> {
+    const prefer = mayBeStrict && call.request.headers.get("prefer");
+    if (!prefer || !prefersStrict(prefer)) return answerTo(call, isAlwaysStrict);
+    return withStrictApplied(() => answerTo(call, true));
+  }
+
+  function answerTo(call: Incoming, isStrict: boolean): Response | Promise<Response> {
+    if (deprecated) requireLasting(deprecated, call.now);
     declaration.before?.(call);
     const inPath = valid(() => parseParams(call.params));
-    if (body) return answerWithBody(body, inPath, call);
-    const { headers, query } = valid(() => parseHead(call));
+    if (body) return answerWithBody(body, inPath, call, isStrict);
+    const { headers, query } = valid(() => parseHead(call, isStrict));
     return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
   }
 
-  async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
+  async function answerWithBody(
+    schema: Schema,
+    inPath: JsonObject,
+    call: Incoming,
+    isStrict: boolean,
+  ): Promise<Response> {
     const { object, bytes } = await call.readBody(rules);
     const [{ headers, query }, parsed] = valid(() =>
-      together(() => parseHead(call), () => schema.parse(object, ""))
+      together(() => parseHead(call, isStrict), () => schema.parse(object, "", isStrict))
     );
     return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
   }
 
-  return { answers: {}, errors: [], ...declaration, params, query, headers, answer };
+  const own = { params, query, headers, ...(body && { body }), answer };
+  return { answers: {}, errors: [], ...declaration, ...own };
 }
 
 /** The parsed headers and query of a request. */
@@ -184,7 +210,7 @@ interface Head {
 }
 
 /** Returns a parser of headers and query strings. Results for requests without these headers are cached. */
-function headParser(headers: Members, query: Members): (call: Incoming) => Head {
+function headParser(headers: Members, query: Members): (call: Incoming, isStrict: boolean) => Head {
   const names = Object.keys(headers);
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
@@ -193,16 +219,18 @@ function headParser(headers: Members, query: Members): (call: Incoming) => Head 
   });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 
-  return function parseHead({ request, query }: Incoming): Head {
+  return function parseHead({ request, query: text }: Incoming, isStrict): Head {
     const isUsual = !names.some((name) => request.headers.has(name));
-    const known = isUsual ? usual.get(query) : undefined;
+    const known = isUsual ? usual.get(text) : undefined;
     if (known) return known;
+    const given = new URLSearchParams(text);
     const [inHeaders, inQuery] = together(
       () => parseHeaders(request.headers),
-      () => parseQuery(new URLSearchParams(query), "The query parameter "),
+      () => parseQuery(given, "The query parameter "),
+      () => isStrict && requireKnown(given.keys(), query, "unknown query parameter "),
     );
     const head = { headers: inHeaders, query: inQuery };
-    if (isUsual && query.length <= MAX_QUERY_LENGTH) usual.set(query, head);
+    if (isUsual && text.length <= MAX_QUERY_LENGTH) usual.set(text, head);
     return head;
   };
 }
@@ -219,6 +247,8 @@ function valid<Value>(parse: () => Value): Value {
     if (!(error instanceof Invalid)) throw error;
     const { faults } = error;
     const more = faults.length > MAX_FAULTS ? [`and ${faults.length - MAX_FAULTS} more`] : [];
-    throw new ApiError("invalid_request", `${[...faults.slice(0, MAX_FAULTS), ...more].join("; ")}.`);
+    const message = [...faults.slice(0, MAX_FAULTS), ...more].join("; ");
+    // A fault may end in a question.
+    throw new ApiError("invalid_request", `${message.replaceAll("?; ", "? ")}.`.replace(/\?\.$/, "?"));
   }
 }

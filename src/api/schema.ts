@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from "../http/body.ts";
 import { exactInteger } from "../http/json.ts";
+import { nearestName, shownName } from "./unknown_names.ts";
 
 /** The part of JSON Schema (draft 2020-12) that describes schemas. */
 export interface JsonSchema {
@@ -19,6 +20,7 @@ export interface JsonSchema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly additionalProperties?: boolean;
+  readonly readOnly?: true;
   readonly examples?: readonly unknown[];
 }
 
@@ -29,11 +31,11 @@ export interface Schema<out Value = unknown> {
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /**
-   * Validates a value, which messages call `subject`.
+   * Validates a value, which messages call `subject`. Unknown fields of objects are refused if `isStrict`, else ignored.
    *
    * @throws {Invalid}
    */
-  readonly parse: (value: unknown, subject: string) => Value;
+  readonly parse: (value: unknown, subject: string, isStrict?: boolean) => Value;
   /** Whether a value has the type. Ignores bounds, because they may have changed since the value was stored. */
   readonly accepts: (value: unknown) => value is Value;
   /**
@@ -64,6 +66,9 @@ export type ParsedMembers<Of extends Members> =
 
 /** The documentation of a schema. */
 type Annotations = Pick<JsonSchema, "description" | "examples" | "format">;
+
+/** Maximum number of faults that a message shows. */
+export const MAX_FAULTS = 5;
 
 /** A value does not match its schema. Each fault is a phrase, such as `name must be a string`. */
 export class Invalid extends Error {
@@ -121,7 +126,7 @@ export function integer(min: number, max: number, annotations: Annotations = {})
     accepts: isInteger,
     expected,
     brokenRule: (value) => value < min || value > max ? expected : undefined,
-    fromText: (text) => digits.test(text) ? Number(text) : null,
+    fromText: (text) => digits.test(text) ? Number(text) : undefined,
   });
 }
 
@@ -137,7 +142,7 @@ export function int64(json: Annotations & Pick<JsonSchema, "minimum"> = {}): Sch
       isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX),
     expected,
     brokenRule: (value) => value < minimum ? expected : undefined,
-    fromText: (text) => /^-?\d+$/.test(text) ? exactInteger(text) : null,
+    fromText: (text) => /^-?\d+$/.test(text) ? exactInteger(text) : undefined,
   });
 }
 
@@ -176,11 +181,11 @@ export function list<Item>(
   return {
     json: { type: "array", items: item.json, maxItems: max, ...annotations },
     definitions: item.definitions,
-    parse(value, subject) {
+    parse(value, subject, isStrict) {
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
       if (value.length > max) throw new Invalid(`${subject} must have at most ${max} items`);
       return together<readonly Item[]>(
-        ...value.map((member, index) => () => item.parse(member, `${subject}[${index}]`)),
+        ...value.map((member, index) => () => item.parse(member, `${subject}[${index}]`, isStrict)),
       );
     },
     accepts: (value) => Array.isArray(value) && value.every(item.accepts),
@@ -194,7 +199,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
   return {
     ...schema,
     json: { ...schema.json, type: [String(schema.json.type), "null"] },
-    parse: (value, subject) => value === null ? null : schema.parse(value, subject),
+    parse: (value, subject, isStrict) => value === null ? null : schema.parse(value, subject, isStrict),
     accepts: (value) => value === null || schema.accepts(value),
   };
 }
@@ -213,8 +218,13 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
 export function optional<Value>(schema: Schema<Value>): Optional<Value>;
 export function optional<Value>(schema: Schema<Value>, defaultValue: NoInfer<Value>): Schema<Value>;
 export function optional(schema: Schema, defaultValue?: unknown): Schema {
-  const parse: Schema["parse"] = (value, subject) =>
-    value === undefined ? defaultValue : schema.parse(value, subject);
+  const parse: Schema["parse"] = (value, subject, isStrict) => {
+    if (value === undefined) return defaultValue;
+    if (value === null && !schema.accepts(null)) {
+      throw new Invalid(`${subject} must not be null: leave it out`);
+    }
+    return schema.parse(value, subject, isStrict);
+  };
   if (defaultValue !== undefined) {
     return { ...schema, parse, json: { ...schema.json, default: defaultValue } };
   }
@@ -230,7 +240,14 @@ export function partial(members: Members): Members {
   return mapValues(members, (schema) => optional(withoutDefault(schema)));
 }
 
-/** An object in a request. Unknown fields are ignored. */
+/** A field that clients read and cannot set. In a request it is ignored, so that they can send back what they read. */
+export function readOnly(schema: Schema): Optional<never> {
+  const json = { ...schema.json, readOnly: true } as const;
+  const accepts = (value: unknown): value is never => value === undefined || schema.accepts(value);
+  return { ...schema, json, parse: () => undefined, accepts, isOptional: true };
+}
+
+/** An object in a request. */
 export function object<Of extends Members>(members: Of, json?: JsonSchema): Schema<ParsedMembers<Of>>;
 export function object(members: Members, json: JsonSchema = {}): Schema<JsonObject> {
   const entries = Object.entries(members);
@@ -244,13 +261,29 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       ...json,
     },
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
-    parse(value, subject) {
+    parse(value, subject, isStrict) {
       if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");
-      return parseMembers(value, subject && `${subject}.`);
+      const prefix = subject && `${subject}.`;
+      const [parsed] = together(
+        () => parseMembers(value, prefix, isStrict),
+        () => isStrict && requireKnown(Object.keys(value), members, `unknown member ${prefix}`),
+      );
+      return parsed;
     },
     accepts: (value): value is JsonObject =>
       isJsonObject(value) && entries.every(([name, { accepts }]) => accepts(value[name])),
     fromStrings: ([text]) => text,
+  };
+}
+
+/** A schema whose objects always refuse unknown fields. */
+export function strict<Value>(schema: Schema<Value>): Schema<Value> {
+  const closed = (json: JsonSchema) => json.properties ? { ...json, additionalProperties: false } : json;
+  return {
+    ...schema,
+    json: closed(schema.json),
+    definitions: mapValues(schema.definitions, closed),
+    parse: (value, subject) => schema.parse(value, subject, true),
   };
 }
 
@@ -304,18 +337,37 @@ export function isValid(schema: Schema, value: unknown): boolean {
 export function membersParser<Source>(
   members: Members,
   valueOf: (source: Source, name: string, schema: Schema) => unknown,
-): (source: Source, prefix?: string) => JsonObject {
+): (source: Source, prefix?: string, isStrict?: boolean) => JsonObject {
   const entries = Object.entries(members);
-  return function parseMembers(source, prefix = "") {
+  return function parseMembers(source, prefix = "", isStrict = false) {
     const faults: string[] = [];
     const parsed: Record<string, unknown> = {};
     for (const [name, schema] of entries) {
-      const value = attempt(() => schema.parse(valueOf(source, name, schema), prefix + name), faults);
+      const value = attempt(
+        () => schema.parse(valueOf(source, name, schema), prefix + name, isStrict),
+        faults,
+      );
       if (value !== undefined) parsed[name] = value;
     }
     if (faults.length > 0) throw new Invalid(...faults);
     return parsed;
   };
+}
+
+/**
+ * Requires that all names are those of members. Messages put `what` before an unknown one.
+ *
+ * @throws {Invalid}
+ */
+export function requireKnown(given: Iterable<string>, members: Members, what: string): void {
+  const unknown = [...new Set(given)].filter((name) => !Object.hasOwn(members, name));
+  if (unknown.length === 0) return;
+  const settable = Object.keys(members).filter((name) => !members[name]?.json.readOnly);
+  throw new Invalid(...unknown.map((name, index) => {
+    if (index >= MAX_FAULTS) return what;
+    const meant = nearestName(name, settable);
+    return what + shownName(name) + (meant === undefined ? "" : `; did you mean ${meant}?`);
+  }));
 }
 
 /**
@@ -350,6 +402,7 @@ interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
   readonly expected: string;
   /** Returns the rule that a value breaks, such as `have 1 to 3 characters`; undefined if it is valid. */
   readonly brokenRule?: (value: Value) => string | undefined;
+  /** Returns undefined for a text of the wrong type. */
   readonly fromText?: (text: string) => unknown;
 }
 
@@ -368,7 +421,9 @@ function scalar<Value>(
     accepts,
     fromStrings([text = "", ...more], name) {
       if (more.length > 0) throw new Invalid(`${name} must be given at most once`);
-      return fromText(text);
+      const value = fromText(text);
+      if (value === undefined) throw new Invalid(`${name} must ${expected}`);
+      return value;
     },
   };
 }
@@ -378,7 +433,7 @@ function mismatch(value: unknown, subject: string, expected: string, type?: Json
   if (value === undefined) return new Invalid(`${subject} is required and must ${expected}`);
   if (type !== "integer") return new Invalid(`${subject} must ${expected}`);
   if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
-  if (Number.isNaN(value)) return new Invalid(`${subject} must be written without a fraction or an exponent`);
+  if (Number.isNaN(value)) return new Invalid(`${subject} must not have a fraction`);
   return new Invalid(`${subject} must ${expected}`);
 }
 

@@ -6,6 +6,7 @@ const EXPOSED = [
   "Idempotency-Replayed",
   "Link",
   "Location",
+  "Preference-Applied",
   "RateLimit",
   "RateLimit-Policy",
   "Retry-After",
@@ -17,7 +18,7 @@ const EXPOSED = [
   "X-Request-Id",
 ].join(", ");
 
-const ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id";
+const ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, X-Request-Id";
 const PREFLIGHT_SECONDS = "86400";
 
 /**

@@ -14,7 +14,7 @@ const WAIT = "Try again after Retry-After. Wait longer each time.";
 const CATALOGUE = {
   invalid_request: {
     status: 400,
-    means: "A field, parameter or header is missing or invalid.",
+    means: "A field, parameter or header is missing, invalid or unknown.",
     todo: FIX,
   },
   invalid_json: {
@@ -82,7 +82,7 @@ const CATALOGUE = {
   precondition_failed: {
     status: 412,
     means: "The animal's current ETag does not satisfy If-Match or If-None-Match.",
-    todo: "Read the animal again, for example with PATCH and {}, then decide.",
+    todo: "The current ETag is in ETag. Read the animal again, for example with PATCH and {}, then decide.",
   },
   payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: FIX },
   idempotency_key_reused: {

@@ -80,6 +80,9 @@ export function createRequestIds(): (request: Request) => string {
   };
 }
 
+/** Matches anything in a text that may be an API key. */
+export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
+
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** The bearer token in an Authorization header (RFC 6750 section 2.1); undefined if there is none. */

@@ -156,7 +156,7 @@ function operationLine({ id, method, path, summary, deprecated }: Operation): Ht
   `;
 }
 
-/** The reference of an operation: its inputs, responses, and the errors that are not common to all operations. */
+/** The reference of an operation: its inputs (but Prefer, which the page explains once), responses, and the errors that are not common to all operations. */
 function article(operation: Operation, errors: readonly Content[]): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
@@ -171,7 +171,7 @@ function article(operation: Operation, errors: readonly Content[]): Html {
         <code>Link</code>. Log them in your client.</p>`
         : ""}
       <dl class="rows">
-        ${inputsOf(operation).map(row)}
+        ${inputsOf(operation).filter(({ name }) => name !== "Prefer").map(row)}
         <div><dt>responses</dt><dd>${Object.entries(answers).map(([status, { description }]) =>
           html`<p><code class="ok">${status}</code> ${prose(description)}</p>`
         )}</dd></div>

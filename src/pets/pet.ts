@@ -9,6 +9,7 @@ import {
   optional,
   type Parsed,
   partial,
+  readOnly,
   text,
 } from "../api/schema.ts";
 import { CONTROLS, nameText } from "../api/name.ts";
@@ -27,8 +28,7 @@ export const PET_FIELDS = {
   name: nameText(MAX_NAME_LENGTH, [CONTROLS], "The animal's name"),
   categoryId: int64({
     description:
-      "Identifier of the category the animal belongs to. An int64, written without a fraction or an exponent, and stored " +
-      "exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
+      "Identifier of the category the animal belongs to. An int64, stored exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
       "the source text: " +
       "`JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
   }),
@@ -38,10 +38,15 @@ export const PET_FIELDS = {
 /** An animal to add. */
 export const NEW_PET = named("NewPet", object(PET_FIELDS, { examples: [{ name: "Rex", categoryId: 1 }] }));
 
+const PET_ID = integer(1, Number.MAX_SAFE_INTEGER, {
+  format: "int64",
+  description: "Unique identifier assigned by the service on creation. It is never reused.",
+});
+
 /** A change to an animal. */
 export const PET_PATCH = named(
   "PetPatch",
-  object(partial(PET_FIELDS), {
+  object({ id: readOnly(PET_ID), ...partial(PET_FIELDS) }, {
     description: "A JSON Merge Patch (RFC 7396). Fields cannot be removed, so none may be null.",
     examples: [{ status: "sold" }],
   }),
@@ -53,10 +58,7 @@ const REX = { id: 1, name: "Rex", categoryId: 1, status: "available" };
 export const PET = named(
   "Pet",
   answer({
-    id: integer(1, Number.MAX_SAFE_INTEGER, {
-      format: "int64",
-      description: "Unique identifier assigned by the service on creation. It is never reused.",
-    }),
+    id: PET_ID,
     ...PET_FIELDS,
     // Stored names may break today's rules.
     name: text({ max: MAX_NAME_LENGTH, description: "The animal's name" }),

@@ -1,5 +1,5 @@
+import { deprecationHeaders } from "../api/deprecation.ts";
 import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
-import { DEPRECATION_HEADERS } from "../api/openapi.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { integer, optional, type Schema } from "../api/schema.ts";
 import { VersionedCache } from "../store/cache.ts";
@@ -11,7 +11,7 @@ import { stringifyJson } from "../http/json.ts";
 import { Representation } from "../http/representation.ts";
 import { createResponse, jsonResponse } from "../http/response.ts";
 import { createOnce } from "../idempotency/create_once.ts";
-import { DEPRECATION_OPERATION, deprecationHeaders, isRemoved, SUNSET_DAY } from "./deprecation.ts";
+import { DEPRECATION_OPERATION, getPetDeprecation, SUNSET_DAY } from "./deprecation.ts";
 import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
 import { CURSOR, MAX_LIMIT, PetPages, PETS_PATH } from "./pet_pages.ts";
 import type { OwnedPet, PetStore } from "./pet_store.ts";
@@ -38,11 +38,23 @@ const PRECONDITIONS = {
   ),
 };
 
+/** The ID in a path, at most 2^53 - 1. No animal can have an invalid ID, so it gets 404. */
+const PET_ID: Schema<number> = {
+  ...integer(1, Number.MAX_SAFE_INTEGER),
+  json: { type: "integer", format: "int64", description: "Identifier of the animal", examples: [1] },
+  fromStrings([text = ""]) {
+    if (!/^[1-9]\d*$/.test(text)) throw petNotFound("; petId must be an integer from 1");
+    if (!Number.isSafeInteger(Number(text))) throw petNotFound();
+    return Number(text);
+  },
+};
+
 /** Operations on animals, and the document about the removal of `getPet`. */
 export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptions): Operation[] {
   const pages = new PetPages(pets, catalogue);
+  const deprecated = getPetDeprecation(publicUrl ?? "");
+  const headersOfGet = deprecationHeaders(deprecated);
   const representations = new VersionedCache<number, Representation | null>(catalogue, MAX_PETS);
-  const deprecated = deprecationHeaders(publicUrl ?? "");
 
   const listPets = operation(
     {
@@ -83,7 +95,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     access: "key",
     tag: "Animals",
     summary: "Add an animal",
-    description: "Adds an animal to the catalogue. Unknown fields of the body are ignored.",
+    description: "Adds an animal to the catalogue.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: NEW_PET,
     answers: {
@@ -119,27 +131,22 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       summary: "Get an animal",
       description:
         `Deprecated, and will be removed on ${SUNSET_DAY}. Use \`GET ${PETS_PATH}\` with the \`status\` filter instead.`,
-      deprecated: true,
-      params: { petId: petId(deprecated) },
+      deprecated,
+      params: { petId: PET_ID },
       headers: { "If-None-Match": IF_NONE_MATCH },
       answers: {
         200: {
           description: "The animal",
           body: PET,
-          headers: ["ETag", "Cache-Control", ...DEPRECATION_HEADERS],
+          headers: ["ETag", "Cache-Control"],
         },
-        304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", ...DEPRECATION_HEADERS] },
+        304: NOT_MODIFIED,
       },
-      errors: ["pet_not_found", "gone"],
-      before({ now }) {
-        if (!isRemoved(now)) return;
-        const message = "This operation has been removed. Use GET /v1/pets with the status filter.";
-        throw new ApiError("gone", message, deprecated);
-      },
+      errors: ["pet_not_found"],
     },
     ({ params, headers }) =>
       whenReady(representations.get(params.petId, () => render(params.petId)), (representation) => {
-        if (representation === null) throw petNotFound(deprecated);
+        if (representation === null) throw petNotFound();
         return representation.respondTo(headers["If-None-Match"]);
       }),
   );
@@ -152,10 +159,10 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     tag: "Animals",
     summary: "Update an animal",
     description:
-      "Only the account that added the animal can update it. Fields that you leave out stay as they are, and unknown " +
-      "fields are ignored.",
+      "Only the account that added the animal can update it. Fields that you leave out stay as they are. An `id` is " +
+      "ignored, so that you can send back what you read.",
     isExtension: true,
-    params: { petId: petId() },
+    params: { petId: PET_ID },
     headers: PRECONDITIONS,
     body: PET_PATCH,
     bodyType: "application/merge-patch+json",
@@ -181,7 +188,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     summary: "Delete an animal",
     description: "Only the account that added the animal can delete it. Its id is never reused.",
     isExtension: true,
-    params: { petId: petId() },
+    params: { petId: PET_ID },
     headers: PRECONDITIONS,
     answers: { 204: { description: "The animal was deleted" } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
@@ -195,7 +202,9 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
 
   async function render(id: number): Promise<Representation | null> {
     const json = await pets.find(id);
-    return json === null ? null : new Representation(json, { headers: deprecated, etag: quickEtagOf(json) });
+    return json === null
+      ? null
+      : new Representation(json, { headers: headersOfGet, etag: quickEtagOf(json) });
   }
 
   return [listPets, createPet, getPet, updatePet, deletePet, DEPRECATION_OPERATION];
@@ -211,19 +220,6 @@ function changeable(owned: OwnedPet | null, accountId: string, headers: Precondi
   return owned.pet;
 }
 
-function petNotFound(headers: Readonly<Record<string, string>> = {}): ApiError {
-  return new ApiError("pet_not_found", "No animal has this petId.", headers);
-}
-
-/** The ID in a path, at most 2^53 - 1. No animal can have an invalid ID, so it gets 404, with these headers. */
-function petId(headers: Readonly<Record<string, string>> = {}): Schema<number> {
-  return {
-    ...integer(1, Number.MAX_SAFE_INTEGER),
-    json: { type: "integer", format: "int64", description: "Identifier of the animal", examples: [1] },
-    fromStrings([text = ""]) {
-      const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : NaN;
-      if (!Number.isSafeInteger(id)) throw petNotFound(headers);
-      return id;
-    },
-  };
+function petNotFound(reason = ""): ApiError {
+  return new ApiError("pet_not_found", `No animal has this petId${reason}.`);
 }

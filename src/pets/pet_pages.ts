@@ -1,3 +1,4 @@
+import { EXTENSION } from "../api/headers.ts";
 import { Invalid, type Schema, text } from "../api/schema.ts";
 import { VersionedCache } from "../store/cache.ts";
 import type { VersionRow } from "../store/versions.ts";
@@ -21,7 +22,8 @@ export const CURSOR: Schema<number> = {
   json: {
     type: "string",
     minLength: 1,
-    description: "Where the page starts: the `cursor` in the `Link` header of the previous page",
+    description:
+      `Where the page starts: the \`cursor\` in the \`Link\` header of the previous page. ${EXTENSION}`,
   },
   definitions: {},
   fromStrings: text().fromStrings,

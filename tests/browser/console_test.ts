@@ -30,6 +30,19 @@ Deno.test("page creates a key and makes the first call with one press, then adds
   assertEquals(visitor.origins, [visitor.origin]);
 });
 
+Deno.test("page asks for strict handling, so that a mistyped field is refused", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  await choose(page, "createPet");
+  await page.locator("#request-createPet textarea").fill('{"name":"Rex","categoryId":1,"staus":"sold"}');
+
+  assertEquals(await call(page), "400");
+
+  const message = await page.locator("#answer-message").textContent();
+  assertEquals(message, "unknown member staus; did you mean status?");
+});
+
 Deno.test("page shows markup in an animal's name as isolated text", async () => {
   await using visitor = await visit();
   const { page } = visitor;
@@ -289,7 +302,10 @@ Deno.test("page copies the call with the key, but shows it with a placeholder", 
 
   await copy.filter({ hasText: "Copied" }).waitFor();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
-  assertEquals(copied, `curl -i '${visitor.origin}/v1/pets' \\\n  -H 'Authorization: Bearer ${key}'`);
+  const headers = [`Authorization: Bearer ${key}`, "Prefer: handling=strict"].map((header) =>
+    ` \\\n  -H '${header}'`
+  );
+  assertEquals(copied, `curl -i '${visitor.origin}/v1/pets'${headers.join("")}`);
 });
 
 Deno.test("page writes its own origin into the samples, or the public URL", async () => {

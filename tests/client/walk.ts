@@ -28,13 +28,17 @@ export async function walk(baseUrl: string): Promise<string[]> {
   assertEquals(rex, { id: 1, name: "Rex", categoryId: 1, status: "available" });
 
   const params = { path: { petId: rex.id } };
-  const sold = bodyOf(await client.PATCH("/pets/{petId}", { params, body: { status: "sold" } }), 200);
+  const sold = bodyOf(await client.PATCH("/pets/{petId}", { params, body: { ...rex, status: "sold" } }), 200);
   assertEquals(sold, { ...rex, status: "sold" });
 
   const query = { status: "sold", limit: 1 } as const;
   const list = await client.GET("/pets", { params: { query } });
   assertEquals(bodyOf(list, 200), [sold]);
   assertUnchanged(await client.GET("/pets", { params: { query, header: conditionOf(list) } }));
+
+  const header = { Prefer: "handling=strict" };
+  const { response } = await client.GET("/pets", { params: { query, header } });
+  assertEquals(response.headers.get("Preference-Applied"), header.Prefer);
 
   const one = await client.GET("/pets/{petId}", { params });
   assertEquals(bodyOf(one, 200), sold);

@@ -9,6 +9,7 @@ const MARKUP = `<img src=x onerror=alert(1)>"'&</script>`;
 const RANDOM = "ThisIsNoKeyThoughItLooksLikeOneOfThose";
 const SECRET = `as_test_${RANDOM}`;
 const LIVE = `as_live_${RANDOM}`;
+const STRICT = { prefer: "handling=strict" };
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
 
 /** A valid request with this text in every string field without an enum. */
@@ -53,9 +54,14 @@ function* leaks(sample: Sample, key: string): Generator<[target: string, request
     for (const wrong of [SECRET, `"${SECRET}`, LIVE]) yield [target, { ...request, key: wrong }];
   }
   if (query.length > 0) yield [`${target}?${query.join("&")}`, { key }];
+  if (operation.access !== "public") {
+    yield [`${target}?${SECRET}=1&x${LIVE}`, { ...request, key, headers: STRICT }];
+  }
   if (target.endsWith("/1")) yield [target.replace(/1$/, SECRET), { ...request, key }];
   for (const name of Object.keys(operation.headers)) {
-    if (operation.method !== "GET") yield [target, { ...request, key, headers: { [name]: `"${SECRET}` } }];
+    if (operation.method !== "GET" && name !== "Prefer") {
+      yield [target, { ...request, key, headers: { [name]: `"${SECRET}` } }];
+    }
   }
   if (!operation.body) return;
   yield [target, { key, ...withText(SECRET.repeat(300), sample), headers: { "content-encoding": SECRET } }];
@@ -63,6 +69,7 @@ function* leaks(sample: Sample, key: string): Generator<[target: string, request
   yield [target, { key, body: `{"${SECRET}"`, headers: JSON_TYPE }];
   const members = Object.keys(resolved(operation.body).properties ?? {});
   yield [target, { key, json: Object.fromEntries(members.map((name) => [name, [SECRET]])) }];
+  yield [target, { key, json: { ...Object(request.json), [SECRET]: 1, [`x${LIVE}`]: 1 }, headers: STRICT }];
 }
 
 Deno.test("service repeats no credential in an error, wherever the request has it", async () => {

@@ -47,12 +47,16 @@ Deno.test("service reads, rotates and closes only the account that the key belon
   const before = await (await shop.call("GET /v1/account")).json();
   const query = `?id=${before.id}&accountId=${before.id}`;
   const json = { id: before.id, accountId: before.id };
+  const targets = ["GET /v1/account", "GET /v1/account/usage", "POST /v1/account/key", "DELETE /v1/account"];
 
-  const shown = await (await shop.fetch(`GET /v1/account${query}`, { key: stranger })).json();
-  const days = await (await shop.fetch(`GET /v1/account/usage${query}&days=1`, { key: stranger })).json();
-  const rotated = await (await shop.fetch(`POST /v1/account/key${query}`, { key: stranger, json })).json();
-  const closed = await shop.fetch(`DELETE /v1/account${query}`, { key: rotated.apiKey, json });
+  const refused = [await shop.fetch("POST /v1/account/key", { key: stranger, json })];
+  for (const target of targets) refused.push(await shop.fetch(target + query, { key: stranger }));
+  const shown = await (await shop.fetch("GET /v1/account", { key: stranger })).json();
+  const days = await (await shop.fetch("GET /v1/account/usage?days=1", { key: stranger })).json();
+  const rotated = await (await shop.fetch("POST /v1/account/key", { key: stranger })).json();
+  const closed = await shop.fetch("DELETE /v1/account", { key: rotated.apiKey, json });
 
+  assertEquals(refused.map(({ status }) => status), [400, 400, 400, 400, 400]);
   assertEquals([shown.id, shown.plan], [strangerId, "free"]);
   // The free plan admits 60 a minute, so a hundred would be those of the other account.
   assertLess(days[0].admitted, 100);

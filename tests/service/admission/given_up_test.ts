@@ -130,7 +130,10 @@ for (
     for (const [index, other] of others.entries()) {
       service.address = `198.51.100.${index}`;
       const target = otherTarget.endsWith("/") ? `${otherTarget}${index + 2}` : otherTarget;
-      service.fetch(target, { key: other, json: { name: "Max", message: "Hello" } });
+      service.fetch(target, {
+        key: other,
+        json: target.endsWith("messages") ? { message: "Hello" } : { name: "Max" },
+      });
       await time.advance(10);
     }
     const waiting = service.fetch(what, { key, ...options });

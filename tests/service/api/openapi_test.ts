@@ -246,7 +246,7 @@ for (const { operation, target } of DOCUMENTED) {
 
     for (const [index, [name, animal, account]] of NAMES.entries()) {
       shop.address = `192.0.2.${index}`;
-      const json = { name, categoryId: 1 };
+      const json = { ...Object(resolved(body).examples?.[0]), name };
       const response = await shop.call(target, { json });
       const expected = operation.tag === "Animals" ? animal : account;
       assertEquals([name, DESCRIPTION.problems(body.json, json).length === 0 ? "good" : "bad"], [

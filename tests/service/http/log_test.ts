@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
-import { API_KEY_LIKE } from "../../../src/accounts/api_key.ts";
+import { API_KEY_LIKE } from "../../../src/http/request.ts";
 import { createLog, errorRecord, type Output } from "../../../src/http/log.ts";
 import { Harness } from "../../support/harness.ts";
 import { NOON, VirtualTime } from "../../support/time.ts";

@@ -139,6 +139,14 @@ Deno.test("getPage() contains every operation, error and plan of the API", async
   assertEquals(PLAN_LIMITS.free.minute, 60);
 });
 
+Deno.test("getPage() explains Prefer once, and fills it in for the operations that accept it", async () => {
+  const { html } = await getPage();
+
+  assertEquals(html.match(/<input name="Prefer"[^>]* value="handling=strict"/g)?.length, 4);
+  assertEquals(html.match(/>Prefer: handling=strict</g)?.length, 1);
+  assertEquals(html.match(/<dt><code>Prefer</g), null);
+});
+
 Deno.test("getPage() contains no duplicate IDs, broken links or external resources", async () => {
   const { html } = await getPage();
   const page = html.replace(/<script[^]*<\/script>|<style>[^]*<\/style>/g, "");

@@ -26,11 +26,51 @@ Deno.test("getPet() announces its removal until its sunset, and returns 410 from
   const withoutKey = await shop.fetch("GET /v1/pets/1");
 
   assertEquals(last.map(({ status }) => status), [200, 404]);
-  for (const response of [...last, ...gone]) assertDeprecated(response);
+  for (const response of [...last, ...gone, withoutKey]) assertDeprecated(response);
   for (const response of gone) {
     await assertError(response, 410, "gone", /status filter/);
   }
   await assertError(withoutKey, 401, "missing_api_key");
+});
+
+Deno.test("getPet() announces its removal in every response", async () => {
+  await using shop = await Shop.open();
+  await shop.add("available");
+  const suspended = await shop.createAccount();
+  await shop.accounts.suspend(suspended.account.id, shop.now);
+  const spent = await shop.createAccount({ minute: 1, day: 1 });
+  const etag = (await shop.call("GET /v1/pets/1")).headers.get("etag") ?? "";
+
+  const responses = [
+    await shop.call("GET /v1/pets/1"),
+    await shop.call("HEAD /v1/pets/1"),
+    await shop.call("GET /v1/pets/1", { headers: { "if-none-match": etag } }),
+    await shop.call("GET /v1/pets/1?x=1", { headers: { prefer: "handling=strict" } }),
+    await shop.fetch("GET /v1/pets/1"),
+    await shop.fetch("GET /v1/pets/1", { key: suspended.apiKey }),
+    await shop.call("GET /v1/pets/rex"),
+    await shop.fetch("GET /v1/pets/1", { key: spent.apiKey }),
+    await shop.fetch("GET /v1/pets/1", { key: spent.apiKey }),
+  ];
+  shop.now = SUNSET;
+  responses.push(await shop.call("GET /v1/pets/1"));
+  await shop.stop();
+  responses.push(await shop.call("GET /v1/pets/1"));
+
+  assertEquals(responses.map(({ status }) => status), [
+    200,
+    200,
+    304,
+    400,
+    401,
+    403,
+    404,
+    200,
+    429,
+    410,
+    503,
+  ]);
+  for (const response of responses) assertDeprecated(response);
 });
 
 Deno.test("service keeps the other operations after the sunset of getPet()", async () => {

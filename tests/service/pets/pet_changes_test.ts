@@ -10,12 +10,11 @@ Deno.test.each([
   [{ status: "sold" }, "application/json"],
   [{ name: "Tom" }, "application/merge-patch+json"],
   [{ categoryId: 8 }, "Application/Merge-Patch+JSON; charset=utf-8"],
-  [{ name: "Tom", categoryId: 8, status: "pending", id: 9, unknown: null }, "application/json"],
+  [{ name: "Tom", categoryId: 8, status: "pending", id: 9 }, "application/json"],
 ])("updatePet() changes only the fields in %j, sent as %s", async (patch, type) => {
   await using shop = await Shop.open();
   await shop.add("available", "sold");
-  const { unknown: _, ...known } = { unknown: null, ...patch };
-  const changed = { ...REX, status: "available", ...known, id: 1 };
+  const changed = { ...REX, status: "available", ...patch, id: 1 };
 
   const response = await shop.call("PATCH /v1/pets/1", {
     body: JSON.stringify(patch),
@@ -47,7 +46,10 @@ Deno.test("createPet() rejects a merge patch", async () => {
   await assertError(response, 400, "invalid_content_type", /must be application\/json\.$/);
 });
 
-Deno.test.each([{}, { id: 2, unknown: ["a"] }, { name: "Rex", status: "available" }])(
+Deno.test.each([{}, { id: "2" }, { id: 1, ...REX, status: "available" }, {
+  name: "Rex",
+  status: "available",
+}])(
   "updatePet() returns the animal and writes nothing if %j changes nothing",
   async (patch) => {
     await using shop = await Shop.open();
@@ -197,18 +199,23 @@ for (const method of ["PATCH", "DELETE"]) {
       "If-Match",
       "a different tag",
       () => '"other"',
-      /^If-Match does not contain the current ETag\b(?!.*weak)/,
+      /^If-Match does not contain .* in the ETag header of this response\.$/,
     ],
     ["If-Match", "its tag as a weak one", (etag) => `"a", W/${etag}`, /^If-Match .*weak tag \(W\/\)/],
-    ["If-Match", "a strong tag that ends in W/", () => `"aW/"`, /^If-Match .*read it again/],
-    ["If-None-Match", "its tag", (etag) => etag, /^If-None-Match contains the current ETag/],
+    ["If-Match", "a strong tag that ends in W/", () => `"aW/"`, /^If-Match does not contain [^(]*$/],
+    [
+      "If-None-Match",
+      "its tag",
+      (etag) => etag,
+      /^If-None-Match is \*, or contains .*, which is in the ETag header/,
+    ],
     [
       "If-None-Match",
       "its tag as a weak one",
       (etag) => `W/${etag}`,
-      /^If-None-Match contains the current ETag/,
+      /^If-None-Match is \*, or contains .*, which is in the ETag header/,
     ],
-    ["If-None-Match", "*", () => "*", /^If-None-Match contains the current ETag, or is \*/],
+    ["If-None-Match", "*", () => "*", /^If-None-Match is \*/],
   ])(
     `${method} reports that %s failed for %s, and returns the current ETag`,
     async (name, _, value, message) => {

@@ -37,6 +37,40 @@ Deno.test.each(["0", "-1", "9007199254740993", "9223372036854775807", "-92233720
   },
 );
 
+Deno.test.each([
+  ["1.0", "1"],
+  ["1e3", "1000"],
+  ["9007199254740993.0", "9007199254740993"],
+  ["-1.2e1", "-12"],
+])("service stores the categoryId %s as %s", async (sent, stored) => {
+  await using shop = await Shop.open();
+  const request = { body: `{"categoryId":${sent},"name":"Rex"}`, headers: JSON_TYPE };
+
+  const added = await shop.call("POST /v1/pets", request);
+  const changed = await shop.call("PATCH /v1/pets/1", request);
+  const listed = await shop.call("GET /v1/pets");
+
+  const pet = `{"id":1,"name":"Rex","categoryId":${stored},"status":"available"}`;
+  assertEquals([await added.text(), await changed.text(), await listed.text()], [pet, pet, `[${pet}]`]);
+});
+
+Deno.test.each(["1.5", "12e-1", "1e19", "1e400", "9223372036854775808.0"])(
+  "createPet() rejects the categoryId %s",
+  async (categoryId) => {
+    await using shop = await Shop.open();
+    const body = `{"name":"Rex","categoryId":${categoryId}}`;
+
+    const response = await shop.call("POST /v1/pets", { body, headers: JSON_TYPE });
+
+    await assertError(
+      response,
+      400,
+      "invalid_request",
+      /^categoryId must (not have a fraction|be an integer from)/,
+    );
+  },
+);
+
 Deno.test.each(
   ["2", "0", "-1", "01", "+1", "1.0", "1e0", "0x1", "1n", "%201", "%00", "rex", "__proto__", "constructor"]
     .concat("9007199254740993", "9223372036854775807", "9223372036854775808", "1".repeat(400)),
@@ -47,7 +81,9 @@ Deno.test.each(
   for (const init of [{}, { method: "PATCH", json: {} }, { method: "DELETE" }]) {
     const response = await shop.call(`${init.method ?? "GET"} /v1/pets/${petId}`, init);
 
-    await assertError(response, 404, "pet_not_found", /petId/);
+    const isId = /^[1-9]\d*$/.test(petId);
+    const reason = isId ? /^No animal has this petId\.$/ : /; petId must be an integer from 1\.$/;
+    await assertError(response, 404, "pet_not_found", reason);
   }
   assertEquals(await shop.ids(), [1]);
 });

@@ -1,11 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import {
-  API_KEY_LIKE,
-  createApiKey,
-  hashApiKey,
-  isApiKey,
-  randomBase62,
-} from "../../../src/accounts/api_key.ts";
+import { createApiKey, hashApiKey, isApiKey, randomBase62 } from "../../../src/accounts/api_key.ts";
+import { API_KEY_LIKE } from "../../../src/http/request.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
