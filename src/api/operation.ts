@@ -158,48 +158,48 @@ export function operation<
   handle: Handler<Input<Params, Query, Headers, Body>>,
 ): Operation;
 export function operation(declaration: Declaration, handle: Handler): Operation {
-  const { access, isExtension = false, deprecated, params = {}, query = {} } = declaration;
-  const { bodyType, bodyIsOptional = false } = declaration;
+  const { access, isExtension = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
+  const { params = {}, query = {}, headers = {} } = declaration;
   const isForClients = access === "key" || access === "address";
   const isAlwaysStrict = isForClients && isExtension;
   const mayBeStrict = isForClients && !isExtension;
-  const headers = { ...declaration.headers, ...(mayBeStrict && { Prefer: PREFER }) };
   const body = isAlwaysStrict && declaration.body ? strict(declaration.body) : declaration.body;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
     return schema.fromStrings([texts[name] ?? ""], name);
   });
-  const parseHead = headParser(headers, query);
+  const answerAsUsual = answerer(isAlwaysStrict);
+  const answerStrictly = answerer(true);
 
   function answer(call: Incoming): Response | Promise<Response> {
     const prefer = mayBeStrict && call.request.headers.get("prefer");
-    if (!prefer || !prefersStrict(prefer)) return answerTo(call, isAlwaysStrict);
-    return withStrictApplied(() => answerTo(call, true));
+    if (!prefer || !prefersStrict(prefer)) return answerAsUsual(call);
+    return withStrictApplied(() => answerStrictly(call));
   }
 
-  function answerTo(call: Incoming, isStrict: boolean): Response | Promise<Response> {
-    if (deprecated) requireLasting(deprecated, call.now);
-    declaration.before?.(call);
-    const inPath = valid(() => parseParams(call.params));
-    if (body) return answerWithBody(body, inPath, call, isStrict);
-    const { headers, query } = valid(() => parseHead(call, isStrict));
-    return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
+  function answerer(isStrict: boolean): Operation["answer"] {
+    const parseHead = headParser(headers, query, isStrict);
+
+    async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
+      const { object, bytes } = await call.readBody(rules);
+      const [{ headers, query }, parsed] = valid(() =>
+        together(() => parseHead(call), () => schema.parse(object, "", isStrict))
+      );
+      return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
+    }
+
+    return function answer(call: Incoming): Response | Promise<Response> {
+      if (deprecated) requireLasting(deprecated, call.now);
+      declaration.before?.(call);
+      const inPath = valid(() => parseParams(call.params));
+      if (body) return answerWithBody(body, inPath, call);
+      const { headers, query } = valid(() => parseHead(call));
+      return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
+    };
   }
 
-  async function answerWithBody(
-    schema: Schema,
-    inPath: JsonObject,
-    call: Incoming,
-    isStrict: boolean,
-  ): Promise<Response> {
-    const { object, bytes } = await call.readBody(rules);
-    const [{ headers, query }, parsed] = valid(() =>
-      together(() => parseHead(call, isStrict), () => schema.parse(object, "", isStrict))
-    );
-    return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
-  }
-
-  const own = { params, query, headers, ...(body && { body }), answer };
+  const accepted = mayBeStrict ? { ...headers, Prefer: PREFER } : headers;
+  const own = { params, query, headers: accepted, ...(body && { body }), answer };
   return { answers: {}, errors: [], ...declaration, ...own };
 }
 
@@ -210,7 +210,7 @@ interface Head {
 }
 
 /** Returns a parser of headers and query strings. Results for requests without these headers are cached. */
-function headParser(headers: Members, query: Members): (call: Incoming, isStrict: boolean) => Head {
+function headParser(headers: Members, query: Members, isStrict: boolean): (call: Incoming) => Head {
   const names = Object.keys(headers);
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
@@ -219,7 +219,7 @@ function headParser(headers: Members, query: Members): (call: Incoming, isStrict
   });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 
-  return function parseHead({ request, query: text }: Incoming, isStrict): Head {
+  return function parseHead({ request, query: text }: Incoming): Head {
     const isUsual = !names.some((name) => request.headers.has(name));
     const known = isUsual ? usual.get(text) : undefined;
     if (known) return known;
