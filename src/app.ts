@@ -205,9 +205,7 @@ export function createApp(options: AppOptions): App {
       }
       case "none": {
         const meant = suggest(path);
-        const hint = meant === undefined
-          ? `GET ${BASE_PATH}/openapi.json describes all operations.`
-          : `Did you mean ${meant}?`;
+        const hint = meant === undefined ? `See ${BASE_PATH}/openapi.json.` : `Did you mean ${meant}?`;
         throw new ApiError("not_found", `There is nothing at this path. ${hint}`);
       }
       case "bad host":

@@ -46,7 +46,7 @@ Deno.test.each([
     await service.fetch(`GET ${path}`),
     404,
     "not_found",
-    /^There is nothing at this path\. GET \/v1\/openapi\.json describes all operations\.$/,
+    /^There is nothing at this path\. See \/v1\/openapi\.json\.$/,
   );
 });
 
