@@ -341,41 +341,10 @@ Deno.test.each([["1.1", true], ["2", false]])(
   },
 );
 
-/** Bodies that stall until they are ended. */
-class StalledBodies {
-  readonly streams: readonly ReadableStream<Uint8Array>[];
-  readonly #ends: readonly PromiseWithResolvers<void>[];
-  /** Number of bodies whose reading has begun. */
-  begun = 0;
-
-  constructor(count: number) {
-    this.#ends = Array.from({ length: count }, () => Promise.withResolvers<void>());
-    this.streams = this.#ends.map(({ promise }) =>
-      new ReadableStream({
-        pull: async (controller) => {
-          this.begun++;
-          await promise;
-          controller.close();
-        },
-      }, { highWaterMark: 0 })
-    );
-  }
-
-  end(start: number, end?: number): void {
-    for (const { resolve } of this.#ends.slice(start, end)) resolve();
-  }
-}
-
-/** Waits for a condition, long enough for a busy machine. */
-async function until(isMet: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1_000_000 && !isMet(); turn++) await setImmediate();
-  await setImmediate(); // A body that arrived with its headers has been read by now.
-}
-
-/** A service with bodies that stall until `end` is called. */
+/** A service, and clients whose bodies stall until it is disposed. */
 class Crowd implements AsyncDisposable {
   readonly service: Harness;
-  readonly #bodies: StalledBodies[] = [];
+  readonly #end: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #sent: Promise<Response>[] = [];
 
   private constructor(service: Harness) {
@@ -391,25 +360,31 @@ class Crowd implements AsyncDisposable {
     return (await this.service.createAccount({ minute: 2_000, day: 2_000 })).apiKey;
   }
 
-  /** Begins bodies from an account, or from addresses if there is no key, until one is refused or `max` stall. */
-  async stall(max: number, key?: string): Promise<number> {
-    const bodies = new StalledBodies(max);
-    const headers = { "content-type": "application/json" };
-    this.#bodies.push(bodies);
-    let refused = 0;
-    for (const [index, body] of bodies.streams.entries()) {
+  /** Begins `count` bodies at once, of an account or, without a key, of many addresses. Returns how many get a place. */
+  async stall(count: number, key?: string): Promise<number> {
+    const target = key === undefined ? "POST /v1/accounts" : "POST /v1/messages";
+    const options = { ...(key !== undefined && { key }), headers: { "content-type": "application/json" } };
+    const [begun, refused] = [new Set<number>(), new Set<number>()];
+    for (let index = 0; index < count; index++) {
+      const pull = async (controller: ReadableStreamDefaultController) => {
+        begun.add(index);
+        await this.#end.promise;
+        controller.close();
+      };
       this.service.address = `192.0.2.${index % 250}`;
-      const target = key === undefined ? "POST /v1/accounts" : "POST /v1/messages";
-      const sent = this.service.fetch(target, { ...(key !== undefined && { key }), headers, body });
+      const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+      const sent = this.service.fetch(target, { ...options, body });
       this.#sent.push(sent);
-      sent.then(({ status }) => refused += status === 503 ? 1 : 0);
+      sent.then(({ status }) => status === 503 && refused.add(index));
     }
-    await until(() => bodies.begun + refused === max);
-    return max - refused;
+    for (let turn = 0; turn < 1_000_000 && begun.union(refused).size < count; turn++) await setImmediate();
+    // A body takes its place one turn after its reading has begun.
+    for (let turn = 0; turn < 10; turn++) await setImmediate();
+    return count - refused.size;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const bodies of this.#bodies) bodies.end(0);
+    this.#end.resolve();
     for (const sent of this.#sent) await (await sent).body?.cancel();
     await this.service[Symbol.asyncDispose]();
   }
