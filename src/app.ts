@@ -97,7 +97,8 @@ export function createApp(options: AppOptions): App {
         );
       };
       const late = (error: unknown) => void asApiError(error, arrival); // Logs it.
-      return inFlight.answer({ started: arrival.started, ready, work, finish: done, fail, late });
+      const timeoutMs = arrival.matched.kind === "found" ? arrival.matched.endpoint.timeoutMs : undefined;
+      return inFlight.answer({ started: arrival.started, timeoutMs, ready, work, finish: done, fail, late });
     } catch (error) {
       return fail(error);
     }
@@ -185,7 +186,7 @@ export function createApp(options: AppOptions): App {
         }
         if (needsToken(operation.access) && admission) return wrongOperatorToken(operation.access);
         const accountId = admission?.account?.id ?? "";
-        const { transact, readBody } = callOf(arrival, budget, check);
+        const { transact, readBody, note } = callOf(arrival, budget, check);
         return operation.answer({
           request,
           params,
@@ -196,6 +197,7 @@ export function createApp(options: AppOptions): App {
           transact,
           address,
           readBody,
+          note,
         });
       }
       case "allow": {
@@ -226,14 +228,17 @@ export function createApp(options: AppOptions): App {
     arrival: Arrival,
     budget: Budget,
     check: VersionCheck | undefined,
-  ): Pick<Call, "transact" | "readBody"> {
+  ): Pick<Call, "transact" | "readBody" | "note"> {
     let assumes = check;
     return {
-      async transact(transaction) {
+      async transact(transaction, mayBegin) {
         const done = await transactions.run(transaction, {
           assumes,
-          mayBegin: () => budget.check(),
-          isPatient: false,
+          mayBegin() {
+            budget.check();
+            mayBegin?.();
+          },
+          isPatient: arrival.matched.kind === "found" && arrival.matched.endpoint.access === "operator",
         });
         // If a later check failed, the handler would run again and repeat this commit.
         if (done.committed) assumes = undefined;
@@ -243,6 +248,7 @@ export function createApp(options: AppOptions): App {
         arrival.body ??= budget.pausedFor(
           readJsonObject(arrival.request, { ...bodyRules, ...rules }, senderOf(arrival)),
         ),
+      note: (id) => void arrival.ids.push(id),
     };
   }
 
@@ -265,9 +271,9 @@ export function createApp(options: AppOptions): App {
     return response;
   }
 
-  /** Updates the metrics, and writes the access log if it is on. */
+  /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
   function record(
-    { request, id, now, started, matched, address, admission }: Arrival,
+    { request, id, now, started, matched, address, admission, ids }: Arrival,
     { status }: Response,
   ): void {
     const method = METHODS.has(request.method) ? request.method : "other";
@@ -275,9 +281,12 @@ export function createApp(options: AppOptions): App {
     const route = matched.pattern;
     metrics.requests.add(1, route, method, `${status}`);
     metrics.requestDuration.observe(ms / 1_000, route);
+    const isByOperator = matched.kind === "found" && matched.endpoint.access === "operator" && !admission;
+    if (!isByOperator && !log.access) return;
+    const time = new Date(now).toISOString();
+    if (isByOperator) log.operator({ time, address: address(), operation: matched.endpoint.id, ids, status });
     if (!log.access) return;
     const accountId = admission?.account?.id ?? "";
-    const time = new Date(now).toISOString();
     log.access({ time, id, address: address(), method, route, status, ms: Math.round(ms), accountId });
   }
 

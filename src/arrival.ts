@@ -23,6 +23,8 @@ export interface Arrival {
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
+  /** IDs for the log line of an operator's request. */
+  readonly ids: string[];
   /** Set by the handler's first read, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
 }
@@ -111,6 +113,7 @@ export function createArrivals(
         }
       },
       admission: undefined,
+      ids: [],
       body: undefined,
     };
   };

@@ -14,8 +14,7 @@ import { Permits } from "./admission/permits.ts";
 import { messageOperations } from "./messages/message_operations.ts";
 import { MessageStore } from "./messages/message_store.ts";
 import { metricsOperation } from "./operator/metrics_route.ts";
-import { operatorOperation } from "./operator/operator_route.ts";
-import type { Stores } from "./operator/command_line.ts";
+import { servedOperations } from "./operator/operations.ts";
 import { petOperations } from "./pets/pet_operations.ts";
 import { CATALOGUE_VERSION, PetStore } from "./pets/pet_store.ts";
 import { serviceOperations } from "./page/service_operations.ts";
@@ -64,12 +63,7 @@ export function createService(options: ServiceOptions): Service {
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, transactions, catalogue);
   const messages = new MessageStore(store);
-  const stores: Stores = {
-    accounts,
-    pets,
-    messages,
-    transact: async (transaction) => (await transactions.run(transaction)).result,
-  };
+  const office = { accounts, pets, messages, isStopping: () => options.inFlight.isStopping };
   const operations: readonly Operation[] = [
     ...petOperations({ pets, catalogue, publicUrl }),
     ...messageOperations(messages),
@@ -77,7 +71,7 @@ export function createService(options: ServiceOptions): Service {
     ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
     ...serviceOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
-    ...(operatorTokens.length === 0 ? [] : [operatorOperation({ ...options, stores })]),
+    ...(operatorTokens.length === 0 ? [] : servedOperations(office, publicUrl)),
     ...(metricsTokens.length === 0
       ? []
       : [metricsOperation({ ...options, version: VERSION, messages, permits })]),
@@ -98,7 +92,8 @@ export function createService(options: ServiceOptions): Service {
     },
     sweeps: [
       (now) => sweepReplies(store, now),
-      (now) => sweepSignUps(store, (id, condition) => stores.transact(accounts.removing(id, condition)), now),
+      (now) =>
+        sweepSignUps(store, (id, condition) => transactions.run(accounts.removing(id, condition)), now),
       (now) => sweepCounts(store, now),
       (now) => sweepDayTotals(store, now),
       () => store.sweep(),

@@ -12,6 +12,7 @@ import { ERRORS } from "../src/http/error.ts";
 import { MAX_LEASE_AGE, PATIENCE } from "../src/admission/allowance.ts";
 import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
 import { SUNSET_DAY } from "../src/pets/deprecation.ts";
+import { SAMPLES } from "./support/operations.ts";
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
 const { values, levels } = BODY_RULES.bounds;
@@ -57,7 +58,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `paused for ${duration(BODY_RULES.stallMs)}`,
     `larger than ${size}`,
   ]],
-  ["openApiDocument()", JSON.stringify(openApiDocument([], "")), [
+  ["openApiDocument()", JSON.stringify(openApiDocument(SAMPLES.map(({ operation }) => operation), "")), [
     `banned for ${duration(FIRST_BAN)}`,
     `with each further ban within a day, up to ${LONGEST_BAN / 3_600_000} hours`,
     JSON.stringify(`"minute";q=${minute};w=60, "day";q=${day};w=86400`),

@@ -1,11 +1,11 @@
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inputsOf } from "../src/api/openapi.ts";
 import type { Operation } from "../src/api/operation.ts";
-import { FILE_TASKS } from "../src/cli.ts";
+import { CLIENT_TASKS, FILE_TASKS } from "../src/cli.ts";
 import { SETTINGS } from "../src/config.ts";
-import { helpOf } from "../src/operator/command_line.ts";
-import { STORE_TASKS } from "../src/operator/operator_route.ts";
+import { usageOf } from "../src/operator/command_line.ts";
 import { Harness } from "./support/harness.ts";
+import { ALL } from "./support/operations.ts";
 
 /** Rows of cells, beginning with the header. */
 type Table = readonly (readonly string[])[];
@@ -15,10 +15,11 @@ const ROOT = `${import.meta.dirname}/..`;
 const DOCUMENTS = ["README.md", "src/operator/README.md"];
 
 Deno.test(`tables in ${DOCUMENTS.join(", ")} match the declarations`, async () => {
-  await using service = await Harness.open();
+  await using service = await Harness.open(ALL);
   const texts = await Promise.all(DOCUMENTS.map((name) => Deno.readTextFile(`${ROOT}/${name}`)));
   const tables = [
     operationsTable(service.app.operations),
+    operatorsTable(service.app.operations),
     plansTable(),
     await commandsTable(),
     settingsTable(),
@@ -35,7 +36,8 @@ Deno.test(`tables in ${DOCUMENTS.join(", ")} match the declarations`, async () =
 });
 
 function operationsTable(operations: readonly Operation[]): Table {
-  const rows = operations.filter(({ tag }) => tag !== undefined).map((operation) => {
+  const isForClients = ({ tag, access }: Operation) => tag !== undefined && access !== "operator";
+  const rows = operations.filter(isForClients).map((operation) => {
     const { summary, deprecated, isExtension, access } = operation;
     const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension ? " \\*" : ""}`;
     const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
@@ -43,6 +45,14 @@ function operationsTable(operations: readonly Operation[]): Table {
     return [name, requestOf(operation), responses.join("; "), access === "key" ? "yes" : "no"];
   });
   return [["operation", "request", "response", "key"], ...rows];
+}
+
+function operatorsTable(operations: readonly Operation[]): Table {
+  const rows = operations.filter(({ access }) => access === "operator").map((operation) => {
+    const [[status = "200"] = []] = Object.entries(operation.answers);
+    return [operation.summary, requestOf(operation), status];
+  });
+  return [["operators' operation", "request", "response"], ...rows];
 }
 
 /** Method, path, query parameters, and fields of the body. A `?` marks optional fields. */
@@ -73,35 +83,26 @@ function settingsTable(): Table {
   return [["variable", "default", "meaning"], ...rows];
 }
 
-/** The tasks of `deno.json`. A task with commands has a row for each command, with the first clause of its help. */
+/** The tasks of `deno.json` for operators. A task with commands has a row for each, with the first clause of its help. */
 async function commandsTable(): Promise<Table> {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
-  const helps = new Map([
-    ...STORE_TASKS.map((task) => [task.name, helpOf(task)] as const),
-    ...FILE_TASKS.map((task) => [task.name, helpOf(task)] as const),
-  ]);
-  const rows = Object.entries<{ description: string }>(tasks).flatMap(([task, { description }]) => {
-    const help = helps.get(task) ?? "";
-    const commands = commandsIn(help).map(([usage, text]) => [`${task} ${usage}`, text] as const);
-    if (commands.length > 0) return commands;
-    const [, usage = task] = /^Usage: deno task (.+)/.exec(help) ?? [];
-    return [[usage, lower(description.replace(" (--help)", ""))] as const];
-  });
+  const ofTask = (usage: string, name: string) =>
+    [usage, lower(tasks[name].description.replace(" (--help)", ""))] as const;
+  const ofClients = CLIENT_TASKS.flatMap((task) =>
+    "command" in task ? [] : Object.entries(task.commands).map(([name, command]) => {
+      const [clause = ""] = command.help.replaceAll(/\s+/g, " ").split(/[;.] /);
+      return [`${task.name} ${usageOf(name, command)}`, clause] as const;
+    })
+  );
+  const ofFiles = FILE_TASKS.flatMap((task) =>
+    "command" in task ? [ofTask(usageOf(task.name, task.command), task.name)] : []
+  );
   return [
     ["`deno task`", "what it does"],
-    ...rows.map(([usage, text]) => [`\`${usage.replaceAll("|", "\\|")}\``, text]),
+    ...[ofTask("start", "start"), ...ofClients, ...ofFiles].map((
+      [usage, text],
+    ) => [`\`${usage.replaceAll("|", "\\|")}\``, text]),
   ];
-}
-
-/** The commands in a help text, each with its first clause. One without a description gets that of the next. */
-function commandsIn(help: string): (readonly [usage: string, text: string])[] {
-  const [, list = ""] = /^Usage: .+ COMMAND\n\n(.+?)(?:\n\n|$)/s.exec(help) ?? [];
-  const found = [...list.matchAll(/^ {2}(\S.*?)(?: {2,}|\n {3,}|$)((?:.|\n {3,})*)$/gm)];
-  return found.map(([, usage = "", text = ""], index) => {
-    const [, , next = ""] = found[index + 1] ?? [];
-    const [clause = ""] = (text || next).replaceAll(/\s+/g, " ").split(/[;.] /);
-    return [usage, clause];
-  });
 }
 
 /** Formats the table like `deno fmt`. */

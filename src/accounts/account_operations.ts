@@ -154,7 +154,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     description: "Closes the account permanently. Its API keys stop working; its animals stay.",
     answers: { 204: { description: "The account was closed" } },
   }, async (_input, { accountId, now, transact }) => {
-    const closed = await transact(accounts.changing(accountId, { closedAt: now }));
+    const closed = await transact(accounts.changing(accountId, () => ({ closedAt: now })));
     if (closed === null) throw invalidApiKey();
     return createResponse(null, { status: 204 });
   });
@@ -232,8 +232,12 @@ function describe({ account, usage }: AccountState, now: number): Parsed<typeof 
 }
 
 /** A response that must not be cached, with a value that matches a schema. */
-function shown<Of>(value: Parsed<Of>, status = 200): Response {
-  return jsonResponse(stringifyJson(value), { status, headers: NO_STORE });
+export function shown<Of>(
+  value: Parsed<Of>,
+  status: number = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return jsonResponse(stringifyJson(value), { status, headers: { ...NO_STORE, ...headers } });
 }
 
 function iso(time: number): string {

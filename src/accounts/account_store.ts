@@ -42,13 +42,20 @@ export function decodeState(
   return { account: decodeAccount(accountRow), accountRow, usage: decodeUsage(usageRow), usageRow };
 }
 
+/** Some accounts, in the order of their IDs. */
+export interface AccountPage {
+  readonly states: readonly AccountState[];
+  /** ID of the last account that was read, if there may be more. */
+  readonly next: string | undefined;
+}
+
 /** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
 /** Maximum number of accounts whose environments are read. */
-const MAX_READ = 1_000;
+const MAX_READ = 500;
 
-/** The environments of the first 1,000 accounts in a store. */
+/** The environments of the first 500 accounts in a store. */
 export async function environmentsIn(store: Store): Promise<ReadonlySet<Environment>> {
   const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
   return new Set(accounts.map((entry) => decodeAccount(entry).environment));
@@ -111,26 +118,23 @@ export class AccountStore {
     };
   }
 
-  /** A warning if the store has accounts, but none of this environment; otherwise undefined. */
-  async warning(): Promise<string | undefined> {
-    return foreignWarning(await environmentsIn(this.#store), this.#environment);
-  }
-
   /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
     const [account, usage] = await this.#store.getMany(stateKeys(id));
     return decodeState(account, usage);
   }
 
-  /** Yields every account, ordered by ID. */
-  async *list(): AsyncGenerator<AccountState> {
-    for await (const accounts of this.#store.pages(accountKey(""), accountKey("~"))) {
-      const usages = await this.#store.getMany(accounts.map(({ key }) => usageKey(String(key.at(-1)))));
-      for (const [index, account] of accounts.entries()) {
-        const state = decodeState(account, usages[index]);
-        if (state) yield state;
-      }
-    }
+  /** Reads `size` accounts, in the order of their IDs, from the first one after `after`. */
+  async page(after: string | undefined, size: number): Promise<AccountPage> {
+    const start = after === undefined ? accountKey("") : [...accountKey(after), ""];
+    const accounts = await this.#store.list({ start, end: accountKey("~") }, size);
+    const ids = accounts.map(({ key }) => String(key.at(-1)));
+    const usages = await this.#store.getMany(ids.map(usageKey));
+    const states = accounts.map((account, index) => decodeState(account, usages[index]));
+    return {
+      states: states.filter((state) => state !== null),
+      next: accounts.length === size ? ids.at(-1) : undefined,
+    };
   }
 
   /**
@@ -160,28 +164,23 @@ export class AccountStore {
     });
   }
 
-  /** Changes an open account. The result is null if no open account has this ID. */
-  changing(id: string, change: Partial<Account>): Transaction<Account | null> {
-    return this.#ofOpen(id, (before, write) => this.#put({ ...before, ...change }, write));
-  }
-
-  /**
-   * Suspends an open account as of `since` (ms since the epoch), or resumes it if `since` is null. The result is the
-   * account before the change; null if no open account has this ID.
-   */
-  suspending(id: string, since: number | null): Transaction<Account | null> {
+  /** Changes an open account. The result is the account afterwards; null if no open account has this ID. */
+  changing(id: string, change: (before: Account) => Partial<Account>): Transaction<Account | null> {
     return this.#ofOpen(id, (before, write) => {
-      const isUnchanged = (before.suspendedAt === null) === (since === null);
-      if (!isUnchanged) this.#put({ ...before, suspendedAt: since }, write);
-      return before;
+      const after = { ...before, ...change(before) };
+      return JSON.stringify(after) === JSON.stringify(before) ? before : this.#put(after, write);
     });
   }
 
   /**
-   * Changes the usage of an open account, for an operator. The result is the state before the change; null if no open
-   * account has this ID. The account's row is written, too, so that processes with leases for the account notice.
+   * Changes the usage of an open account, for an operator. The result is the account and its usage afterwards; null if
+   * no open account has this ID. The account's row is written, too, so that processes with leases for the account
+   * notice.
    */
-  changingUsage(id: string, change: (usage: Usage) => Usage): Transaction<AccountState | null> {
+  changingUsage(
+    id: string,
+    change: (usage: Usage) => Usage,
+  ): Transaction<Pick<AccountState, "account" | "usage"> | null> {
     return this.#ofState(id, (before, write) => {
       if (before.account.closedAt !== null) return null;
       const usage = change(before.usage);
@@ -189,7 +188,7 @@ export class AccountStore {
       this.#put(before.account, write);
       write.set(usageKey(id), encodeUsage(usage));
       if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
-      return before;
+      return { account: before.account, usage };
     });
   }
 

@@ -20,6 +20,17 @@ import {
 /** Prefix of the interface's paths. */
 export const BASE_PATH = "/v1";
 
+/** What a document describes: the operations below a path. */
+export interface Interface {
+  readonly path: string;
+  readonly title: string;
+  readonly summary: string;
+  readonly description: string;
+  /** The credential of its operations. */
+  readonly scheme: string;
+  readonly credential: string;
+}
+
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
 error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
@@ -29,17 +40,50 @@ with each further ban within a day, up to 24 hours. Every error has the same bod
 Unknown fields and query parameters get 400 if an operation is an extension or has \`Prefer: handling=strict\`.
 Otherwise they are ignored.`;
 
+/** Clients' operations. */
+export const FOR_CLIENTS: Interface = {
+  path: BASE_PATH,
+  title: "Animal Store",
+  summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
+  description: DESCRIPTION,
+  scheme: "apiKey",
+  credential: "The API key of an account, sent as a bearer token",
+};
+
+/** Operators' operations. */
+export const FOR_OPERATORS: Interface = {
+  path: "/operator/v1",
+  title: "Animal Store for operators",
+  summary: "Accounts, plans, usage and messages of an Animal Store.",
+  description:
+    `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
+Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. A change takes effect with the
+next request of the account, in every process. An API key is shown only once, so no operation accepts an
+Idempotency-Key.`,
+  scheme: "operatorToken",
+  credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
+};
+
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 
-const ERROR = named(
-  "Error",
-  answer({
-    code: oneOf(Object.keys(ERRORS), { description: "Machine-readable error code" }),
-    message: text({ description: "Human-readable description" }),
-    status: integer(400, 599, { description: "The HTTP status code" }),
-  }, { examples: [{ code: "pet_not_found", message: "No animal has this petId.", status: 404 }] }),
-);
+/** The Error body of these operations, and of requests below their path that match none. */
+function errorOf(operations: readonly Operation[]): Schema {
+  const codes = new Set<string>([...operations.flatMap(errorsOf), "not_found", "method_not_allowed"]);
+  const example = codes.has("account_not_found") ? "account_not_found" : "not_found";
+  const members = Object.assign({}, ...operations.map(({ errorMembers }) => errorMembers));
+  return named(
+    "Error",
+    answer({
+      code: oneOf(Object.keys(ERRORS).filter((code) => codes.has(code)), {
+        description: "Machine-readable error code",
+      }),
+      message: text({ description: "Human-readable description" }),
+      status: integer(400, 599, { description: "The HTTP status code" }),
+      ...members,
+    }, { examples: [{ code: example, message: ERRORS[example].means, status: 404 }] }),
+  );
+}
 
 /** Headers of responses. A response that lists a required header always has it. */
 const HEADERS: Readonly<Record<string, object>> = {
@@ -79,7 +123,7 @@ const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
   [404, ["Link"]],
   [412, ["ETag"]],
-  [429, ["Retry-After"]],
+  [429, ["Retry-After", ...LIMIT_HEADERS]],
   [503, ["Retry-After"]],
 ]);
 
@@ -118,9 +162,9 @@ export function errorsByStatus(operation: Operation): [status: number, codes: Er
   return [...byStatus].sort(([one], [other]) => one - other);
 }
 
-/** Whether the document includes an operation: it has a tag, and its path is below the server's URL. */
-export function isDocumented({ tag, path }: Operation): boolean {
-  return tag !== undefined && path.startsWith(`${BASE_PATH}/`);
+/** Whether a document includes an operation: it has a tag, and its path is below the server's URL. */
+export function isDocumented({ tag, path }: Operation, base: string = BASE_PATH): boolean {
+  return tag !== undefined && path.startsWith(`${base}/`);
 }
 
 /**
@@ -128,38 +172,44 @@ export function isDocumented({ tag, path }: Operation): boolean {
  *
  * @param base Prefix of its URLs; empty for URLs relative to the document's own.
  */
-export function openApiDocument(all: readonly Operation[], base: string): object {
-  const operations = all.filter(isDocumented);
-  const byPath = Map.groupBy(operations, ({ path }) => path.slice(BASE_PATH.length));
+export function openApiDocument(
+  all: readonly Operation[],
+  base: string,
+  described: Interface = FOR_CLIENTS,
+): object {
+  const { title, summary, description, scheme, credential } = described;
+  const operations = all.filter((operation) => isDocumented(operation, described.path));
+  const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
+  const error = errorOf(operations);
+  const responses = Object.fromEntries(operations.flatMap((operation) => errorResponses(operation, error)));
   const paths = [...byPath].map(([path, own]) => [
     path,
     Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
   ]);
+  const text = JSON.stringify([paths, responses]);
+  const headers = Object.entries(HEADERS).filter(([name]) => text.includes(`"${referenceTo(name)}"`));
   return {
     openapi: "3.1.0",
     info: {
-      title: "Animal Store",
+      title,
       version: "1.0.0",
-      summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
-      description: DESCRIPTION,
+      summary,
+      description,
       contact: { name: "The operator of this service" },
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: base + BASE_PATH }],
-    security: [{ apiKey: [] }],
-    tags: TAGS,
+    servers: [{ url: base + described.path }],
+    security: [{ [scheme]: [] }],
+    tags: TAGS.filter(({ name }) => operations.some(({ tag }) => tag === name)),
     paths: Object.fromEntries(paths),
     components: {
-      securitySchemes: {
-        apiKey: {
-          type: "http",
-          scheme: "bearer",
-          description: "The API key of an account, sent as a bearer token",
-        },
-      },
-      schemas: Object.assign({}, ...operations.flatMap(schemasOf).map(({ definitions }) => definitions)),
-      headers: HEADERS,
-      responses: Object.fromEntries(operations.flatMap(errorResponses)),
+      securitySchemes: { [scheme]: { type: "http", scheme: "bearer", description: credential } },
+      schemas: Object.assign(
+        {},
+        ...[...operations.flatMap(schemasOf), error].map(({ definitions }) => definitions),
+      ),
+      headers: Object.fromEntries(headers),
+      responses,
     },
   };
 }
@@ -174,7 +224,7 @@ function operationObject(operation: Operation): object {
     summary,
     description: description + (operation.isExtension ? `\n\n${EXTENSION}` : ""),
     deprecated: deprecated && true,
-    security: access === "key" ? undefined : [],
+    security: access === "key" || access === "operator" ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && requestBody(body, operation),
     responses: Object.fromEntries([
@@ -232,16 +282,16 @@ function headersOf({ deprecated, headers }: Operation): readonly string[] {
 function answerObject({ description, body, headers = [] }: Answer, operation: Operation): object {
   return {
     description,
-    headers: references([...headers, ...headersOf(operation)]),
+    headers: references(headers, operation),
     content: body && { "application/json": { schema: body.json } },
   };
 }
 
 /** The operation's error responses by name. Operations with the same errors and headers share them. */
-function errorResponses(operation: Operation): [name: string, response: object][] {
+function errorResponses(operation: Operation, error: Schema): [name: string, response: object][] {
   return errorsByStatus(operation).map(([status, codes]) => [
     errorName(codes, operation),
-    errorResponse(status, codes, operation),
+    errorResponse(status, codes, operation, error),
   ]);
 }
 
@@ -249,24 +299,34 @@ function errorName(codes: readonly ErrorCode[], operation: Operation): string {
   return [...codes, ...headersOf(operation)].join(".");
 }
 
-function errorResponse(status: number, codes: readonly ErrorCode[], operation: Operation): object {
+function errorResponse(
+  status: number,
+  codes: readonly ErrorCode[],
+  operation: Operation,
+  error: Schema,
+): object {
   const examples = codes.map((code) => [code, { value: { code, message: ERRORS[code].means, status } }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].means} ${ERRORS[code].todo}`).join("\n\n"),
-    headers: references([...ERROR_HEADERS.get(status) ?? [], ...headersOf(operation)]),
-    content: { "application/json": { schema: ERROR.json, examples: Object.fromEntries(examples) } },
+    headers: references(ERROR_HEADERS.get(status) ?? [], operation),
+    content: { "application/json": { schema: error.json, examples: Object.fromEntries(examples) } },
   };
 }
 
-/** References to these headers and to those of every response below the base path. */
-function references(names: readonly string[]): object {
-  const all = ["X-Request-Id", ...LIMIT_HEADERS, ...names];
-  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+/** References to these headers and to those of every response of the operation. */
+function references(names: readonly string[], operation: Operation): object {
+  const limits = operation.path.startsWith(`${BASE_PATH}/`) ? LIMIT_HEADERS : [];
+  const all = ["X-Request-Id", ...limits, ...names, ...headersOf(operation)];
+  return Object.fromEntries(all.map((name) => [name, { $ref: referenceTo(name) }]));
+}
+
+function referenceTo(header: string): string {
+  return `#/components/headers/${header}`;
 }
 
 function schemasOf(operation: Operation): Schema[] {
   const { body, answers } = operation;
-  const bodies = [body, ...Object.values(answers).map(({ body }) => body), ERROR];
+  const bodies = [body, ...Object.values(answers).map(({ body }) => body)];
   return [
     ...parametersOf(operation).map(({ schema }) => schema),
     ...bodies.filter((schema) => schema !== undefined),

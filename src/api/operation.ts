@@ -28,20 +28,23 @@ export interface Call {
   /** ID of the account; empty if the operation needs no API key. */
   readonly accountId: string;
   /**
-   * Runs a transaction. This is a handler's only way to write, except that it can draw ids.
+   * Runs a transaction. This is a handler's only way to write, except that it can draw ids. `mayBegin`, if given,
+   * throws if no step is allowed to begin any more.
    *
    * @throws the error that the transaction throws.
    * @throws {OutOfTime} if the request has timed out.
    * @throws {Outdated} if an account has changed since the request was admitted. The handler is then called again.
    * @throws {StoreUnavailable}
    */
-  readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
+  readonly transact: <Result>(transaction: Transaction<Result>, mayBegin?: () => void) => Promise<Result>;
   /** Returns the client's address. */
   readonly address: () => string;
   /**
    * Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the budget.
    */
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
+  /** Adds the id of an account, message or item to the log line of an operator's request. */
+  readonly note: (id: string) => void;
 }
 
 /** A call whose request is not parsed yet. */
@@ -78,6 +81,7 @@ export const TAGS = [
   { name: "Messages", description: "Messages to the operator" },
   { name: "Account", description: "The account of an API key: its limits, usage and key" },
   { name: "Service", description: "The service itself" },
+  { name: "Accounts", description: "All accounts" },
 ] as const;
 
 /** A successful response of an operation. */
@@ -102,8 +106,8 @@ export interface Declaration<
   readonly description?: string;
   readonly deprecated?: Deprecation;
   /**
-   * Not part of interface 1.0.0. Unless it is public, it refuses unknown fields and query parameters, which the others
-   * do only for `Prefer: handling=strict`.
+   * Not part of interface 1.0.0. Unless it is public, it refuses unknown fields and query parameters, as operators'
+   * operations do. The others refuse them only for `Prefer: handling=strict`.
    */
   readonly isExtension?: true;
   /** Path parameters by name. An invalid one gets `invalid_request`, unless its schema throws an ApiError. */
@@ -120,6 +124,10 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorCode[];
+  /** Members that its Error body may have in addition to code, message and status. */
+  readonly errorMembers?: OptionalMembers;
+  /** Maximum time to respond, in ms; by default that of all requests. */
+  readonly timeoutMs?: number;
   /** Called before the request is parsed. Throws an ApiError to refuse it. */
   readonly before?: (call: Call) => void;
 }
@@ -161,7 +169,7 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   const { access, isExtension = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
   const { params = {}, query = {}, headers = {} } = declaration;
   const isForClients = access === "key" || access === "address";
-  const isAlwaysStrict = isForClients && isExtension;
+  const isAlwaysStrict = (isForClients && isExtension) || access === "operator";
   const mayBeStrict = isForClients && !isExtension;
   const body = isAlwaysStrict && declaration.body ? strict(declaration.body) : declaration.body;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };

@@ -158,6 +158,16 @@ export function oneOf<const Value extends string>(
   });
 }
 
+/** True or false; as text, `true` or `false`. */
+export function boolean(annotations: Annotations = {}): Schema<boolean> {
+  return scalar({
+    json: { type: "boolean", ...annotations },
+    accepts: (value) => typeof value === "boolean",
+    expected: "be true or false",
+    fromText: (text) => text === "true" || (text === "false" ? false : text),
+  });
+}
+
 /** A time (RFC 3339), as text. */
 export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";

@@ -63,6 +63,11 @@ const CATALOGUE = {
     means: "No animal has this id.",
     todo: "List the animals to find the right id.",
   },
+  account_not_found: {
+    status: 404,
+    means: "No account has this id, or the account is closed.",
+    todo: "List the accounts to find the right id.",
+  },
   not_found: {
     status: 404,
     means: "There is nothing at this path.",
@@ -77,6 +82,12 @@ const CATALOGUE = {
     status: 408,
     means: "The body took longer than 10 seconds to arrive or, sent in chunks, paused for 2 seconds.",
     todo: "Send the request again over a faster connection.",
+  },
+  account_open: { status: 409, means: "The account is open.", todo: "Close the account first." },
+  messages_waiting: {
+    status: 409,
+    means: "Messages of the account are waiting to be taken.",
+    todo: "Take the messages and remove them first.",
   },
   gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
   precondition_failed: {
@@ -118,6 +129,11 @@ const CATALOGUE = {
     means: "The service is handling as many requests or bodies as it can.",
     todo: WAIT,
   },
+  key_in_doubt: {
+    status: 503,
+    means: "The store does not respond, so the new key in the body may not be valid.",
+    todo: "Try the key, or send the request again.",
+  },
   store_unavailable: {
     status: 503,
     means:
@@ -138,12 +154,20 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   /** Additional response headers, such as `Allow` or `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Additional members of the body. */
+  readonly members: Readonly<Record<string, unknown>>;
 
   /** `message` says what is wrong, and names the field or parameter and what was expected. */
-  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+    members: Readonly<Record<string, unknown>> = {},
+  ) {
     super(message);
     this.code = code;
     this.headers = headers;
+    this.members = members;
   }
 }
 
@@ -187,7 +211,7 @@ export const INTERNAL: ApiError = new ApiError("internal_error", "Something went
  * });
  * ```
  */
-export function errorResponse({ code, message, headers }: ApiError): Response {
+export function errorResponse({ code, message, headers, members }: ApiError): Response {
   const { status } = ERRORS[code];
-  return jsonResponse(JSON.stringify({ code, message, status }), { status, headers });
+  return jsonResponse(JSON.stringify({ code, message, status, ...members }), { status, headers });
 }

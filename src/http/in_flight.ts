@@ -54,6 +54,8 @@ export class Budget {
 export interface Task<Answer, Result> {
   /** Time of arrival, on the `performance.now()` clock. */
   readonly started: number;
+  /** Maximum time to respond, in ms; by default that of the limits. */
+  readonly timeoutMs?: number | undefined;
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Answer | Promise<Answer>;
@@ -132,8 +134,8 @@ export class InFlight {
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
   answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
-    const { started, ready, work, finish, fail } = task;
-    const budget = new Budget(started + this.#limits.budgetMs);
+    const { started, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = task;
+    const budget = new Budget(started + timeoutMs);
     if (ready) return this.#inTime(task, budget, () => work(budget));
     try {
       const answer = work(budget);

@@ -39,16 +39,16 @@ export interface ErrorRecord {
   readonly reason?: string;
 }
 
-/** A line of the log for an operator's command over HTTP. */
-export interface CommandRecord {
+/** A line of the log for an operator's request. */
+export interface OperatorRecord {
   /** Time of arrival (ISO 8601, UTC). */
   readonly time: string;
   /** The client's address. */
   readonly address: string;
-  /** The command and its IDs, such as `accounts close acct_4kQ0…`, without names, keys or other text. May be empty. */
-  readonly command: string;
-  /** Its exit code. It is also 1 if the command was interrupted. */
-  readonly exit: number;
+  readonly operation: string;
+  /** IDs of the accounts, messages or items that it is about. */
+  readonly ids: readonly string[];
+  readonly status: number;
 }
 
 /** The service's log. It never contains a key, a body, or the message of an error without a `logReason`. */
@@ -57,8 +57,8 @@ export interface Log {
   readonly access?: (record: AccessRecord) => void;
   /** Logs an internal failure. */
   readonly error: (record: ErrorRecord) => void;
-  /** Logs a command that has ended. */
-  readonly command: (record: CommandRecord) => void;
+  /** Logs an operator's request with its response. */
+  readonly operator: (record: OperatorRecord) => void;
   /** Resolves once every line so far has been written or dropped. */
   readonly flushed: () => Promise<void>;
 }
@@ -67,7 +67,7 @@ export interface Log {
 export interface LogOptions {
   /** Destination of the access log; undefined if it is off. */
   readonly access: Output | undefined;
-  /** Destination of failures and commands. */
+  /** Destination of failures and operators' requests. */
   readonly errors: Output;
   /** Text replaced with `[secret]` in every line, because clients may put secrets anywhere. */
   readonly secrets: readonly (string | RegExp)[];
@@ -100,7 +100,7 @@ export function createLog(
       const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
       toErrors.write(line({ ...record, ...shown }));
     },
-    command: (record) => toErrors.write(line(record)),
+    operator: (record) => toErrors.write(line(record)),
     ...(toAccess && { access: (record) => toAccess.write(line(record)) }),
     flushed: async () => void await Promise.all([toErrors.flushed(), toAccess?.flushed()]),
   };

@@ -1,57 +1,44 @@
 import { parseArgs } from "node:util";
-import type { Issued } from "../accounts/account.ts";
-import type { AccountStore } from "../accounts/account_store.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow } from "../kv/row.ts";
-import type { MessageStore } from "../messages/message_store.ts";
-import type { PetStore } from "../pets/pet_store.ts";
-import { type Transaction, Unresolved } from "../store/transaction.ts";
 
 /** An operator's task in deno.json: a command, or a group from which the next word selects one. */
-export type Task<Base = Stores> =
+export type Task<Base> =
   | { readonly name: string; readonly command: Command<Base> }
   | CommandGroup<Base>;
 
 /** A group of commands. */
-interface CommandGroup<Base> {
+export interface CommandGroup<Base> {
   readonly name: string;
   readonly commands: Readonly<Record<string, Command<Base>>>;
   /** Follows the commands in the help. */
   readonly note?: string;
-  /** Matches IDs and numbers, which may be logged. Other words may be names or keys. */
-  readonly loggable: RegExp;
 }
 
-/** The declaration of a command. Its help, its words and its options are derived from its forms. */
-export interface Command<Base = Stores> {
-  /** Descriptions by usage, such as `ID [--grace 24h]`. A form with an empty description shares the next form's. */
-  readonly forms: Readonly<Record<string, string>>;
-  /** Parses the arguments, which match the forms. @throws {UsageError} */
+/** The declaration of a command. Its usage, its words and its options are derived from it. */
+export interface Command<Base> {
+  /** The words after its name, such as `ID`. */
+  readonly words?: readonly string[];
+  /** Its options by name. */
+  readonly options?: Readonly<Record<string, Option>>;
+  /** What it does. */
+  readonly help: string;
+  /** Parses the arguments. @throws {UsageError} */
   readonly prepare: (args: Arguments, io: CommandIo) => Work<Base>;
-  /** Selects the lines of standard input to send, if the first word is `-`. @throws {CommandError} */
-  readonly input?: (lines: readonly string[]) => readonly string[];
-  /** Runs the command in the service, if one request is not enough. Resolves to the exit code. */
-  readonly remotely?: (args: Arguments, send: Send, io: CommandIo) => Promise<number>;
+}
+
+/** An option of a command. */
+export interface Option {
+  /** Placeholder of its value, such as `N`; a flag has none. */
+  readonly value?: string;
+  readonly isRepeatable?: boolean;
 }
 
 /** The work of a prepared command. */
-export type Work<Base = Stores> = (base: Base) => Promise<void>;
-
-/** Runs a command line in the service, with this text as its standard input. Resolves to the exit code. */
-export type Send = (args: readonly string[], input: string, io: CommandIo) => Promise<number>;
-
-/** The stores that commands work on. */
-export interface Stores {
-  readonly accounts: AccountStore;
-  readonly pets: PetStore;
-  readonly messages: MessageStore;
-  readonly transact: <Result>(transaction: Transaction<Result>) => Promise<Result>;
-}
+export type Work<Base> = (base: Base) => Promise<void>;
 
 /** The arguments of a command. */
 export interface Arguments {
-  /** The whole command line. */
-  readonly line: readonly string[];
   /** The full name of the command, such as `accounts rotate`. */
   readonly name: string;
   /** The words after the name. */
@@ -70,17 +57,6 @@ export interface CommandIo {
   readonly out: (line: string) => Promise<void>;
   /** Writes a line to standard error. */
   readonly err: (line: string) => void;
-  /** Whether the process is stopping, so that the command should end. */
-  readonly isStopping: () => boolean;
-  /** Whether output goes over the network, so that a written line may still be lost. */
-  readonly isRemote: boolean;
-}
-
-/** A parsed command, ready to run. */
-export interface Prepared<Base = Stores> {
-  readonly command: Command<Base>;
-  readonly args: Arguments;
-  readonly work: Work<Base>;
 }
 
 /** The command line is invalid. The message says what was expected. */
@@ -93,38 +69,57 @@ export class CommandError extends Error {
   override readonly name = "CommandError";
 }
 
+/** A new key that may not be valid, because the store did not respond. */
+export class KeyInDoubt extends Error {
+  override readonly name = "KeyInDoubt";
+  readonly accountId: string;
+  readonly apiKey: string;
+
+  constructor(accountId: string, apiKey: string) {
+    super("The store did not respond, so a new key may not be valid");
+    this.accountId = accountId;
+    this.apiKey = apiKey;
+  }
+}
+
 const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
 const CONTEXT = `KV_PATH and ENVIRONMENT select the store and the kind of keys, as for deno task
-start. With SERVICE_URL and OPERATOR_TOKEN, a running service runs the command.`;
+start. With SERVICE_URL and OPERATOR_TOKEN, a running service does the work.`;
 const LIST = new Intl.ListFormat("en-GB");
 const MARGIN = " ".repeat(21);
+const WIDTH = 110 - MARGIN.length;
 const MAX_COUNT = 1e12;
 const MAX_GROUP = 100;
 /** A long `-abc...`, for which `parseArgs` takes quadratic time. */
 const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
- * Parses a command line, such as `["accounts", "list"]`, and calls `run` with the command. Resolves to the exit code: 0
- * success, 1 failure, 2 invalid arguments.
+ * Parses a command line, such as `["accounts", "list"]`, and calls `run` with the command's work. Resolves to the exit
+ * code: 0 success, 1 failure, 2 invalid arguments.
  *
- * @throws errors of `run` other than StoreUnavailable, CorruptRow and CommandError.
+ * @throws errors of `run` other than StoreUnavailable, CorruptRow, CommandError and KeyInDoubt.
  */
 export async function runCommandLine<Base>(
   tasks: readonly Task<Base>[],
   line: readonly string[],
   io: CommandIo,
-  run: (prepared: Prepared<Base>) => Promise<number>,
+  run: (work: Work<Base>) => Promise<void>,
 ): Promise<number> {
   try {
-    const { task, rest, options } = parse(tasks, line);
+    const { positionals: [first, ...rest], options } = parse(tasks, line);
+    const task = tasks.find(({ name }) => name === first);
+    if (task === undefined) {
+      throw new UsageError(`The commands are ${LIST.format(tasks.map(({ name }) => name))}`);
+    }
     if (options.has("help")) {
       await io.out(helpOf(task));
       return 0;
     }
     const { command, name, words } = commandIn(task, rest);
-    const args = { line, name, words, options };
-    requireMatch(args, Object.keys(command.forms));
-    return await run({ command, args, work: command.prepare(args, io) });
+    const args = { name, words, options };
+    requireMatch(args, command);
+    await run(command.prepare(args, io));
+    return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) return await explain(error, io);
     const { name } = tasks.find(({ name }) => name === line[0]) ?? tasks[0] ?? {};
@@ -133,91 +128,73 @@ export async function runCommandLine<Base>(
   }
 }
 
-/**
- * Describes a command line for the log, such as `accounts close acct_4kQ0…`: the command with its IDs and numbers.
- * Empty if the command line is invalid.
- */
-export function describeCommand<Base>(tasks: readonly Task<Base>[], line: readonly string[]): string {
-  try {
-    const { task, rest } = parse(tasks, line);
-    const { name, words } = commandIn(task, rest);
-    return [name, ...words.filter((word) => "loggable" in task && task.loggable.test(word))].join(" ");
-  } catch (error) {
-    if (error instanceof UsageError) return "";
-    throw error;
-  }
-}
-
 /** The output of `deno task NAME --help`. */
 export function helpOf<Base>(task: Task<Base>): string {
   if ("command" in task) {
-    const forms = Object.entries(task.command.forms).map(([form, text]) => `${form}\n\n${text}`);
-    return `Usage: deno task ${task.name} ${forms.join("\n\n")}\n\n${EXIT_CODES}`;
+    return `Usage: deno task ${usageOf(task.name, task.command)}\n\n${task.command.help}\n\n${EXIT_CODES}`;
   }
-  const list = Object.entries(task.commands).flatMap(([name, { forms }]) =>
-    Object.entries(forms).map(([form, text]) => describeForm(`  ${name} ${form}`, text))
-  );
-  const parts = [`Usage: deno task ${task.name} COMMAND`, list.join("\n"), ...(task.note ? [task.note] : [])];
-  return [...parts, `${CONTEXT}\n${EXIT_CODES}`].join("\n\n");
+  const list = Object.entries(task.commands).map(([name, command]) => {
+    const usage = `  ${usageOf(name, command)}`;
+    const start = usage.length < MARGIN.length ? usage.padEnd(MARGIN.length) : `${usage}\n${MARGIN}`;
+    return start + wrapped(command.help).join(`\n${MARGIN}`);
+  });
+  const note = task.note === undefined ? [] : [task.note];
+  return [`Usage: deno task ${task.name} COMMAND`, list.join("\n"), ...note, `${CONTEXT}\n${EXIT_CODES}`]
+    .join("\n\n");
 }
 
-/** A usage with its description beside it, or below a long usage. */
-function describeForm(usage: string, text: string): string {
-  const start = usage.length < MARGIN.length ? usage.padEnd(MARGIN.length) : `${usage}\n${MARGIN}`;
-  return `${start}${text.replaceAll(/\n */g, `\n${MARGIN}`)}`.trimEnd();
+/** A command with its words and options, such as `rotate ID [--grace 24h]`. */
+export function usageOf<Base>(name: string, { words = [], options = {} }: Command<Base>): string {
+  const forms = Object.entries(options).map(([option, { value, isRepeatable }]) =>
+    `[--${option}${value === undefined ? "" : ` ${value}`}]${isRepeatable ? "..." : ""}`
+  );
+  return [name, ...words, ...forms].join(" ");
 }
 
-/** Splits a command line into its task, the remaining words and the options. */
-function parse<Base>(
-  tasks: readonly Task<Base>[],
-  line: readonly string[],
-): { task: Task<Base>; rest: readonly string[]; options: Arguments["options"] } {
-  if (line.some((arg) => LONG_GROUP.test(arg))) {
-    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
+/** The lines of a text that is broken at spaces. */
+function wrapped(text: string): string[] {
+  const lines = [""];
+  for (const word of text.split(/\s+/)) {
+    const line = `${lines.at(-1)} ${word}`.trimStart();
+    if (line.length > WIDTH) lines.push(word);
+    else lines[lines.length - 1] = line;
   }
-  const { positionals: [first, ...rest], values } = parseOptions(tasks, line);
-  const task = tasks.find(({ name }) => name === first);
-  if (task === undefined) {
-    throw new UsageError(`The commands are ${LIST.format(tasks.map(({ name }) => name))}`);
-  }
-  const options = Object.entries(values).map(([name, value]) =>
-    [name, Array.isArray(value) ? value.map(String) : []] as const
-  );
-  return { task, rest, options: new Map(options) };
+  return lines;
 }
 
 /** Parses with the options of all commands, because the command is known only after the options have been parsed. */
-function parseOptions<Base>(
+function parse<Base>(
   tasks: readonly Task<Base>[],
   line: readonly string[],
-): { positionals: readonly string[]; values: Readonly<Record<string, unknown>> } {
+): { positionals: readonly string[]; options: Arguments["options"] } {
+  if (line.some((arg) => LONG_GROUP.test(arg))) {
+    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
+  }
   const commands = tasks.flatMap((task) => "command" in task ? [task.command] : Object.values(task.commands));
-  const options = [...optionsIn(commands.flatMap(({ forms }) => Object.keys(forms)))].map(([name, type]) =>
-    [name, { type, multiple: type === "string" }] as const
+  const known = commands.flatMap(({ options = {} }) => Object.entries(options)).map(([name, { value }]) =>
+    [name, value === undefined ? { type: "boolean" } : { type: "string", multiple: true }] as const
   );
   try {
-    return parseArgs({
+    const { positionals, values } = parseArgs({
       args: [...line],
       allowPositionals: true,
-      options: { ...Object.fromEntries(options), help: { type: "boolean", short: "h" } },
+      options: { ...Object.fromEntries(known), help: { type: "boolean", short: "h" } },
     });
+    const options = Object.entries(values).map(([name, value]) =>
+      [name, Array.isArray(value) ? value.map(String) : []] as const
+    );
+    return { positionals, options: new Map(options) };
   } catch (error) {
     const [reason] = error instanceof Error ? error.message.split(/\.\s/) : [];
     throw new UsageError(reason);
   }
 }
 
-/** The options in forms. An option without a value is a flag. */
-function optionsIn(forms: readonly string[]): ReadonlyMap<string, "string" | "boolean"> {
-  const options = forms.join("\n").matchAll(/--([\w-]+)( [\w.|]+)?/g);
-  return new Map([...options].map(([, name = "", value]) => [name, value ? "string" : "boolean"]));
-}
-
 /** Finds a task's command by the first word. Returns it with its full name and the remaining words. */
 function commandIn<Base>(
   task: Task<Base>,
   words: readonly string[],
-): Pick<Prepared<Base>, "command"> & Pick<Arguments, "name" | "words"> {
+): { command: Command<Base> } & Pick<Arguments, "name" | "words"> {
   if ("command" in task) return { command: task.command, name: task.name, words };
   const [name, ...rest] = words;
   if (name === undefined) throw new UsageError("Name a command");
@@ -226,7 +203,7 @@ function commandIn<Base>(
   return { command, name: `${task.name} ${name}`, words: rest };
 }
 
-/** What messages call the words in forms. */
+/** What messages call the words of commands. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ["ID", "an ID"],
   ["NAME", "a NAME"],
@@ -236,12 +213,13 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ["-", "- and ids on standard input"],
 ]);
 
-/** Requires as many words as the first form has, and only options that a form has. */
-function requireMatch({ name, words, options }: Arguments, forms: readonly string[]): void {
-  const known = optionsIn(forms);
-  const unknown = options.keys().find((option) => !known.has(option));
+/** Requires as many words as the command has, and only options that it has. */
+function requireMatch<Base>(
+  { name, words, options }: Arguments,
+  { words: expected = [], options: known = {} }: Command<Base>,
+): void {
+  const unknown = options.keys().find((option) => !Object.hasOwn(known, option));
   if (unknown !== undefined) throw new UsageError(`${name} has no option --${unknown}`);
-  const expected = (forms[0] ?? "").replace(/ ?\[?--.*/, "").split(" ").filter((word) => word !== "");
   if (words.length < expected.length) {
     throw new UsageError(`${name} needs ${expected.map((word) => WORDS.get(word) ?? word).join(" and ")}`);
   }
@@ -251,29 +229,18 @@ function requireMatch({ name, words, options }: Arguments, forms: readonly strin
 }
 
 /** Prints why a command failed. Throws unexpected errors. */
-async function explain(error: unknown, { out, err, isRemote }: CommandIo): Promise<1> {
-  const issued = issuedInDoubt(error);
-  if (issued) {
+async function explain(error: unknown, { out, err }: CommandIo): Promise<1> {
+  if (error instanceof KeyInDoubt) {
     err(
-      `The KV did not respond, so this key of ${issued.account.id} may not be valid. Try the key, or run the command again:`,
+      `The KV did not respond, so this key of ${error.accountId} may not be valid. Try the key, or run the command again:`,
     );
-    await out(issued.apiKey);
+    await out(error.apiKey);
   } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
-    // KV's own message is shown only on this machine.
-    const { message } = !isRemote && error.cause instanceof Error ? error.cause : error;
+    const { message } = error.cause instanceof Error ? error.cause : error;
     err(`The KV does not respond: ${message}.`);
   } else throw error;
   return 1;
-}
-
-/** The new key that a transaction may have stored before KV stopped responding; undefined if there is none. */
-export function issuedInDoubt(error: unknown): Issued | undefined {
-  return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
-}
-
-function isIssued(result: unknown): result is Issued {
-  return typeof result === "object" && result !== null && "apiKey" in result;
 }
 
 /**

@@ -48,7 +48,7 @@ function read(name: string): string {
 export function renderPage(options: PageOptions): string {
   const { publicUrl = "", environment, signUpIsOpen } = options;
   const sampleUrl = publicUrl || ORIGIN_PLACEHOLDER;
-  const operations = options.operations().filter(isDocumented);
+  const operations = options.operations().filter((operation) => isDocumented(operation));
   const byTag = [...Map.groupBy(operations, ({ tag = "" }) => tag)];
   const errors = [...new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION])]
     .sort((one, other) => ERRORS[one].status - ERRORS[other].status);

@@ -169,13 +169,13 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     answers: { 200: { description: "The updated animal", body: PET, headers: ["ETag"] } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
   }, async ({ params, headers, body }, { transact, accountId }) => {
-    const pet = await transact(pets.changing(params.petId, (owned) => {
+    const changed = await transact(pets.changing(params.petId, (owned) => {
       const before = changeable(owned, accountId, headers);
       const after = { ...before, ...body };
       return stringifyJson(after) === stringifyJson(before) ? before : after;
     }));
-    if (pet === null) throw petNotFound();
-    const json = stringifyJson(pet);
+    if (changed === null) throw petNotFound();
+    const json = stringifyJson(changed.pet);
     return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
   });
 

@@ -43,6 +43,13 @@ export interface OwnedPet {
   readonly rest?: JsonObject;
 }
 
+/** Some animals with their owners, in ascending order of ID. */
+export interface OwnedPetPage {
+  readonly pets: readonly OwnedPet[];
+  /** ID of the last animal, if there may be more. */
+  readonly next: number | undefined;
+}
+
 /** The catalogue. Methods that read throw StoreUnavailable if KV fails. */
 export class PetStore {
   /** IDs of new animals. */
@@ -75,10 +82,10 @@ export class PetStore {
   }
 
   /**
-   * Changes an animal to the result of `decide`, or removes it if that is null. The transaction returns the same
-   * result.
+   * Changes an animal to the result of `decide`, or removes it if that is null. The result is the animal afterwards,
+   * with its owner.
    */
-  changing(id: number, decide: (owned: OwnedPet | null) => Pet | null): Transaction<Pet | null> {
+  changing(id: number, decide: (owned: OwnedPet | null) => Pet | null): Transaction<OwnedPet | null> {
     const key = petKey(id);
     return {
       queue: CATALOGUE,
@@ -87,21 +94,25 @@ export class PetStore {
         const entry = rows.get(key);
         const owned = entry && ownedPetIn(entry);
         const after = decide(owned);
-        if (owned === null || after === owned.pet) return after;
+        if (owned === null || after === owned.pet) return owned;
         if (after?.status !== owned.pet.status) write.delete(statusKey(owned.pet));
-        if (after) this.#put({ ...owned, pet: after }, write);
-        else {
+        if (after === null) {
           write.delete(key);
           write.bump(this.#version);
+          return null;
         }
-        return after;
+        const changed = { ...owned, pet: after };
+        this.#put(changed, write);
+        return changed;
       },
     };
   }
 
-  /** Yields every animal with its owner, in ascending order of ID. */
-  async *listOwned(): AsyncGenerator<OwnedPet> {
-    for await (const page of this.#store.pages(petKey(0), petKey(Infinity))) yield* page.map(ownedPetIn);
+  /** Reads `limit` animals with their owners, in ascending order of ID, from the first one after `cursor`. */
+  async listOwned(limit: number, cursor: number = 0): Promise<OwnedPetPage> {
+    const entries = await this.#store.list({ start: petKey(cursor + 1), end: petKey(Infinity) }, limit);
+    const pets = entries.map(ownedPetIn);
+    return { pets, next: pets.length === limit ? pets.at(-1)?.pet.id : undefined };
   }
 
   /** Returns a page of the catalogue: `earlier`, which answered the same query, if its rows have not changed. */

@@ -562,7 +562,7 @@ export class World implements Disposable {
     const late = this.#start(LONG_AFTER);
     const log: Log = {
       error: (record) => this.#failures.push(record),
-      command: () => {},
+      operator: () => {},
       flushed: () => Promise.resolve(),
     };
     await this.#time.until(sweepAll(late.service.sweeps, late.clock(), log), LONG_AFTER);

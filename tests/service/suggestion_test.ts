@@ -37,7 +37,7 @@ Deno.test.each([
   ["that cannot be decoded", "/pets/%zz"],
   ["that is only the base path", "/v1/"],
   ["that is long", `/${"/".repeat(50_000)}x`],
-  ["of the operator", "/operator/"],
+  ["of the operator", "/operator/v1/accounts/"],
   ["of the operator, below the base path", "/v1/metrics"],
 ])("service suggests nothing for a path %s", async (_, path) => {
   await using service = await Harness.open(OPERATOR);

@@ -35,19 +35,19 @@ export class RemoteAccounts {
   }
 
   change(id: string, change: Partial<Account>): Promise<Account | null> {
-    return this.#transact(this.#accounts.changing(id, change));
+    return this.#transact(this.#accounts.changing(id, () => change));
   }
 
   /** Suspends an account, or resumes it if `since` is null. */
   suspend(id: string, since: number | null): Promise<Account | null> {
-    return this.#transact(this.#accounts.suspending(id, since));
+    return this.change(id, { suspendedAt: since });
   }
 
   close(id: string): Promise<Account | null> {
     return this.change(id, { closedAt: this.#clock() });
   }
 
-  changeUsage(id: string, change: (usage: Usage) => Usage): Promise<AccountState | null> {
+  changeUsage(id: string, change: (usage: Usage) => Usage): Promise<object | null> {
     return this.#transact(this.#accounts.changingUsage(id, change));
   }
 
@@ -66,8 +66,10 @@ export class RemoteAccounts {
     return state.usage;
   }
 
-  list(): AsyncGenerator<AccountState> {
-    return this.#accounts.list();
+  async list(): Promise<readonly AccountState[]> {
+    const { states, next } = await this.#accounts.page(undefined, 1_000);
+    assert(next === undefined, "There are more accounts");
+    return states;
   }
 
   async #transact<Result>(transaction: Transaction<Result>): Promise<Result> {

@@ -1,7 +1,11 @@
 // Operators' commands over HTTP.
 import { assertEquals } from "@std/assert";
 import type { App } from "../../src/app.ts";
+import { CLIENT_TASKS } from "../../src/cli.ts";
+import { Client } from "../../src/operator/client.ts";
+import { runCommandLine } from "../../src/operator/command_line.ts";
 import { requestTo } from "./client.ts";
+import { NOON } from "./time.ts";
 
 /** The operator token. */
 export const OPERATOR_TOKEN = "an-operator's-token-of-32-characters";
@@ -16,15 +20,19 @@ export interface Outcome {
 
 const INFO = { remoteAddr: { transport: "tcp", hostname: "198.51.100.1", port: 1 } } as const;
 
-/** Runs a command over HTTP, such as `operate(app, ["accounts", "list"])`. */
+/** Runs a command that calls a service, such as `operate(app, ["accounts", "list"])`. */
 export async function operate(app: App, args: readonly string[], input: string = ""): Promise<Outcome> {
-  const options = { key: OPERATOR_TOKEN, json: { args, input } };
-  const response = await app(requestTo("http://localhost", "POST /operator", options), INFO);
-  assertEquals(response.status, 200);
-  const lines: Record<string, unknown>[] = (await response.text()).trimEnd().split("\n")
-    .map((line) => JSON.parse(line));
-  const texts = (name: string) => lines.flatMap((line) => name in line ? [String(line[name])] : []);
-  return { exit: Number(lines.at(-1)?.exit ?? NaN), out: texts("out"), err: texts("err") };
+  const [out, err]: [string[], string[]] = [[], []];
+  const client = new Client(async (target, { method = "", ...init }) =>
+    await app(requestTo("http://localhost", `${method} ${target}`, { key: OPERATOR_TOKEN, ...init }), INFO)
+  );
+  const exit = await runCommandLine(CLIENT_TASKS, args, {
+    clock: () => NOON,
+    input: () => Promise.resolve(input.split("\n")),
+    out: (line) => Promise.resolve(void out.push(line)),
+    err: (line) => err.push(line),
+  }, (work) => work(client));
+  return { exit, out, err };
 }
 
 /** Runs a command that must succeed. Resolves to its lines of standard output and of standard error. */

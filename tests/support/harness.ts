@@ -1,8 +1,9 @@
 // The harness: the whole service as a function of a request.
 import { assertLessOrEqual } from "@std/assert";
 import { type Issued, type Limits, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import { FOR_CLIENTS, FOR_OPERATORS, type Interface } from "../../src/api/openapi.ts";
 import { InFlight } from "../../src/http/in_flight.ts";
-import type { AccessRecord, CommandRecord, ErrorRecord } from "../../src/http/log.ts";
+import type { AccessRecord, ErrorRecord, OperatorRecord } from "../../src/http/log.ts";
 import { hasValidHost, targetOf } from "../../src/http/request.ts";
 import { Connection } from "../../src/kv/connection.ts";
 import { Store } from "../../src/kv/store.ts";
@@ -32,7 +33,7 @@ export class Harness implements AsyncDisposable {
   readonly accounts: RemoteAccounts;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
-  readonly commands: CommandRecord[] = [];
+  readonly operations: OperatorRecord[] = [];
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
@@ -42,7 +43,7 @@ export class Harness implements AsyncDisposable {
   /** Whether it ends with its KV and its time. False for another process beside it. */
   isFirst: boolean = true;
   readonly #inFlight: InFlight;
-  #description: Description | undefined;
+  readonly #descriptions: Map<Interface, Description> = new Map();
   /** Differences between responses and their declarations; undefined for responses without any. */
   readonly #checks: Promise<unknown>[] = [];
 
@@ -71,7 +72,7 @@ export class Harness implements AsyncDisposable {
       log: {
         access: (record) => this.accesses.push(record),
         error: (record) => this.errors.push(record),
-        command: (record) => this.commands.push(record),
+        operator: (record) => this.operations.push(record),
         flushed: () => Promise.resolve(),
       },
       clientAddress: () => this.address,
@@ -106,10 +107,17 @@ export class Harness implements AsyncDisposable {
     const response = decoded(await this.app.fetch(request, { remoteAddr }));
     // Without a valid Host, the operation is unknown.
     const asked = hasValidHost(request, targetOf(request.url)) ? new URL(request.url).pathname : "";
-    this.#description ??= Description.of(this.app.operations);
-    const checked = this.#description.check(request.method, asked, response);
+    const checked = this.#describe(asked).check(request.method, asked, response);
     this.#checks.push(checked.then(() => undefined, (error) => error));
     return response;
+  }
+
+  /** The document that describes responses to requests for a path. */
+  #describe(path: string): Description {
+    const described = /^\/(operator|metrics)/.test(path) ? FOR_OPERATORS : FOR_CLIENTS;
+    const known = this.#descriptions.get(described) ?? Description.of(this.app.operations, described);
+    this.#descriptions.set(described, known);
+    return known;
   }
 
   /** Stops as the service does. Throws if a response differed from its declaration, or an unexpected error occurred. */

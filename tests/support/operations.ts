@@ -1,6 +1,9 @@
 // A valid request for every operation.
+import { accountKey } from "../../src/accounts/account.ts";
+import { encodeUsage, UNUSED, usageKey } from "../../src/accounts/usage.ts";
 import type { Operation } from "../../src/api/operation.ts";
 import { needsToken } from "../../src/http/router.ts";
+import { encodeJson } from "../../src/kv/row.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { REX, Shop } from "./pets.ts";
@@ -54,17 +57,50 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getPage: {},
   getHealth: {},
   getReadiness: {},
-  operate: { json: { args: ["accounts", "create", "me"] }, changes: ["accounts", "api_keys"] },
   getMetrics: {},
 };
+
+/** Operators' operations by ID. */
+export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
+  listAccounts: {},
+  createAccount: { json: { name: "me", plan: "pro" }, status: 201, changes: ["accounts", "api_keys"] },
+  createAccounts: { json: { names: ["me", "you"] }, changes: ["accounts", "api_keys"] },
+  getAccount: {},
+  updateAccount: { json: { suspended: true }, changes: ["accounts", "versions"] },
+  rotateAccountKey: { json: { graceSeconds: 0 }, status: 201, changes: ["accounts", "api_keys", "versions"] },
+  unbanAccount: { changes: ["accounts", "versions"] },
+  resetAccount: { changes: ["accounts", "versions"] },
+  closeAccount: { changes: ["accounts", "versions"] },
+  deleteAccount: { status: 204, changes: ["accounts", "api_keys", "versions"] },
+  listMessages: {},
+  removeMessages: { json: { ids: ["msg_1"] }, status: 204 },
+  listOwnedPets: {},
+  updateOwnedPet: { json: { name: "Tom" }, changes: ["catalogue", "pets", "pets_by_status"] },
+  deleteOwnedPet: { status: 204, changes: ["catalogue", "pets", "pets_by_status"] },
+  getOperatorOpenApi: {},
+};
+
+const OPEN = "acct_0000000000000001";
+/** A closed account, which the valid request of `deleteAccount` is about. */
+export const CLOSED = "acct_0000000000000002";
+
+/** Creates the accounts that operators' valid requests are about: one that is open, and one closed at this time. */
+export async function addKnownAccounts(service: Harness, ended: number | null = service.now): Promise<void> {
+  for (const [id, closedAt] of [[OPEN, null], [CLOSED, ended]] as const) {
+    const { account } = await service.createAccount();
+    await service.kv.set(accountKey(id), encodeJson({ ...account, id, closedAt }));
+    await service.kv.set(usageKey(id), encodeUsage(UNUSED));
+  }
+}
 
 await using service = await Harness.open(ALL);
 
 /** Every operation of the service, with a valid request. */
 export const SAMPLES: readonly Sample[] = service.app.operations.map((operation) => {
-  const { id, method, path } = operation;
-  const { json, status = 200, changes = [] } = GOOD[id] ?? {};
-  const target = `${method} ${path.replace("{petId}", "1")}`;
+  const { id, method, path, access } = operation;
+  const { json, status = 200, changes = [] } = (access === "operator" ? GOOD_FOR_OPERATORS : GOOD)[id] ?? {};
+  const known = id === "deleteAccount" ? CLOSED : OPEN;
+  const target = `${method} ${path.replace("{petId}", "1").replace("{id}", known)}`;
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
 });
 
@@ -93,6 +129,7 @@ export async function* answers(headers: Readonly<Record<string, string>>): Async
   for (const { operation, target, request } of [...SAMPLES, ...misses]) {
     await using shop = await Shop.open(ALL);
     await shop.add("available");
+    await addKnownAccounts(shop);
     for (const credential of [{}, credentialFor(operation, shop.key)]) {
       const response = await shop.fetch(target, { ...request, ...credential, headers });
       yield { target, access: operation.access, response };

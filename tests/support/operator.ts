@@ -46,8 +46,6 @@ export class Operator implements AsyncDisposable {
           this.out.push(line);
         },
         err: (line) => this.err.push(line),
-        isStopping: () => false,
-        isRemote: false,
       },
     );
   }

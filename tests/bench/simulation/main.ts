@@ -31,6 +31,8 @@ arguments.`;
 
 const OPERATOR_TOKEN = "simulated-operator-0123456789abcdef";
 const WARM_UP = 5_000;
+/** Number of accounts that one request creates. */
+const BATCH = 50;
 const UNLIMITED = 1_000_000_000;
 const STORE_LIFETIME = 86_400_000;
 
@@ -183,39 +185,34 @@ async function createCustomers(
   count: number,
   limit: number,
 ): Promise<Customer[]> {
-  const plan = ["--plan", "enterprise", "--per-minute", `${limit}`, "--per-day", `${UNLIMITED}`];
-  const names = Array.from({ length: count }, (_, index) => `customer-${index}`);
-  const created = await operate(servers, ["accounts", "create", "-", ...plan], names.join("\n"));
-  const keys = new Map(created.map((line) => line.split("\t")).map(([name = "", key = ""]) => [name, key]));
-  const listed = await operate(servers, ["accounts", "list", "--json"]);
-  return listed.map((line): { id: string; name: string } => JSON.parse(line)).map(({ id, name }) => ({
-    id,
-    key: keys.get(name) ?? "",
-    admitted: 0,
-    refused: 0,
-    failed: 0,
-  }));
+  const limits = { minute: limit, day: UNLIMITED };
+  const customers: Customer[] = [];
+  while (customers.length < count) {
+    const names = Array.from({ length: Math.min(count - customers.length, BATCH) }, () => "customer");
+    const made = await ask(servers, "POST", "/batch", { names, plan: "enterprise", limits });
+    for (const { account, apiKey } of made) {
+      customers.push({ id: account.id, key: apiKey, admitted: 0, refused: 0, failed: 0 });
+    }
+  }
+  return customers;
 }
 
 /** Number of permits that the accounts have used today, according to the store. */
 async function usedToday(servers: readonly Server[], ids: readonly string[]): Promise<number> {
-  const lines = await operate(servers, ["accounts", "list", "--json"]);
-  return lines.map((line): { id: string; usedToday: number } => JSON.parse(line))
-    .filter(({ id }) => ids.includes(id)).reduce((sum, { usedToday }) => sum + usedToday, 0);
+  let used = 0;
+  for (const id of ids) used += (await ask(servers, "GET", `/${id}`)).usage.day.used;
+  return used;
 }
 
-/** Runs a command in the last process. Resolves to the lines of its output. */
-async function operate(servers: readonly Server[], args: readonly string[], input = ""): Promise<string[]> {
-  const response = await fetch(`${servers.at(-1)?.origin}/operator`, {
-    method: "POST",
+/** Sends a request of an operator, about accounts, to the last process. Resolves to the JSON answer. */
+async function ask(servers: readonly Server[], method: string, path: string, body?: object) {
+  const response = await fetch(`${servers.at(-1)?.origin}/operator/v1/accounts${path}`, {
+    method,
     headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, "content-type": "application/json" },
-    body: JSON.stringify({ args, input }),
+    ...(body && { body: JSON.stringify(body) }),
   });
-  const lines = (await response.text()).trim().split("\n").map((line): { out?: string; exit?: number } =>
-    JSON.parse(line)
-  );
-  if (lines.at(-1)?.exit !== 0) throw new Failure(`${args.join(" ")} failed`);
-  return lines.flatMap(({ out }) => out === undefined ? [] : [out]);
+  if (!response.ok) throw new Failure(`${method} ${path} returned ${response.status}`);
+  return await response.json();
 }
 
 /** Sums of the metrics of all processes, by name and labels. */

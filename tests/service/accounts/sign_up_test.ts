@@ -158,7 +158,7 @@ Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago and n
   service.now = NOON + 1;
   const late = (await signUp(service)).body;
   const sweep = (now: number) => sweepSignUps(service.store, removerOf(service), now);
-  const left = async () => (await Array.fromAsync(service.accounts.list())).map(({ account }) => account.id);
+  const left = async () => (await service.accounts.list()).map(({ account }) => account.id);
 
   assertEquals(await sweep(NOON + 30 * DAY), false);
   assertEquals((await left()).length, 4);

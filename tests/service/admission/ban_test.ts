@@ -37,11 +37,15 @@ Deno.test("service admits requests after a ban is lifted during the commit that 
   };
   const banned = callAtOnce(125, [service], apiKey);
   await time.advance(50);
-  const lifted = await other.accounts.changeUsage(id, (usage) => reset(pardon(usage), NOON));
+  let bannedUntil = 0;
+  await other.accounts.changeUsage(id, (usage) => {
+    bannedUntil = usage.bannedUntil;
+    return reset(pardon(usage), NOON);
+  });
 
   const after = call(service, apiKey);
 
-  assertGreater(lifted?.usage.bannedUntil, NOON);
+  assertGreater(bannedUntil, NOON);
   assertEquals((await time.until(after, 5_000)).status, 200);
   await time.until(banned, 5_000);
 });

@@ -3,7 +3,7 @@ import type { Operation } from "../../../src/api/operation.ts";
 import { needsToken } from "../../../src/http/router.ts";
 import { call, callAtOnce, type HarnessRequest } from "../../support/client.ts";
 import { Harness } from "../../support/harness.ts";
-import { ALL, credentialFor, SAMPLES } from "../../support/operations.ts";
+import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../../support/operations.ts";
 import { JSON_TYPE, REX } from "../../support/pets.ts";
 import { NOON } from "../../support/time.ts";
 
@@ -69,6 +69,7 @@ for (const [target, request, withKey, without, access] of CASES) {
     await using service = await Harness.open(ALL);
     const { account: { id }, apiKey: key } = await service.createAccount("business");
     await service.fetch("POST /v1/pets", { key, json: REX });
+    await addKnownAccounts(service);
     const credential = needsToken(access) ? credentialFor({ access }, key) : { key };
 
     const response = await service.fetch(target, { ...request, ...credential });

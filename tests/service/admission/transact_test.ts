@@ -57,7 +57,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
     clock,
     clientAddress: () => "192.0.2.1",
     inFlight: new InFlight(),
-    log: { error() {}, command() {}, flushed: () => Promise.resolve() },
+    log: { error() {}, operator() {}, flushed: () => Promise.resolve() },
   });
   const send = async (method: string) => {
     const headers = { authorization: `Bearer ${apiKey}` };

@@ -30,6 +30,7 @@ function incoming(query: string, headers: Record<string, string>, object: Record
     transact: () => Promise.reject(new Error("ECHO writes nothing")),
     address: () => "",
     readBody: () => Promise.resolve({ object, bytes: new Uint8Array() }),
+    note: () => {},
   };
 }
 

@@ -5,7 +5,7 @@ import { needsToken } from "../../../src/http/router.ts";
 import { MAX_WAITING } from "../../../src/messages/message_store.ts";
 import type { HarnessRequest } from "../../support/client.ts";
 import { Harness, type HarnessOptions } from "../../support/harness.ts";
-import { ALL, credentialFor, type Sample } from "../../support/operations.ts";
+import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../../support/operations.ts";
 import { REX } from "../../support/pets.ts";
 
 /** An operation about to be called. */
@@ -73,6 +73,20 @@ const WAYS = {
     },
   },
   pet_not_found: { act: ({ send }) => send() },
+  account_not_found: { act: ({ send }) => send() },
+  account_open: {
+    act: async ({ service, send }) => {
+      await addKnownAccounts(service, null);
+      return await send();
+    },
+  },
+  messages_waiting: {
+    act: async ({ service, send }) => {
+      await addKnownAccounts(service);
+      await service.kv.set(["messages_waiting", CLOSED], new Deno.KvU64(1n));
+      return await send();
+    },
+  },
   not_your_pet: {
     act: async ({ service, send }) => {
       await addPet(service, (await service.createAccount()).apiKey);

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../../src/api/openapi.ts";
 import { resolved } from "../../../src/api/schema.ts";
 import { assertError } from "../../support/assertions.ts";
-import { ALL, credentialFor, type Sample, SAMPLES } from "../../support/operations.ts";
+import { addKnownAccounts, ALL, credentialFor, type Sample, SAMPLES } from "../../support/operations.ts";
 import { Description } from "../../support/openapi.ts";
 import { petsIn, REX, Shop } from "../../support/pets.ts";
 
@@ -23,10 +23,11 @@ function mistyped({ target, request }: Sample): [target: string, request: Sample
 for (const sample of SAMPLES) {
   const { operation, status } = sample;
   const isForClients = CLIENTS.includes(sample);
-  const isStrict = isForClients && operation.isExtension === true;
+  const isStrict = (isForClients && operation.isExtension === true) || operation.access === "operator";
   Deno.test(`${operation.id}() ${isStrict ? "refuses" : "ignores"} unknown names`, async () => {
     await using shop = await Shop.open(ALL);
     await shop.add("available");
+    await addKnownAccounts(shop);
     const [target, request] = mistyped(sample);
 
     const response = await shop.fetch(target, { ...request, ...credentialFor(operation, shop.key) });
@@ -38,9 +39,10 @@ for (const sample of SAMPLES) {
     assertEquals(text.includes("unknown member staus"), request.json !== undefined);
   });
 
-  Deno.test(`${operation.id}() ${isForClients ? "refuses" : "ignores"} unknown names with handling=strict`, async () => {
+  Deno.test(`${operation.id}() ${isForClients || isStrict ? "refuses" : "ignores"} unknown names with handling=strict`, async () => {
     await using shop = await Shop.open(ALL);
     await shop.add("available");
+    await addKnownAccounts(shop);
     const [target, request] = mistyped(sample);
     const strict = { ...credentialFor(operation, shop.key), headers: STRICT };
 
@@ -49,9 +51,9 @@ for (const sample of SAMPLES) {
 
     const applied = isForClients && !isStrict ? "handling=strict" : null;
     assertEquals([refused, accepted].map(({ headers }) => headers.get(APPLIED)), [applied, applied]);
-    assertEquals([refused.status, accepted.status], [isForClients ? 400 : status, status]);
+    assertEquals([refused.status, accepted.status], [isForClients || isStrict ? 400 : status, status]);
     await Promise.all([refused, accepted].map((response) => response.clone().text()));
-    if (isForClients) await assertError(refused, 400, "invalid_request", UNKNOWN);
+    if (isForClients || isStrict) await assertError(refused, 400, "invalid_request", UNKNOWN);
   });
 }
 

@@ -18,7 +18,7 @@ const ACCESS = {
   ms: 1,
   accountId: "",
 };
-const COMMAND = { time: TIME, address: ADDRESS, command: "accounts list", exit: 0 };
+const OPERATION = { time: TIME, address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
 /** An output that stores lines after some turns of the event loop. */
@@ -51,11 +51,11 @@ Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
 
     log.access?.(ACCESS);
     log.error(ERROR);
-    log.command(COMMAND);
+    log.operator(OPERATION);
     await log.flushed();
 
     assertEquals(access.lines, [JSON.stringify(ACCESS)]);
-    assertEquals(errors.lines, [JSON.stringify(ERROR), JSON.stringify(COMMAND)]);
+    assertEquals(errors.lines, [JSON.stringify(ERROR), JSON.stringify(OPERATION)]);
   },
 );
 

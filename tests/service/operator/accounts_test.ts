@@ -41,7 +41,7 @@ Deno.test.each([
 Deno.test("accounts create warns if there are accounts, but none of its environment", async () => {
   await using operator = await Operator.start();
   const warnings = () =>
-    operator.err.filter((line) => line.startsWith("Warning: none of the first 1000 accounts"));
+    operator.err.filter((line) => line.startsWith("Warning: none of the first 500 accounts"));
 
   operator.input = ["Zoë"];
   const found: number[] = [];
@@ -245,7 +245,7 @@ Deno.test("accounts plan changes the plan at once, and accounts close ends the k
   assertEquals((await service.fetch("GET /v1/pets", { key })).status, 401);
 });
 
-Deno.test("accounts suspend and resume print whether they changed anything, and keep suspendedAt", async () => {
+Deno.test("accounts suspend and resume may be repeated, and keep suspendedAt", async () => {
   await using operator = await Operator.start();
   const { id } = await operator.createAccount();
   const printed: unknown[] = [];
@@ -262,11 +262,11 @@ Deno.test("accounts suspend and resume print whether they changed anything, and 
   const account = `${id}, tests, staging, plan free, 60 requests a minute, 1000 a day.`;
   const since = "2027-01-15T14:00:00.000Z";
   assertEquals(printed, [
-    ...[0, 0, `Not suspended: ${account}`, "active", "active", null],
-    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
-    ...[0, 0, `Already suspended: ${account}`, "suspended", "suspended", since],
     ...[0, 0, `Resumed: ${account}`, "active", "active", null],
-    ...[0, 0, `Not suspended: ${account}`, "active", "active", null],
+    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
+    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
+    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
   ]);
 });
 
@@ -317,7 +317,7 @@ Deno.test("accounts COMMAND works on a suspended account, and leaves it suspende
   ]);
 });
 
-Deno.test("accounts unban ends a ban and clears strikes, and prints whether there was a ban", async () => {
+Deno.test("accounts unban ends a ban, and clears strikes", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount("--plan enterprise --per-minute 3 --per-day 99");
   await using service = await operator.serve();
@@ -340,7 +340,7 @@ Deno.test("accounts unban ends a ban and clears strikes, and prints whether ther
 
   const account = `${id}, tests, staging, plan enterprise, 3 requests a minute, 99 a day.`;
   assertEquals(ended, [0, `Unbanned: ${account}`]);
-  assertEquals(none, [0, `Not banned; earlier refusals were cleared: ${account}`]);
+  assertEquals(none, [0, `Unbanned: ${account}`]);
   assertEquals(banned, ["key_banned"]);
   assertEquals([struck, struckAgain], [
     new Array(3).fill("rate_limit_minute"),

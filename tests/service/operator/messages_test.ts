@@ -49,7 +49,7 @@ Deno.test("messages take prints whole messages, with control characters escaped"
   assertEquals(textsOf(operator), [text]);
 });
 
-Deno.test("messages take removes a message only after its line is written", async () => {
+Deno.test("messages take removes only messages whose lines are written", async () => {
   const { operator } = await withMessages("one", "two", "three");
   await using _ = operator;
   await using service = await operator.serve();
@@ -65,7 +65,7 @@ Deno.test("messages take removes a message only after its line is written", asyn
   operator.reader = () => Promise.resolve();
   await operator.run("messages take 3");
   assertEquals(textsOf(operator), ["two", "three"]);
-  assertEquals(waiting, [3, 2]);
+  assertEquals(waiting, [3, 3]);
 });
 
 Deno.test("messages remove prints its progress, and accepts IDs that are no longer waiting", async () => {

@@ -52,17 +52,16 @@ Deno.test("METRICS_TOKEN reads metrics and nothing else, also without an operato
   const metricsTokens = ["metrics-token-of-this-one-test-001", "metrics-token-of-this-one-test-002"];
   await using service = await Harness.open({ operatorToken: TOKEN, metricsTokens });
   await using closed = await Harness.open({ metricsTokens });
-  const command = { json: { args: ["accounts", "list"] } };
 
   for (const key of metricsTokens) {
     assertEquals((await service.fetch("GET /metrics", { key })).status, 200);
     assertEquals((await closed.fetch("GET /metrics", { key })).status, 200);
     await assertError(
-      await service.fetch("POST /operator", { key, ...command }),
+      await service.fetch("GET /operator/v1/accounts", { key }),
       401,
       "invalid_operator_token",
     );
-    await assertError(await closed.fetch("POST /operator", { key, ...command }), 404, "not_found");
+    await assertError(await closed.fetch("GET /operator/v1/accounts", { key }), 404, "not_found");
   }
   await assertError(
     await closed.fetch("GET /metrics", { key: TOKEN }),

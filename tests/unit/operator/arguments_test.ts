@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { CLIENT_TASKS } from "../../../src/cli.ts";
 import { runCommandLine } from "../../../src/operator/command_line.ts";
-import { STORE_TASKS } from "../../../src/operator/operator_route.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
@@ -87,15 +87,13 @@ async function run(line: string): Promise<{ code: number; out: string[]; err: st
   };
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommandLine(
-    STORE_TASKS,
+    CLIENT_TASKS,
     line.split(" ").filter((word) => word !== "").map((word) => words.get(word) ?? word),
     {
       clock: unused,
       input: unused,
       out: (line) => Promise.resolve(void out.push(line)),
       err: (line) => err.push(line),
-      isStopping: () => false,
-      isRemote: false,
     },
     unused,
   );

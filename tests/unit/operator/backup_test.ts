@@ -43,8 +43,6 @@ class Fixture implements AsyncDisposable {
       input: () => Promise.resolve([]),
       out: (line) => Promise.resolve(void this.out.push(line)),
       err: (line) => this.err.push(line.replaceAll(`${this.folder}/`, "")),
-      isStopping: () => false,
-      isRemote: false,
     });
   }
 

@@ -64,8 +64,6 @@ async function run(kv: FakeKv, { applies, recovers }: Fault, command: string, na
       input: () => Promise.resolve(names),
       out: (line) => Promise.resolve(void out?.push(line)),
       err: (line) => err?.push(line),
-      isStopping: () => false,
-      isRemote: false,
     });
     return { code: await time.until(done, 60_000), out: out ?? [], err: err?.join("\n") ?? "" };
   } finally {

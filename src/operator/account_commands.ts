@@ -1,0 +1,312 @@
+import { ACCOUNT_NAME, isPlan, type Limits, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
+import { foreignWarning } from "../accounts/account_store.ts";
+import type { Environment } from "../accounts/api_key.ts";
+import { REPLAY_HOURS } from "../api/headers.ts";
+import { isValid, type Parsed, type Schema } from "../api/schema.ts";
+import {
+  ACCOUNT,
+  ACCOUNTS,
+  ACCOUNTS_PATH,
+  CREATIONS,
+  ISSUED,
+  MAX_BATCH,
+  MAX_PAGE,
+} from "./account_operations.ts";
+import type { Client } from "./client.ts";
+import {
+  type Arguments,
+  type Command,
+  CommandError,
+  type CommandGroup,
+  type CommandIo,
+  parseCount,
+  UsageError,
+} from "./command_line.ts";
+import { type Columns, printable, printableJson, startTable } from "./table.ts";
+
+type Account = Parsed<typeof ACCOUNT>;
+
+/** A plan as requests have it. */
+interface ChosenPlan {
+  readonly plan: Plan;
+  readonly limits?: Limits;
+}
+
+const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not only whitespace`;
+const REPLACE = "replace it with accounts rotate ID.";
+const OF_PLAN = { "per-minute": { value: "N" }, "per-day": { value: "N" } };
+
+/** Commands on accounts. */
+export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
+  name: "accounts",
+  note: "ID is the acct_... that create and list print, not the key.",
+  commands: {
+    create: {
+      words: ["NAME"],
+      options: { plan: { value: PLANS.join("|") }, ...OF_PLAN },
+      help: `create an account and print its API key, which is shown only once; the default plan is free, and
+        enterprise needs --per-minute and --per-day. If NAME is -, create an account for each name on standard input,
+        and print NAME, a tab and the key of each; if the connection to a service breaks, some accounts may exist whose
+        keys were not printed: see accounts list`,
+      prepare({ words: [name = ""], options }, io) {
+        const plan = parsePlan(options.get("plan")?.at(-1) ?? "free", options);
+        if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
+          throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+        }
+        return async (client) => {
+          const environments = await environmentsOf(client);
+          const account = name === "-"
+            ? await createMany(plan, client, io)
+            : await create({ name, ...plan }, client, io);
+          const warning = account && foreignWarning(environments, account.environment);
+          if (warning !== undefined) io.err(warning);
+        };
+      },
+    },
+    list: {
+      options: { json: {} },
+      help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
+      prepare({ options }, io) {
+        return async (client) => {
+          const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_PAGE}`, ACCOUNTS);
+          const write = startTable(COLUMNS, options.has("json"), io);
+          for await (const account of all) await write(account);
+        };
+      },
+    },
+    show: ofAccount({
+      help: "print an account and its usage, as JSON",
+      answer: ACCOUNT,
+      request: () => ["GET"],
+      print: (account, { out }) => out(printableJson(JSON.stringify(account, null, 2))),
+    }),
+    rotate: ofAccount({
+      options: { grace: { value: "24h" } },
+      help:
+        `create and print a new key for the account; all earlier keys stop working immediately, except that --grace
+        (s, m, h or d) keeps the current one valid for that long`,
+      answer: ISSUED,
+      request({ options }) {
+        const grace = options.get("grace")?.at(-1);
+        return ["POST", "/rotate", {
+          graceSeconds: grace === undefined ? 0 : parseSeconds("--grace", grace),
+        }];
+      },
+      print: (issued, io) => printKey("Rotated", issued, io),
+    }),
+    plan: {
+      ...change(
+        "Moved",
+        "move the account to another plan",
+        ({ words: [, plan = ""], options }) => ["PATCH", "", parsePlan(plan, options)],
+      ),
+      words: ["ID", "PLAN"],
+      options: OF_PLAN,
+    },
+    suspend: change(
+      "Suspended",
+      `refuse every request from the account with 403 account_suspended, until you run resume ID; its keys and animals
+        stay, and no other command ends the suspension`,
+      () => ["PATCH", "", { suspended: true }],
+    ),
+    resume: change("Resumed", "end the account's suspension", () => ["PATCH", "", { suspended: false }]),
+    unban: change(
+      "Unbanned",
+      "end the account's ban, and clear its refusals and earlier bans",
+      () => ["POST", "/unban"],
+    ),
+    reset: change(
+      "Reset",
+      "set the account's usage for this minute and today to zero; a ban stays",
+      () => ["POST", "/reset"],
+    ),
+    close: change(
+      "Closed",
+      "close the account permanently; its keys stop working",
+      () => ["POST", "/close"],
+    ),
+    delete: {
+      words: ["ID"],
+      help:
+        `delete a closed account and its data, after its messages have been taken; its animals stay, and the
+        responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
+      prepare(args, { err }) {
+        const id = idIn(args);
+        return async (client) => {
+          await client.send("DELETE", pathOf(id));
+          err(`Deleted: account ${id}.`);
+        };
+      },
+    },
+  },
+};
+
+/** The method of a request, what follows the account's path, and its body. */
+type AccountRequest = readonly [method: string, path?: string, body?: unknown];
+
+/** A command that sends one request about the account whose ID is the first word, and prints the answer. */
+interface AccountCommand<Answer> extends Pick<Command<Client>, "options" | "help"> {
+  readonly answer: Schema<Answer>;
+  readonly request: (args: Arguments) => AccountRequest;
+  readonly print: (answer: Answer, io: CommandIo) => Promise<void> | void;
+}
+
+function ofAccount<Answer>({ answer, request, print, ...rest }: AccountCommand<Answer>): Command<Client> {
+  return {
+    ...rest,
+    words: ["ID"],
+    prepare(args, io) {
+      const id = idIn(args);
+      const [method, path = "", body] = request(args);
+      return async (client) => await print(await client.call(method, pathOf(id) + path, answer, body), io);
+    },
+  };
+}
+
+/** A command that changes an account, and prints `what` was done with it. */
+function change(what: string, help: string, request: (args: Arguments) => AccountRequest): Command<Client> {
+  const print = (account: Account, { err }: CommandIo) => err(`${what}: ${describe(account)}`);
+  return ofAccount({ help, answer: ACCOUNT, request, print });
+}
+
+function idIn({ name, words: [id = ""] }: Arguments): string {
+  if (id.startsWith("as_")) throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
+  return id;
+}
+
+function pathOf(id: string): string {
+  return `${ACCOUNTS_PATH}/${encodeURIComponent(id)}`;
+}
+
+/** Parses a plan and its limits. Those of Enterprise come from `--per-minute` and `--per-day`. */
+function parsePlan(plan: string, options: Arguments["options"]): ChosenPlan {
+  if (!isPlan(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
+  const perMinute = options.get("per-minute")?.at(-1);
+  const perDay = options.get("per-day")?.at(-1);
+  if (plan !== "enterprise") {
+    if (perMinute === undefined && perDay === undefined) return { plan };
+    throw new UsageError(`--per-minute and --per-day are for enterprise; the ${plan} plan has fixed limits`);
+  }
+  if (perMinute === undefined || perDay === undefined) {
+    throw new UsageError("The enterprise plan requires --per-minute N and --per-day N");
+  }
+  return {
+    plan,
+    limits: { minute: parseCount("--per-minute", perMinute), day: parseCount("--per-day", perDay) },
+  };
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+/** Parses a duration such as `90s`, `30m`, `24h` or `7d`, in seconds. */
+function parseSeconds(name: string, text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(count) * (UNITS[unit] ?? NaN);
+  if (Number.isNaN(seconds)) throw new UsageError(`${name} must be a duration such as 30m, 24h or 7d`);
+  return seconds;
+}
+
+/** The names in lines of input, without empty lines. @throws {CommandError} if a name is invalid. */
+function namesIn(lines: readonly string[]): readonly string[] {
+  const names = lines.filter((line) => line !== "");
+  const wrong = names.findIndex((name) => !isValid(ACCOUNT_NAME, name));
+  if (wrong !== -1) throw new CommandError(`Name ${wrong + 1} must have ${EXPECTED_NAME}`);
+  return names;
+}
+
+async function create(body: object, client: Client, io: CommandIo): Promise<Account> {
+  const issued = await client.call("POST", ACCOUNTS_PATH, ISSUED, body);
+  await printKey("Created", issued, io);
+  return issued.account;
+}
+
+/** Number of creations after which progress is printed. */
+const PROGRESS = 500;
+
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. Resolves to the last account. */
+async function createMany(
+  plan: ChosenPlan,
+  client: Client,
+  { input, out, err }: CommandIo,
+): Promise<Account | undefined> {
+  const names = namesIn(await input());
+  let made = 0;
+  let last: Account | undefined;
+  const printProgress = (end = "") => err(`Created ${made} of ${names.length} accounts.${end}`);
+  const stop = (reason: unknown) => {
+    printProgress(last && ` The last one is ${last.name}.`);
+    return reason;
+  };
+  if (names.length === 0) printProgress();
+  for (let start = 0; start < names.length; start += MAX_BATCH) {
+    const some = names.slice(start, start + MAX_BATCH);
+    let creations: Parsed<typeof CREATIONS>;
+    try {
+      creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, CREATIONS, { names: some, ...plan });
+    } catch (error) {
+      throw stop(error);
+    }
+    for (const { name, outcome, account, apiKey } of creations) {
+      if (account === undefined) continue;
+      if (outcome === "in_doubt") {
+        err(`The KV did not respond, so this key of ${account.id} may not be valid:`);
+      }
+      try {
+        await out(`${name}\t${apiKey}`);
+      } catch (error) {
+        err(`Neither the key of ${account.id} nor the keys created with it could be printed: ${REPLACE}`);
+        throw error;
+      }
+      if (outcome === "created") {
+        made++;
+        last = account;
+      }
+    }
+    if (made < start + some.length) {
+      throw stop(new CommandError("The other accounts could not be created. Try the remaining names again"));
+    }
+    if (made % PROGRESS === 0 || made === names.length) printProgress();
+  }
+  return last;
+}
+
+/** The environments of the first accounts. */
+async function environmentsOf(client: Client): Promise<ReadonlySet<Environment>> {
+  const accounts = await client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_PAGE}`, ACCOUNTS);
+  return new Set(accounts.map(({ environment }) => environment));
+}
+
+/** Prints an account's new key. `what` is the participle to print, such as `Created`. */
+async function printKey(
+  what: string,
+  { account, apiKey }: Parsed<typeof ISSUED>,
+  { out, err }: CommandIo,
+): Promise<void> {
+  err(`${what}: ${describe(account)}`);
+  err("The key is shown only once, on standard output.");
+  try {
+    await out(apiKey);
+  } catch (error) {
+    err(`The key could not be printed: ${REPLACE}`);
+    throw error;
+  }
+}
+
+/** Columns of `accounts list`. */
+const COLUMNS: Columns<Account> = {
+  id: ({ id }) => id,
+  name: ({ name }) => name,
+  environment: ({ environment }) => environment,
+  plan: ({ plan }) => plan,
+  perMinute: ({ limits }) => limits.minute,
+  perDay: ({ limits }) => limits.day,
+  state: ({ state }) => state,
+  usedToday: ({ usage }) => usage.day.used,
+  lastUsed: ({ lastUsed }) => lastUsed,
+};
+
+/** Describes an account in one line. */
+function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
+  const limits = `${minute} requests a minute, ${day} a day`;
+  return `${id}, ${printable(name)}, ${environment}, plan ${plan}, ${limits}.`;
+}

@@ -1,0 +1,525 @@
+import {
+  type Account,
+  ACCOUNT_NAME,
+  type Issued,
+  type Limits,
+  type Plan,
+  PLAN_LIMITS,
+  PLANS,
+  previousKeyExpiry,
+} from "../accounts/account.ts";
+import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
+import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
+import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll, UNUSED, type Usage } from "../accounts/usage.ts";
+import { REPLAY_HOURS } from "../api/headers.ts";
+import { COUNT } from "../api/openapi.ts";
+import { type Call, type Operation, operation } from "../api/operation.ts";
+import {
+  answer,
+  boolean,
+  integer,
+  list,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Parsed,
+  partial,
+  type Schema,
+  text,
+  timestamp,
+} from "../api/schema.ts";
+import { ApiError } from "../http/error.ts";
+import { createResponse } from "../http/response.ts";
+import { StoreUnavailable } from "../kv/deadline.ts";
+import type { MessageStore } from "../messages/message_store.ts";
+import { type Transaction, Unresolved } from "../store/transaction.ts";
+
+/** What operators' operations on accounts work on. */
+export interface AccountOffice {
+  readonly accounts: AccountStore;
+  readonly messages: MessageStore;
+  /** Whether the process is stopping, so that an operation with many steps begins no other one. */
+  readonly isStopping: () => boolean;
+}
+
+/** Path of the accounts. */
+export const ACCOUNTS_PATH = "/operator/v1/accounts";
+/** Maximum number of accounts in a page, and of accounts read for one. */
+export const MAX_PAGE = 500;
+/** Maximum number of accounts created by one request. */
+export const MAX_BATCH = 50;
+/** No creation of a batch begins later than this after the first, in ms. */
+const BATCH_TIMEOUT = 10_000;
+/** Maximum of a limit. */
+export const MAX_LIMIT = 1e12;
+/** Maximum time that the previous key stays valid after a rotation, in seconds. */
+const MAX_GRACE_SECONDS = 999_999 * 86_400;
+
+const STATES = ["active", "banned", "suspended", "closed"] as const;
+const PLAN: Schema<Plan> = named("Plan", oneOf(PLANS));
+const LIMIT: Schema<number> = integer(1, MAX_LIMIT);
+const ISO: Schema<string> = timestamp();
+
+/** An account as operators see it. */
+export const ACCOUNT = named(
+  "Account",
+  answer({
+    id: text(),
+    name: text(),
+    environment: oneOf(["production", "staging"]),
+    plan: PLAN,
+    state: oneOf(STATES),
+    limits: answer({ minute: COUNT, day: COUNT }),
+    usage: answer({
+      minute: answer({ used: COUNT, start: ISO, reset: ISO }),
+      day: answer({ used: COUNT, reset: ISO }),
+      refusedThisMinute: COUNT,
+    }),
+    bannedUntil: nullable(timestamp({ description: "When the ban ends; null if there is none" })),
+    bans: { ...COUNT, json: { ...COUNT.json, description: "Number of successive bans" } },
+    signedUp: boolean({ description: "Whether a client created the account, rather than an operator" }),
+    createdAt: ISO,
+    suspendedAt: nullable(ISO),
+    closedAt: nullable(ISO),
+    lastUsed: nullable(text({ description: "Day of the last admitted request; null before the first" })),
+    previousKeyExpiresAt: nullable(
+      timestamp({ description: "When the previous key expires; null if no previous key is valid" }),
+    ),
+  }, {
+    examples: [{
+      id: EXAMPLES.account.id,
+      name: EXAMPLES.account.name,
+      environment: "staging",
+      plan: "free",
+      state: "active",
+      limits: PLAN_LIMITS.free,
+      usage: {
+        minute: { used: 1, start: "2026-11-21T20:47:00.000Z", reset: "2026-11-21T20:48:00.000Z" },
+        day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
+        refusedThisMinute: 0,
+      },
+      bannedUntil: null,
+      bans: 0,
+      signedUp: false,
+      createdAt: "2026-11-21T20:47:39.746Z",
+      suspendedAt: null,
+      closedAt: null,
+      lastUsed: "2026-11-21",
+      previousKeyExpiresAt: null,
+    }],
+  }),
+);
+
+/** A page of accounts. */
+export const ACCOUNTS = named("Accounts", list(ACCOUNT, MAX_PAGE));
+
+/** An account and its new key. */
+export const ISSUED = named("IssuedKey", answer({ account: ACCOUNT, apiKey: SHOWN_KEY }));
+
+/** Members of the error `key_in_doubt`. */
+const IN_DOUBT = {
+  account: optional(ACCOUNT),
+  apiKey: optional(text({ description: "With `key_in_doubt`: an API key that may not be valid" })),
+};
+
+/** The result of a batch: what became of each name, in order. */
+export const CREATIONS = named(
+  "Creations",
+  list(
+    answer({
+      name: text(),
+      outcome: oneOf(["created", "in_doubt", "not_begun"], {
+        description: "`in_doubt`: the store did not respond, so the key may not be valid. `not_begun`: the " +
+          "account does not exist.",
+      }),
+      account: optional(ACCOUNT),
+      apiKey: optional(SHOWN_KEY),
+    }),
+    MAX_BATCH,
+  ),
+);
+
+const LIMITS_TEXT = "Requests allowed in each window; only for the enterprise plan, whose limits are agreed";
+const PLAN_MEMBERS = {
+  plan: optional(PLAN, "free"),
+  limits: optional(object({ minute: LIMIT, day: LIMIT }, { description: LIMITS_TEXT })),
+};
+const NEW_ACCOUNT = named(
+  "NewAccount",
+  object({ name: ACCOUNT_NAME, ...PLAN_MEMBERS }, { examples: [{ name: "me", plan: "pro" }] }),
+);
+const NEW_ACCOUNTS = named(
+  "NewAccounts",
+  object({ names: list(ACCOUNT_NAME, MAX_BATCH), ...PLAN_MEMBERS }, { examples: [{ names: ["me", "you"] }] }),
+);
+const ACCOUNT_PATCH = named(
+  "AccountPatch",
+  object({
+    plan: optional(PLAN),
+    limits: optional(object(partial({ minute: LIMIT, day: LIMIT }), { description: LIMITS_TEXT })),
+    suspended: optional(boolean({
+      description:
+        "Whether every request of the account gets 403 `account_suspended`. Its keys and animals stay.",
+    })),
+  }, { examples: [{ plan: "enterprise", limits: { minute: 5_000, day: 1_000_000 } }] }),
+);
+const ROTATION = named(
+  "Rotation",
+  object({
+    graceSeconds: optional(
+      integer(0, MAX_GRACE_SECONDS, { description: "How many seconds the current key stays valid" }),
+      0,
+    ),
+  }, { examples: [{ graceSeconds: 86_400 }] }),
+);
+const ID = { id: text({ description: "The account's id", examples: [EXAMPLES.account.id] }) };
+
+/** Operations on accounts. */
+export function accountOperations({ accounts, messages, isStopping }: AccountOffice): Operation[] {
+  const common = { access: "operator", tag: "Accounts", timeoutMs: 30_000 } as const;
+  const ofAccount = { ...common, params: ID, errors: ["account_not_found"] } as const;
+  const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
+  const shownKey = (description: string) => ({
+    201: { description, body: ISSUED, headers: ["Cache-Control", "Location"] },
+  });
+
+  const listAccounts = operation({
+    ...common,
+    id: "listAccounts",
+    method: "GET",
+    path: ACCOUNTS_PATH,
+    summary: "List accounts",
+    description:
+      `Returns accounts in the order of their ids. The service reads at most ${MAX_PAGE} accounts for a ` +
+      "page. So a page of filtered accounts may be short or empty, and still have a next one: follow `Link` to the end.",
+    query: {
+      limit: optional(integer(1, MAX_PAGE, { description: "Maximum number of accounts returned" }), 100),
+      cursor: optional(
+        text({ max: 100, description: "Where the page starts: the `cursor` in the `Link` header" }),
+      ),
+      state: optional(oneOf(STATES, { description: "Filter by state" })),
+      plan: optional(oneOf(PLANS, { description: "Filter by plan" })),
+    },
+    answers: {
+      200: { description: "A page of accounts", body: ACCOUNTS, headers: ["Link", "Cache-Control"] },
+    },
+  }, async ({ query }, { base, now }) => {
+    const { limit, cursor, state, plan } = query;
+    const page = await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit);
+    const details = page.states.map((one) => detailsOf(one, now));
+    const found = details.filter((one) =>
+      one.state === (state ?? one.state) && one.plan === (plan ?? one.plan)
+    );
+    const some = found.slice(0, limit);
+    const next = found.length > limit ? some.at(-1)?.id : page.next;
+    const search = new URLSearchParams({ limit: `${limit}`, ...state && { state }, ...plan && { plan } });
+    const headers = next && { link: `<${base}${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
+    return shown<typeof ACCOUNTS>(some, 200, headers || {});
+  });
+
+  const createAccount = operation({
+    ...common,
+    id: "createAccount",
+    method: "POST",
+    path: ACCOUNTS_PATH,
+    summary: "Create an account",
+    description: "Creates an account and returns its API key, which is shown only once.",
+    body: NEW_ACCOUNT,
+    answers: shownKey("The account and its API key"),
+    errors: ["key_in_doubt"],
+    errorMembers: IN_DOUBT,
+  }, async ({ body: { name, ...rest } }, call) => {
+    const creation = accounts.creating({ ...planOf(rest), name, signedUp: false }, call.now);
+    const made = await issue(creation, UNUSED, call);
+    call.note(made.account.id);
+    return issued(made, UNUSED, call);
+  });
+
+  const createAccounts = operation({
+    ...common,
+    id: "createAccounts",
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/batch`,
+    summary: "Create accounts",
+    description:
+      "Creates an account for each name. The answer says for each whether it was created, with its API " +
+      "key. If the connection breaks, some accounts may exist whose keys were lost: see `GET /accounts`.",
+    body: NEW_ACCOUNTS,
+    answers: {
+      200: { description: "What became of each name", body: CREATIONS, headers: ["Cache-Control"] },
+    },
+  }, async ({ body: { names, ...rest } }, call) => {
+    const plan = { ...planOf(rest), signedUp: false };
+    const begun = performance.now();
+    const mayBegin = () => {
+      if (isStopping() || performance.now() - begun > BATCH_TIMEOUT) throw new StoreUnavailable("Too late");
+    };
+    const results = await Promise.allSettled(
+      names.map((name) => call.transact(accounts.creating({ ...plan, name }, call.now), mayBegin)),
+    );
+    return shown<typeof CREATIONS>(results.map((result, index) => {
+      const name = names[index] ?? "";
+      const made = result.status === "fulfilled" ? result.value : issuedInDoubt(result.reason);
+      if (made === undefined) return { name, outcome: "not_begun" };
+      call.note(made.account.id);
+      const account = detailsOf({ account: made.account, usage: UNUSED }, call.now);
+      const outcome = result.status === "fulfilled" ? "created" : "in_doubt";
+      return { name, outcome, account, apiKey: made.apiKey };
+    }));
+  });
+
+  const getAccount = operation({
+    ...ofAccount,
+    id: "getAccount",
+    method: "GET",
+    path: `${ACCOUNTS_PATH}/{id}`,
+    summary: "Get an account and its usage",
+    answers: shownAccount,
+  }, async ({ params: { id } }, call) => shown<typeof ACCOUNT>(detailsOf(await find(id, call), call.now)));
+
+  const updateAccount = operation({
+    ...ofAccount,
+    id: "updateAccount",
+    method: "PATCH",
+    path: `${ACCOUNTS_PATH}/{id}`,
+    summary: "Change the plan of an account, suspend it or resume it",
+    description: "Takes effect with the next request, in every process.",
+    body: ACCOUNT_PATCH,
+    bodyType: "application/merge-patch+json",
+    answers: shownAccount,
+  }, async ({ params: { id }, body: { suspended, ...rest } }, call) => {
+    const { usage } = await findOpen(id, call);
+    const account = await call.transact(accounts.changing(id, (before) => ({
+      ...(rest.plan ?? rest.limits ? planOf(rest, before) : {}),
+      ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
+    })));
+    return shown<typeof ACCOUNT>(detailsOf({ account: open(account, id), usage }, call.now));
+  });
+
+  const rotateKey = operation({
+    ...ofAccount,
+    id: "rotateAccountKey",
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/{id}/rotate`,
+    summary: "Give an account a new API key",
+    description:
+      "Returns the new API key, which is shown only once. Every earlier key stops working immediately, " +
+      "unless `graceSeconds` keeps the current one valid.",
+    body: ROTATION,
+    bodyIsOptional: true,
+    answers: shownKey("The account and its new API key"),
+    errors: ["account_not_found", "key_in_doubt"],
+    errorMembers: IN_DOUBT,
+  }, async ({ params: { id }, body: { graceSeconds } }, call) => {
+    const { usage } = await findOpen(id, call);
+    const rotation = accounts.rotating(id, graceSeconds * 1_000, call.now);
+    return issued(open(await issue(rotation, usage, call), id), usage, call);
+  });
+
+  const unban = operation({
+    ...ofAccount,
+    id: "unbanAccount",
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/{id}/unban`,
+    summary: "End the ban of an account",
+    description: "Also clears its refusals and earlier bans.",
+    answers: shownAccount,
+  }, ({ params: { id } }, call) => changeUsage(id, pardon, call));
+
+  const resetUsage = operation({
+    ...ofAccount,
+    id: "resetAccount",
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/{id}/reset`,
+    summary: "Set the usage of an account to zero",
+    description: "Sets its usage in this minute and today to zero. A ban stays.",
+    answers: shownAccount,
+  }, ({ params: { id } }, call) => changeUsage(id, (usage) => reset(usage, call.now), call));
+
+  const close = operation({
+    ...ofAccount,
+    id: "closeAccount",
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/{id}/close`,
+    summary: "Close an account",
+    description: "Closes the account permanently. Its keys stop working.",
+    answers: shownAccount,
+  }, async ({ params: { id } }, call) => {
+    const { usage } = await findOpen(id, call);
+    const account = await call.transact(accounts.changing(id, () => ({ closedAt: call.now })));
+    return shown<typeof ACCOUNT>(detailsOf({ account: open(account, id), usage }, call.now));
+  });
+
+  const remove = operation({
+    ...ofAccount,
+    id: "deleteAccount",
+    method: "DELETE",
+    path: `${ACCOUNTS_PATH}/{id}`,
+    summary: "Delete a closed account",
+    description:
+      "Deletes a closed account and its data, after its messages have been removed. Its animals stay, and " +
+      `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
+    answers: { 204: { description: "The account was deleted" } },
+    errors: ["account_not_found", "account_open", "messages_waiting"],
+  }, async ({ params: { id } }, call) => {
+    await find(id, call);
+    const removal = accounts.removing(id, ({ account }) => {
+      if (account.closedAt !== null) return true;
+      throw new ApiError("account_open", `Account ${id} is open; close it first.`);
+    });
+    const removed = await call.transact(messages.forgetting(id, removal, (waiting) => {
+      if (waiting === 0) return;
+      const message = `The account still has messages waiting (${waiting}); take them first.`;
+      throw new ApiError("messages_waiting", message);
+    }));
+    if (removed === null) throw notFound(id);
+    return createResponse(null, { status: 204 });
+  });
+
+  async function find(id: string, { note }: Call): Promise<AccountState> {
+    const state = await accounts.find(id);
+    if (state === null) throw notFound(id);
+    note(id);
+    return state;
+  }
+
+  async function findOpen(id: string, call: Call): Promise<AccountState> {
+    const state = await accounts.find(id);
+    if (state === null || state.account.closedAt !== null) throw notOpen(id);
+    call.note(id);
+    return state;
+  }
+
+  async function changeUsage(id: string, change: (usage: Usage) => Usage, call: Call): Promise<Response> {
+    const state = open(await call.transact(accounts.changingUsage(id, change)), id);
+    call.note(id);
+    return shown<typeof ACCOUNT>(detailsOf(state, call.now));
+  }
+
+  return [
+    listAccounts,
+    createAccount,
+    createAccounts,
+    getAccount,
+    updateAccount,
+    rotateKey,
+    unban,
+    resetUsage,
+    close,
+    remove,
+  ];
+}
+
+/** Runs a transaction that issues a key, for an account with this usage. @throws {ApiError} `key_in_doubt` */
+async function issue<Result extends Issued | null>(
+  transaction: Transaction<Result>,
+  usage: Usage,
+  call: Call,
+): Promise<Result> {
+  try {
+    return await call.transact(transaction);
+  } catch (error) {
+    const { account, apiKey } = issuedInDoubt(error) ?? {};
+    if (account === undefined) throw error;
+    call.note(account.id);
+    const message =
+      "The store did not respond, so this key may not be valid. Try the key, or send the request again.";
+    const members = { account: detailsOf({ account, usage }, call.now), apiKey };
+    throw new ApiError("key_in_doubt", message, { "retry-after": "5" }, members);
+  }
+}
+
+/** The 201 with an account and its key. */
+function issued({ account, apiKey }: Issued, usage: Usage, call: Call): Response {
+  const details = detailsOf({ account, usage }, call.now);
+  return shown<typeof ISSUED>({ account: details, apiKey }, 201, {
+    location: `${call.base}${ACCOUNTS_PATH}/${account.id}`,
+  });
+}
+
+/** The new key that a transaction may have stored before the store stopped responding; undefined if there is none. */
+function issuedInDoubt(error: unknown): Issued | undefined {
+  return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
+}
+
+function isIssued(result: unknown): result is Issued {
+  return typeof result === "object" && result !== null && "apiKey" in result;
+}
+
+/**
+ * A plan and its limits: those of Enterprise as given, or as the account had them.
+ *
+ * @throws {ApiError} `invalid_request`
+ */
+function planOf(
+  { plan, limits }: { readonly plan?: Plan; readonly limits?: Partial<Limits> },
+  before?: Account,
+): Pick<NewAccount, "plan" | "limits"> {
+  const chosen = plan ?? before?.plan ?? "free";
+  if (chosen !== "enterprise") {
+    if (limits === undefined) return { plan: chosen, limits: PLAN_LIMITS[chosen] };
+    throw new ApiError(
+      "invalid_request",
+      `limits are for the enterprise plan; the ${chosen} plan has fixed limits.`,
+    );
+  }
+  const { minute, day } = { ...(before?.plan === "enterprise" ? before.limits : {}), ...limits };
+  if (minute !== undefined && day !== undefined) return { plan: chosen, limits: { minute, day } };
+  throw new ApiError("invalid_request", "limits.minute and limits.day are required for the enterprise plan.");
+}
+
+function open<Found>(found: Found | null, id: string): Found {
+  if (found === null) throw notOpen(id);
+  return found;
+}
+
+function notOpen(id: string): ApiError {
+  return new ApiError("account_not_found", `There is no open account with the id ${id}.`);
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError("account_not_found", `There is no account with the id ${id}.`);
+}
+
+/** What operators see of an account at `now` (ms since the epoch). */
+function detailsOf(
+  { account, usage: stored }: Pick<AccountState, "account" | "usage">,
+  now: number,
+): Parsed<typeof ACCOUNT> {
+  const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;
+  const usage = roll(stored, now);
+  const isBanned = usage.bannedUntil > now;
+  return {
+    id,
+    name,
+    environment,
+    plan,
+    state: stateOf(account, isBanned),
+    limits,
+    usage: {
+      minute: { used: usage.used, start: iso(usage.minute), reset: iso(minuteEnd(usage)) },
+      day: { used: usage.usedToday, reset: iso(dayEnd(usage)) },
+      refusedThisMinute: usage.strikes,
+    },
+    bannedUntil: isBanned ? iso(usage.bannedUntil) : null,
+    bans: usage.bans,
+    signedUp,
+    createdAt: iso(createdAt),
+    suspendedAt: suspendedAt === null ? null : iso(suspendedAt),
+    closedAt: closedAt === null ? null : iso(closedAt),
+    lastUsed: hasCalled(stored) ? iso(stored.minute).slice(0, 10) : null,
+    previousKeyExpiresAt: previousKeyExpiry(account, now),
+  };
+}
+
+function stateOf({ suspendedAt, closedAt }: Account, isBanned: boolean): typeof STATES[number] {
+  if (closedAt !== null) return "closed";
+  if (suspendedAt !== null) return "suspended";
+  return isBanned ? "banned" : "active";
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}

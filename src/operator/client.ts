@@ -1,0 +1,141 @@
+import type { Schema } from "../api/schema.ts";
+import { isJsonObject } from "../http/body.ts";
+import { parseJson, stringifyJson } from "../http/json.ts";
+import { CommandError, KeyInDoubt } from "./command_line.ts";
+
+/** Sends a request of an operator, to a service or to operations in this process. `target` is a path with its query. */
+export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
+
+/**
+ * Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request, and
+ * KeyInDoubt.
+ */
+export class Client {
+  readonly #fetch: Fetch;
+
+  constructor(fetch: Fetch) {
+    this.#fetch = fetch;
+  }
+
+  /** Sends a request whose answer has no content. */
+  async send(method: string, target: string, body?: unknown): Promise<void> {
+    await this.#request(method, target, body);
+  }
+
+  /** Sends a request, and returns its answer, which may have members beyond those of the schema. */
+  async call<Answer>(
+    method: string,
+    target: string,
+    answer: Schema<Answer>,
+    body?: unknown,
+  ): Promise<Answer> {
+    return await contentOf(await this.#request(method, target, body), answer);
+  }
+
+  /** Requests a page. Resolves to its items and those of all pages after it, which are requested when they are due. */
+  async list<Item>(target: string, page: Schema<readonly Item[]>): Promise<AsyncGenerator<Item>> {
+    return this.#itemsFrom(await this.#request("GET", target), target, page);
+  }
+
+  async *#itemsFrom<Item>(
+    first: Response,
+    target: string,
+    page: Schema<readonly Item[]>,
+  ): AsyncGenerator<Item> {
+    for (let response = first;;) {
+      yield* await contentOf(response, page);
+      // Only the query, because the service may be known by another name here.
+      const [, query] = /^<[^>?]*(\?[^>]*)>; rel="next"$/.exec(response.headers.get("link") ?? "") ?? [];
+      if (query === undefined) return;
+      response = await this.#request("GET", target.replace(/\?.*$/, query));
+    }
+  }
+
+  async #request(method: string, target: string, body?: unknown): Promise<Response> {
+    const content = body === undefined
+      ? {}
+      : { body: stringifyJson(body), headers: { "content-type": "application/json" } };
+    const response = await this.#fetch(target, { method, ...content });
+    if (!response.ok) throw await refusalOf(response);
+    return response;
+  }
+}
+
+async function contentOf<Answer>(response: Response, schema: Schema<Answer>): Promise<Answer> {
+  const content = await jsonIn(response);
+  if (!schema.accepts(content)) throw new CommandError("The service returned something else than expected");
+  return content;
+}
+
+async function jsonIn(response: Response): Promise<unknown> {
+  try {
+    return parseJson(await response.text());
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Why the service refused. */
+async function refusalOf(response: Response): Promise<CommandError | KeyInDoubt> {
+  const location = response.headers.get("location");
+  if (location !== null) {
+    return new CommandError(`The service has moved. Set SERVICE_URL to the beginning of ${location}`);
+  }
+  const problem = await jsonIn(response);
+  if (!isJsonObject(problem) || typeof problem.message !== "string") {
+    return new CommandError(`The service returned ${response.status}`);
+  }
+  const { code, message, account, apiKey } = problem;
+  if (code === "key_in_doubt" && isJsonObject(account)) return new KeyInDoubt(`${account.id}`, `${apiKey}`);
+  if (code === "invalid_operator_token") {
+    return new CommandError("OPERATOR_TOKEN is not this service's token");
+  }
+  if (code === "not_found") {
+    return new CommandError("The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address");
+  }
+  return new CommandError(message.replace(/\.$/, ""));
+}
+
+/** A service that is called over HTTP. */
+export interface RemoteService {
+  /** Prefix of its URLs. */
+  readonly url: string;
+  /** The operator token. */
+  readonly token: string;
+}
+
+/** Maximum duration of a request, in ms. The service takes 30 s at most. */
+const TIMEOUT = 60_000;
+
+/** Returns a function that sends requests to a service. It throws CommandError if there is no whole response. */
+export function remoteFetch({ url, token }: RemoteService): Fetch {
+  return async (target, init) => {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), TIMEOUT);
+    const headers = { ...init.headers, authorization: `Bearer ${token}` };
+    let response: Response | undefined;
+    try {
+      response = await fetch(url + target, { ...init, headers, redirect: "manual", signal: late.signal });
+      return new Response(response.body && await response.bytes(), response);
+    } catch (error) {
+      if (late.signal.aborted) {
+        throw new CommandError(`${url} does not respond, so it is unknown what was done`);
+      }
+      throw new CommandError(
+        response === undefined
+          ? `There was no response from ${url}${failureIn(error)}`
+          : "The connection broke, so it is unknown what was done",
+      );
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+/** The reason of a failed `fetch`, such as `: Connection refused (os error 111)`; empty if unknown. */
+function failureIn(error: unknown): string {
+  const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
+  const last = reason.split("\n")[0]?.split(": ").at(-1);
+  return last ? `: ${last}` : "";
+}

@@ -1,0 +1,48 @@
+import type { Operation } from "../api/operation.ts";
+import { BODY_RULES, readJsonObject } from "../http/body.ts";
+import { ApiError, errorResponse } from "../http/error.ts";
+import { targetOf } from "../http/request.ts";
+import { createMatcher } from "../http/router.ts";
+import type { Transactions } from "../store/transactions.ts";
+import type { Fetch } from "./client.ts";
+
+/** Options of {@linkcode localFetch}. */
+export interface LocalOptions {
+  readonly transactions: Transactions;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+}
+
+const BASE = "http://localhost";
+
+/**
+ * Returns a function that sends requests to operations in this process. They need no token, because nobody else can
+ * call them. It throws errors other than ApiErrors, such as StoreUnavailable with the KV's own message.
+ */
+export function localFetch(operations: readonly Operation[], { transactions, clock }: LocalOptions): Fetch {
+  const match = createMatcher(operations);
+  return async (target, init) => {
+    const request = new Request(BASE + target, init);
+    const { path, query } = targetOf(request.url);
+    const matched = match(request.method, path);
+    try {
+      if (matched.kind !== "found") throw new ApiError("not_found", "There is no such operation.");
+      return await matched.endpoint.answer({
+        request,
+        params: matched.params,
+        query,
+        base: BASE,
+        now: clock(),
+        accountId: "",
+        transact: async (transaction, mayBegin = () => {}) =>
+          (await transactions.run(transaction, { mayBegin })).result,
+        address: () => "",
+        readBody: (rules) => readJsonObject(request, { ...BODY_RULES, ...rules }),
+        note: () => {},
+      });
+    } catch (error) {
+      if (error instanceof ApiError) return errorResponse(error);
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,73 @@
+import { shown } from "../accounts/account_operations.ts";
+import { type Operation, operation } from "../api/operation.ts";
+import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../api/schema.ts";
+import { createResponse } from "../http/response.ts";
+import type { MessageStore } from "../messages/message_store.ts";
+
+/** Path of the queue of messages. */
+export const MESSAGES_PATH = "/operator/v1/messages";
+/** Maximum number of messages in an answer. */
+export const MAX_MESSAGES = 100;
+/** Maximum number of messages removed by one request. */
+export const MAX_REMOVED = 500;
+
+/** Queued messages. */
+export const MESSAGES = named(
+  "Messages",
+  list(
+    answer({
+      id: text(),
+      message: text(),
+      status: oneOf(["queued"]),
+      createdAt: timestamp(),
+      accountId: text({ description: "The account that sent it" }),
+    }),
+    MAX_MESSAGES,
+  ),
+);
+
+/** Operations on queued messages. */
+export function messageOperations(messages: MessageStore): Operation[] {
+  const common = { access: "operator", tag: "Messages", timeoutMs: 30_000 } as const;
+
+  const listMessages = operation({
+    ...common,
+    id: "listMessages",
+    method: "GET",
+    path: MESSAGES_PATH,
+    summary: "List the oldest messages",
+    description: "Returns the oldest queued messages. They stay queued until they are removed.",
+    query: {
+      limit: optional(
+        integer(1, MAX_MESSAGES, { description: "Maximum number of messages returned" }),
+        MAX_MESSAGES,
+      ),
+    },
+    answers: {
+      200: { description: "The oldest messages", body: MESSAGES, headers: ["Cache-Control"] },
+    },
+  }, async ({ query: { limit } }) => shown<typeof MESSAGES>(await Array.fromAsync(messages.list(limit))));
+
+  const removeMessages = operation({
+    ...common,
+    id: "removeMessages",
+    method: "POST",
+    path: `${MESSAGES_PATH}/remove`,
+    summary: "Remove messages",
+    description: "Removes messages from the queue. Ids of messages that are not queued any more are ignored.",
+    body: named(
+      "MessageIds",
+      object({ ids: list(text({ max: 100 }), MAX_REMOVED) }, {
+        examples: [{ ids: ["msg_0hodmpe1xowtHEk3Vq9Zb"] }],
+      }),
+    ),
+    answers: { 204: { description: "None of these messages is queued any more" } },
+  }, async ({ body: { ids } }, { transact, note }) => {
+    const found = await messages.find([...new Set(ids)]);
+    await Promise.all(found.map((message) => transact(messages.removing(message))));
+    for (const { id } of found) note(id);
+    return createResponse(null, { status: 204 });
+  });
+
+  return [listMessages, removeMessages];
+}
