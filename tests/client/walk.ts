@@ -1,16 +1,13 @@
 // Code as a client developer would write it, with types generated from the OpenAPI document.
 import { assertEquals } from "@std/assert";
-import createClient, { type Middleware } from "openapi-fetch";
+import createClient from "openapi-fetch";
+import { assertEmpty, bodyOf, noteReplies, type Reply } from "./replies.ts";
 import type { paths } from "./schema.d.ts";
 
 /** Calls every operation and checks the responses. Resolves to a summary of each, such as `GET /pets 200`. */
 export async function walk(baseUrl: string): Promise<string[]> {
   const replies: string[] = [];
-  const notes: Middleware = {
-    onResponse: ({ request, schemaPath, response }) => {
-      replies.push(`${request.method} ${schemaPath} ${response.status}`);
-    },
-  };
+  const notes = noteReplies(replies);
   const anonymous = createClient<paths>({ baseUrl });
   anonymous.use(notes);
 
@@ -73,22 +70,6 @@ export async function walk(baseUrl: string): Promise<string[]> {
 
   assertEmpty(await client.DELETE("/account"));
   return replies;
-}
-
-interface Reply<Body = unknown> {
-  readonly data?: Body;
-  readonly response: Response;
-}
-
-/** The body of a reply. Throws if it has another status. */
-function bodyOf<Body>({ data, response }: Reply<Body>, status: number): Body {
-  assertEquals(response.status, status);
-  if (data === undefined) throw new Error("The reply has no body");
-  return data;
-}
-
-function assertEmpty({ data, response }: Reply, status = 204): void {
-  assertEquals([response.status, data], [status, undefined]);
 }
 
 function assertUnchanged(reply: Reply): void {

@@ -1,0 +1,69 @@
+// Code as the developer of an operator's backend would write it, with types generated from the OpenAPI document.
+import { assertEquals } from "@std/assert";
+import createClient from "openapi-fetch";
+import type { paths } from "./operator_schema.d.ts";
+import { assertEmpty, bodyOf, noteReplies } from "./replies.ts";
+
+/** Calls every operation of operators and checks the responses. Resolves to a summary of each. */
+export async function walkAsOperator(baseUrl: string, token: string): Promise<string[]> {
+  const replies: string[] = [];
+  const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${token}` } });
+  client.use(noteReplies(replies));
+
+  const made = bodyOf(await client.POST("/accounts", { body: { name: "me", plan: "pro" } }), 201);
+  const { account, apiKey } = made;
+  const params = { path: { id: account.id } };
+  assertEquals(bodyOf(await client.GET("/accounts/{id}", { params }), 200), account);
+
+  const key = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const v1 = baseUrl.replace("/operator", "");
+  for (
+    const [path, body] of [["/pets", { name: "Rex", categoryId: 1 }], ["/messages", { message: "Hello" }]]
+  ) {
+    const response = await fetch(`${v1}${path}`, {
+      method: "POST",
+      headers: key,
+      body: JSON.stringify(body),
+    });
+    assertEquals([path, response.ok], [path, true]);
+    await response.body?.cancel();
+  }
+
+  const batch = await client.POST("/accounts/batch", { body: { names: ["you", "them"], plan: "free" } });
+  assertEquals(bodyOf(batch, 200).map(({ name, outcome }) => [name, outcome]), [["you", "created"], [
+    "them",
+    "created",
+  ]]);
+  const query = { limit: 1, plan: "pro", state: "active" } as const;
+  assertEquals(bodyOf(await client.GET("/accounts", { params: { query } }), 200).map(({ id }) => id), [
+    account.id,
+  ]);
+
+  const limits = { minute: 5_000, day: 1_000_000 };
+  const patch = { plan: "enterprise", limits, suspended: true } as const;
+  const changed = bodyOf(await client.PATCH("/accounts/{id}", { params, body: patch }), 200);
+  assertEquals([changed.state, changed.limits], ["suspended", limits]);
+  const rotated = bodyOf(
+    await client.POST("/accounts/{id}/rotate", { params, body: { graceSeconds: 60 } }),
+    201,
+  );
+  assertEquals(typeof rotated.account.previousKeyExpiresAt, "string");
+  bodyOf(await client.POST("/accounts/{id}/unban", { params }), 200);
+  assertEquals(bodyOf(await client.POST("/accounts/{id}/reset", { params }), 200).usage.day.used, 0);
+
+  const owned = bodyOf(await client.GET("/pets", { params: { query: { limit: 500 } } }), 200);
+  assertEquals(owned.map(({ name, accountId }) => [name, accountId]), [["Rex", account.id]]);
+  const pet = { params: { path: { petId: owned[0]?.id ?? 0 } } };
+  const sold = bodyOf(await client.PATCH("/pets/{petId}", { ...pet, body: { status: "sold" } }), 200);
+  assertEquals(sold.status, "sold");
+  assertEmpty(await client.DELETE("/pets/{petId}", pet));
+
+  bodyOf(await client.POST("/accounts/{id}/close", { params }), 200);
+  const { error } = await client.DELETE("/accounts/{id}", { params });
+  assertEquals([error?.code, error?.status], ["messages_waiting", 409]);
+  const messages = bodyOf(await client.GET("/messages", { params: { query: { limit: 9 } } }), 200);
+  assertEquals(messages.at(-1)?.accountId, account.id);
+  assertEmpty(await client.POST("/messages/remove", { body: { ids: messages.map(({ id }) => id) } }));
+  assertEmpty(await client.DELETE("/accounts/{id}", { params }));
+  return replies;
+}
