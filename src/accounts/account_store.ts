@@ -53,9 +53,9 @@ export interface AccountPage {
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
 
 /** Maximum number of accounts whose environments are read. */
-const MAX_READ = 500;
+export const MAX_READ = 100;
 
-/** The environments of the first 500 accounts in a store. */
+/** The environments of the first 100 accounts in a store. */
 export async function environmentsIn(store: Store): Promise<ReadonlySet<Environment>> {
   const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
   return new Set(accounts.map((entry) => decodeAccount(entry).environment));

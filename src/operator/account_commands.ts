@@ -1,6 +1,5 @@
 import { ACCOUNT_NAME, isPlan, type Limits, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
-import { foreignWarning } from "../accounts/account_store.ts";
-import type { Environment } from "../accounts/api_key.ts";
+import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
 import { REPLAY_HOURS } from "../api/headers.ts";
 import { isValid, type Parsed, type Schema } from "../api/schema.ts";
 import {
@@ -54,12 +53,16 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
           throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
         }
         return async (client) => {
-          const environments = await environmentsOf(client);
-          const account = name === "-"
+          const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, ACCOUNTS).catch(() => []);
+          const created = name === "-"
             ? await createMany(plan, client, io)
-            : await create({ name, ...plan }, client, io);
-          const warning = account && foreignWarning(environments, account.environment);
-          if (warning !== undefined) io.err(warning);
+            : [await create({ name, ...plan }, client, io)];
+          const own = new Set(created.map(({ id }) => id));
+          const others = (await first).filter(({ id }) => !own.has(id));
+          const environment = created[0]?.environment;
+          const warning = environment &&
+            foreignWarning(new Set(others.map((other) => other.environment)), environment);
+          if (warning) io.err(warning);
         };
       },
     },
@@ -223,18 +226,17 @@ async function create(body: object, client: Client, io: CommandIo): Promise<Acco
 /** Number of creations after which progress is printed. */
 const PROGRESS = 500;
 
-/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. Resolves to the last account. */
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. Resolves to the accounts. */
 async function createMany(
   plan: ChosenPlan,
   client: Client,
   { input, out, err }: CommandIo,
-): Promise<Account | undefined> {
+): Promise<readonly Account[]> {
   const names = namesIn(await input());
-  let made = 0;
-  let last: Account | undefined;
-  const printProgress = (end = "") => err(`Created ${made} of ${names.length} accounts.${end}`);
+  const made: Account[] = [];
+  const printProgress = (end = "") => err(`Created ${made.length} of ${names.length} accounts.${end}`);
   const stop = (reason: unknown) => {
-    printProgress(last && ` The last one is ${last.name}.`);
+    printProgress(made.length > 0 ? ` The last one is ${made.at(-1)?.name}.` : "");
     return reason;
   };
   if (names.length === 0) printProgress();
@@ -257,23 +259,14 @@ async function createMany(
         err(`Neither the key of ${account.id} nor the keys created with it could be printed: ${REPLACE}`);
         throw error;
       }
-      if (outcome === "created") {
-        made++;
-        last = account;
-      }
+      if (outcome === "created") made.push(account);
     }
-    if (made < start + some.length) {
+    if (made.length < start + some.length) {
       throw stop(new CommandError("The other accounts could not be created. Try the remaining names again"));
     }
-    if (made % PROGRESS === 0 || made === names.length) printProgress();
+    if (made.length % PROGRESS === 0 || made.length === names.length) printProgress();
   }
-  return last;
-}
-
-/** The environments of the first accounts. */
-async function environmentsOf(client: Client): Promise<ReadonlySet<Environment>> {
-  const accounts = await client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_PAGE}`, ACCOUNTS);
-  return new Set(accounts.map(({ environment }) => environment));
+  return made;
 }
 
 /** Prints an account's new key. `what` is the participle to print, such as `Created`. */

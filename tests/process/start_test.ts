@@ -106,7 +106,7 @@ Deno.test("server warns if there are accounts, but none of its environment", asy
   const { lines } = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^Warning: .+\n/m);
 
   assertEquals(lines.slice(2), [
-    "Warning: none of the first 500 accounts belongs to the environment production, so their API keys are not valid " +
+    "Warning: none of the first 100 accounts belongs to the environment production, so their API keys are not valid " +
     "here. Is ENVIRONMENT right?",
   ]);
 });

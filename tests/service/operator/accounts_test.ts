@@ -41,7 +41,7 @@ Deno.test.each([
 Deno.test("accounts create warns if there are accounts, but none of its environment", async () => {
   await using operator = await Operator.start();
   const warnings = () =>
-    operator.err.filter((line) => line.startsWith("Warning: none of the first 500 accounts"));
+    operator.err.filter((line) => line.startsWith("Warning: none of the first 100 accounts"));
 
   operator.input = ["Zoë"];
   const found: number[] = [];
