@@ -248,7 +248,7 @@ export function createApp(options: AppOptions): App {
         arrival.body ??= budget.pausedFor(
           readJsonObject(arrival.request, { ...bodyRules, ...rules }, senderOf(arrival)),
         ),
-      note: (id) => void arrival.ids.push(id),
+      note: (id) => void (arrival.ids ??= new Set()).add(id),
     };
   }
 
@@ -284,7 +284,9 @@ export function createApp(options: AppOptions): App {
     const isByOperator = matched.kind === "found" && matched.endpoint.access === "operator" && !admission;
     if (!isByOperator && !log.access) return;
     const time = new Date(now).toISOString();
-    if (isByOperator) log.operator({ time, address: address(), operation: matched.endpoint.id, ids, status });
+    if (isByOperator) {
+      log.operator({ time, address: address(), operation: matched.endpoint.id, ids: [...ids ?? []], status });
+    }
     if (!log.access) return;
     const accountId = admission?.account?.id ?? "";
     log.access({ time, id, address: address(), method, route, status, ms: Math.round(ms), accountId });

@@ -23,8 +23,8 @@ export interface Arrival {
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
-  /** IDs for the log line of an operator's request. */
-  readonly ids: string[];
+  /** IDs for the log line of an operator's request, if there are any. */
+  ids: Set<string> | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
 }
@@ -113,7 +113,7 @@ export function createArrivals(
         }
       },
       admission: undefined,
-      ids: [],
+      ids: undefined,
       body: undefined,
     };
   };

@@ -30,7 +30,9 @@ import {
   text,
   timestamp,
 } from "../api/schema.ts";
+import { shownName } from "../api/unknown_names.ts";
 import { ApiError } from "../http/error.ts";
+import { OutOfTime } from "../http/in_flight.ts";
 import { createResponse } from "../http/response.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
 import type { MessageStore } from "../messages/message_store.ts";
@@ -259,6 +261,10 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     const results = await Promise.allSettled(
       names.map((name) => call.transact(accounts.creating({ ...plan, name }, call.now), mayBegin)),
     );
+    const failed = results.filter((result) => result.status === "rejected").map(({ reason }) => reason);
+    const isBug = (reason: unknown) => !(reason instanceof StoreUnavailable || reason instanceof OutOfTime);
+    // Otherwise the keys of the other accounts would be lost.
+    if (failed.length === names.length && failed.some(isBug)) throw failed.find(isBug);
     return shown<typeof CREATIONS>(results.map((result, index) => {
       const name = names[index] ?? "";
       const made = result.status === "fulfilled" ? result.value : issuedInDoubt(result.reason);
@@ -290,12 +296,11 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     bodyType: "application/merge-patch+json",
     answers: shownAccount,
   }, async ({ params: { id }, body: { suspended, ...rest } }, call) => {
-    const { usage } = await findOpen(id, call);
-    const account = await call.transact(accounts.changing(id, (before) => ({
+    const changed = await change(id, (before) => ({
       ...(rest.plan ?? rest.limits ? planOf(rest, before) : {}),
       ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
-    })));
-    return shown<typeof ACCOUNT>(detailsOf({ account: open(account, id), usage }, call.now));
+    }), call);
+    return shown<typeof ACCOUNT>(detailsOf(changed, call.now));
   });
 
   const rotateKey = operation({
@@ -318,39 +323,29 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     return issued(open(await issue(rotation, usage, call), id), usage, call);
   });
 
-  const unban = operation({
-    ...ofAccount,
-    id: "unbanAccount",
-    method: "POST",
-    path: `${ACCOUNTS_PATH}/{id}/unban`,
-    summary: "End the ban of an account",
-    description: "Also clears its refusals and earlier bans.",
-    answers: shownAccount,
-  }, ({ params: { id } }, call) => changeUsage(id, pardon, call));
+  const unban = action(
+    "unban",
+    "unbanAccount",
+    "End the ban of an account",
+    "Also clears its refusals and earlier bans.",
+    (id, call) => call.transact(accounts.changingUsage(id, pardon)),
+  );
 
-  const resetUsage = operation({
-    ...ofAccount,
-    id: "resetAccount",
-    method: "POST",
-    path: `${ACCOUNTS_PATH}/{id}/reset`,
-    summary: "Set the usage of an account to zero",
-    description: "Sets its usage in this minute and today to zero. A ban stays.",
-    answers: shownAccount,
-  }, ({ params: { id } }, call) => changeUsage(id, (usage) => reset(usage, call.now), call));
+  const resetUsage = action(
+    "reset",
+    "resetAccount",
+    "Set the usage of an account to zero",
+    "Sets its usage in this minute and today to zero. A ban stays.",
+    (id, call) => call.transact(accounts.changingUsage(id, (usage) => reset(usage, call.now))),
+  );
 
-  const close = operation({
-    ...ofAccount,
-    id: "closeAccount",
-    method: "POST",
-    path: `${ACCOUNTS_PATH}/{id}/close`,
-    summary: "Close an account",
-    description: "Closes the account permanently. Its keys stop working.",
-    answers: shownAccount,
-  }, async ({ params: { id } }, call) => {
-    const { usage } = await findOpen(id, call);
-    const account = await call.transact(accounts.changing(id, () => ({ closedAt: call.now })));
-    return shown<typeof ACCOUNT>(detailsOf({ account: open(account, id), usage }, call.now));
-  });
+  const close = action(
+    "close",
+    "closeAccount",
+    "Close an account",
+    "Closes the account permanently. Its keys stop working.",
+    (id, call) => change(id, () => ({ closedAt: call.now }), call),
+  );
 
   const remove = operation({
     ...ofAccount,
@@ -392,10 +387,36 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     return state;
   }
 
-  async function changeUsage(id: string, change: (usage: Usage) => Usage, call: Call): Promise<Response> {
-    const state = open(await call.transact(accounts.changingUsage(id, change)), id);
-    call.note(id);
-    return shown<typeof ACCOUNT>(detailsOf(state, call.now));
+  async function change(
+    id: string,
+    to: (before: Account) => Partial<Account>,
+    call: Call,
+  ): Promise<Pick<AccountState, "account" | "usage">> {
+    const { usage } = await findOpen(id, call);
+    return { account: open(await call.transact(accounts.changing(id, to)), id), usage };
+  }
+
+  /** An operation `POST /accounts/{id}/NAME` that changes an open account, and returns it. */
+  function action(
+    name: string,
+    id: string,
+    summary: string,
+    description: string,
+    act: (id: string, call: Call) => Promise<Pick<AccountState, "account" | "usage"> | null>,
+  ): Operation {
+    return operation({
+      ...ofAccount,
+      id,
+      method: "POST",
+      path: `${ACCOUNTS_PATH}/{id}/${name}`,
+      summary,
+      description,
+      answers: shownAccount,
+    }, async ({ params: { id } }, call) => {
+      const changed = open(await act(id, call), id);
+      call.note(id);
+      return shown<typeof ACCOUNT>(detailsOf(changed, call.now));
+    });
   }
 
   return [
@@ -476,11 +497,11 @@ function open<Found>(found: Found | null, id: string): Found {
 }
 
 function notOpen(id: string): ApiError {
-  return new ApiError("account_not_found", `There is no open account with the id ${id}.`);
+  return new ApiError("account_not_found", `There is no open account with the id ${shownName(id)}.`);
 }
 
 function notFound(id: string): ApiError {
-  return new ApiError("account_not_found", `There is no account with the id ${id}.`);
+  return new ApiError("account_not_found", `There is no account with the id ${shownName(id)}.`);
 }
 
 /** What operators see of an account at `now` (ms since the epoch). */

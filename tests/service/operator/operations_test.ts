@@ -87,6 +87,7 @@ Deno.test("service logs each operator's request with its ids, but no name or key
     [`POST ${ACCOUNTS}/${id}/rotate`, {}, "rotateAccountKey", [id], 201],
     [`POST ${ACCOUNTS}/${id}/reset`, undefined, "resetAccount", [id], 200],
     [`DELETE ${ACCOUNTS}/${id}`, undefined, "deleteAccount", [id], 409],
+    [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200],
     ["POST /operator/v1/messages/remove", { ids: [messageId, "Bob"] }, "removeMessages", [messageId], 204],
     ["PATCH /operator/v1/pets/1", { name: "Bob" }, "updateOwnedPet", ["1"], 200],
     ["DELETE /operator/v1/pets/77", undefined, "deleteOwnedPet", [], 404],
