@@ -76,6 +76,8 @@ export function createApp(options: AppOptions): App {
     const arrival = arrive(request, info);
     const done = (response: Response) => finish(arrival, response);
     const fail = (error: unknown) => {
+      const late = error instanceof OutOfTime ? arrival.ifLate?.() : undefined;
+      if (late) return done(late);
       const apiError = asApiError(error, arrival);
       if (apiError.code === "overloaded") uncharge(arrival);
       return done(errorResponse(apiError));
@@ -110,7 +112,10 @@ export function createApp(options: AppOptions): App {
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
-    if (needsToken(access) && hasToken[access](authorization)) return undefined;
+    if (needsToken(access) && hasToken[access](authorization)) {
+      if (matched.kind === "found" && access === "operator") arrival.operation = matched.endpoint.id;
+      return undefined;
+    }
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     return { authorization: access === "key" ? authorization : null, address, now, isRead: method === "GET" };
   }
@@ -186,7 +191,7 @@ export function createApp(options: AppOptions): App {
         }
         if (needsToken(operation.access) && admission) return wrongOperatorToken(operation.access);
         const accountId = admission?.account?.id ?? "";
-        const { transact, readBody, note } = callOf(arrival, budget, check);
+        const { transact, readBody, note, ifLate } = callOf(arrival, budget, check);
         return operation.answer({
           request,
           params,
@@ -198,6 +203,7 @@ export function createApp(options: AppOptions): App {
           address,
           readBody,
           note,
+          ifLate,
         });
       }
       case "allow": {
@@ -228,7 +234,7 @@ export function createApp(options: AppOptions): App {
     arrival: Arrival,
     budget: Budget,
     check: VersionCheck | undefined,
-  ): Pick<Call, "transact" | "readBody" | "note"> {
+  ): Pick<Call, "transact" | "readBody" | "note" | "ifLate"> {
     let assumes = check;
     return {
       async transact(transaction, mayBegin) {
@@ -249,6 +255,7 @@ export function createApp(options: AppOptions): App {
           readJsonObject(arrival.request, { ...bodyRules, ...rules }, senderOf(arrival)),
         ),
       note: (id) => void (arrival.ids ??= new Set()).add(id),
+      ifLate: (respond) => void (arrival.ifLate = respond),
     };
   }
 
@@ -273,7 +280,7 @@ export function createApp(options: AppOptions): App {
 
   /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
   function record(
-    { request, id, now, started, matched, address, admission, ids }: Arrival,
+    { request, id, now, started, matched, address, admission, operation, ids }: Arrival,
     { status }: Response,
   ): void {
     const method = METHODS.has(request.method) ? request.method : "other";
@@ -281,12 +288,9 @@ export function createApp(options: AppOptions): App {
     const route = matched.pattern;
     metrics.requests.add(1, route, method, `${status}`);
     metrics.requestDuration.observe(ms / 1_000, route);
-    const isByOperator = matched.kind === "found" && matched.endpoint.access === "operator" && !admission;
-    if (!isByOperator && !log.access) return;
+    if (!operation && !log.access) return;
     const time = new Date(now).toISOString();
-    if (isByOperator) {
-      log.operator({ time, address: address(), operation: matched.endpoint.id, ids: [...ids ?? []], status });
-    }
+    if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });
     if (!log.access) return;
     const accountId = admission?.account?.id ?? "";
     log.access({ time, id, address: address(), method, route, status, ms: Math.round(ms), accountId });

@@ -23,8 +23,12 @@ export interface Arrival {
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
+  /** ID of the operators' operation that it has a valid token for. */
+  operation: string | undefined;
   /** IDs for the log line of an operator's request, if there are any. */
   ids: Set<string> | undefined;
+  /** The handler's response for the case that the request times out. */
+  ifLate: (() => Response | undefined) | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
 }
@@ -113,7 +117,9 @@ export function createArrivals(
         }
       },
       admission: undefined,
+      operation: undefined,
       ids: undefined,
+      ifLate: undefined,
       body: undefined,
     };
   };

@@ -100,6 +100,7 @@ async function runLocally(
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
       pets: new PetStore(store, transactions, versions.watch(CATALOGUE_VERSION)),
       messages: new MessageStore(store),
+      usedBy: ({ usage }) => usage,
       isStopping: () => false,
     });
     await work(new Client(localFetch(operations, { transactions, clock })));

@@ -1,7 +1,7 @@
 import { tokenCheck } from "./admission/bearer.ts";
 import { Gate } from "./admission/gate.ts";
 import { ACCOUNTS_VERSION } from "./accounts/account.ts";
-import { AccountStore } from "./accounts/account_store.ts";
+import { type AccountState, AccountStore } from "./accounts/account_store.ts";
 import { accountOperations } from "./accounts/account_operations.ts";
 import { sweepDayTotals } from "./accounts/usage_days.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "./accounts/sign_up.ts";
@@ -63,15 +63,18 @@ export function createService(options: ServiceOptions): Service {
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, transactions, catalogue);
   const messages = new MessageStore(store);
-  const office = { accounts, pets, messages, isStopping: () => options.inFlight.isStopping };
+  const usedBy = (state: AccountState) => gate.usedBy(state);
+  const isStopping = () => options.inFlight.isStopping;
   const operations: readonly Operation[] = [
     ...petOperations({ pets, catalogue, publicUrl }),
     ...messageOperations(messages),
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
-    ...accountOperations({ store, accounts, usedBy: (state) => gate.usedBy(state) }),
+    ...accountOperations({ store, accounts, usedBy }),
     ...serviceOperations({ ...options, operations: () => operations }),
     ...healthOperations(store),
-    ...(operatorTokens.length === 0 ? [] : servedOperations(office, publicUrl)),
+    ...(operatorTokens.length === 0
+      ? []
+      : servedOperations({ accounts, pets, messages, usedBy, isStopping }, publicUrl)),
     ...(metricsTokens.length === 0
       ? []
       : [metricsOperation({ ...options, version: VERSION, messages, permits })]),

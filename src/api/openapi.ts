@@ -59,7 +59,7 @@ export const FOR_OPERATORS: Interface = {
     `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
 Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. A change takes effect with the
 next request of the account, in every process. An API key is shown only once, so no operation accepts an
-Idempotency-Key.`,
+Idempotency-Key: it gets 400.`,
   scheme: "operatorToken",
   credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
 };

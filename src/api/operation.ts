@@ -45,6 +45,8 @@ export interface Call {
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
   /** Adds the id of an account, message or item to the log line of an operator's request. */
   readonly note: (id: string) => void;
+  /** Sets what is returned if the request times out from now on; undefined for the usual 503. */
+  readonly ifLate: (respond: () => Response | undefined) => void;
 }
 
 /** A call whose request is not parsed yet. */

@@ -95,7 +95,11 @@ const CATALOGUE = {
     means: "The animal's current ETag does not satisfy If-Match or If-None-Match.",
     todo: "The current ETag is in ETag. Read the animal again, for example with PATCH and {}, then decide.",
   },
-  payload_too_large: { status: 413, means: "The body is larger than 64 KiB.", todo: FIX },
+  payload_too_large: {
+    status: 413,
+    means: "The body is larger than 64 KiB (for operators, 1 MiB).",
+    todo: FIX,
+  },
   idempotency_key_reused: {
     status: 422,
     means: "The Idempotency-Key was already used with a different body.",
@@ -132,7 +136,7 @@ const CATALOGUE = {
   key_in_doubt: {
     status: 503,
     means: "The store does not respond, so the new key in the body may not be valid.",
-    todo: "Try the key, or send the request again.",
+    todo: "Keep the key. Try it once the store responds: the change may still apply later.",
   },
   store_unavailable: {
     status: 503,

@@ -114,10 +114,11 @@ export class MessageStore {
       ...removal,
       reads: [waiting, ...removal.reads ?? []],
       decide(rows, write, now) {
+        const result = removal.decide(rows, write, now);
         const count = rows.get(waiting);
         requireNone(decodeCount(count));
         if (count) write.delete(waiting);
-        return removal.decide(rows, write, now);
+        return result;
       },
     };
   }

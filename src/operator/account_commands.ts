@@ -45,8 +45,8 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
       options: { plan: { value: PLANS.join("|") }, ...OF_PLAN },
       help: `create an account and print its API key, which is shown only once; the default plan is free, and
         enterprise needs --per-minute and --per-day. If NAME is -, create an account for each name on standard input,
-        and print NAME, a tab and the key of each; if the connection to a service breaks, some accounts may exist whose
-        keys were not printed: see accounts list`,
+        and print NAME, a tab and the key of each; if the connection to a service breaks or you press Ctrl-C, some
+        accounts may exist whose keys were not printed: see accounts list`,
       prepare({ words: [name = ""], options }, io) {
         const plan = parsePlan(options.get("plan")?.at(-1) ?? "free", options);
         if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
@@ -174,11 +174,12 @@ function change(what: string, help: string, request: (args: Arguments) => Accoun
 
 function idIn({ name, words: [id = ""] }: Arguments): string {
   if (id.startsWith("as_")) throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
+  if (!/^\w+$/.test(id)) throw new UsageError("The ID must have only letters, digits and _");
   return id;
 }
 
 function pathOf(id: string): string {
-  return `${ACCOUNTS_PATH}/${encodeURIComponent(id)}`;
+  return `${ACCOUNTS_PATH}/${id}`;
 }
 
 /** Parses a plan and its limits. Those of Enterprise come from `--per-minute` and `--per-day`. */
@@ -246,23 +247,32 @@ async function createMany(
     try {
       creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, CREATIONS, { names: some, ...plan });
     } catch (error) {
+      err("Some of the next accounts may exist although their keys were not printed: see accounts list.");
       throw stop(error);
     }
-    for (const { name, outcome, account, apiKey } of creations) {
-      if (account === undefined) continue;
+    const issued = creations.filter(({ account }) => account !== undefined);
+    for (const [index, { name, outcome, account, apiKey }] of issued.entries()) {
       if (outcome === "in_doubt") {
-        err(`The KV did not respond, so this key of ${account.id} may not be valid:`);
+        err(`The KV did not respond, so this key of ${account?.id} may not be valid:`);
       }
       try {
         await out(`${name}\t${apiKey}`);
       } catch (error) {
-        err(`Neither the key of ${account.id} nor the keys created with it could be printed: ${REPLACE}`);
-        throw error;
+        const unprinted = issued.slice(index).map(({ account }) => account?.id);
+        err(
+          `The keys of ${unprinted.join(", ")} could not be printed: replace each with accounts rotate ID.`,
+        );
+        throw stop(error);
       }
-      if (outcome === "created") made.push(account);
+      if (account && outcome === "created") made.push(account);
     }
     if (made.length < start + some.length) {
-      throw stop(new CommandError("The other accounts could not be created. Try the remaining names again"));
+      const missing = creations.filter(({ account }) => account === undefined).map(({ name }) => name);
+      if (missing.length > 0) err(`Not created: ${missing.join(", ")}.`);
+      const next = names[start + some.length];
+      throw stop(
+        new CommandError(next === undefined ? "Try these again" : `Try these again, and go on with ${next}`),
+      );
     }
     if (made.length % PROGRESS === 0 || made.length === names.length) printProgress();
   }

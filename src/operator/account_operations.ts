@@ -11,7 +11,7 @@ import {
 import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
 import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll, UNUSED, type Usage } from "../accounts/usage.ts";
-import { REPLAY_HOURS } from "../api/headers.ts";
+import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../api/headers.ts";
 import { COUNT } from "../api/openapi.ts";
 import { type Call, type Operation, operation } from "../api/operation.ts";
 import {
@@ -31,7 +31,7 @@ import {
   timestamp,
 } from "../api/schema.ts";
 import { shownName } from "../api/unknown_names.ts";
-import { ApiError } from "../http/error.ts";
+import { ApiError, errorResponse } from "../http/error.ts";
 import { OutOfTime } from "../http/in_flight.ts";
 import { createResponse } from "../http/response.ts";
 import { StoreUnavailable } from "../kv/deadline.ts";
@@ -39,10 +39,12 @@ import type { MessageStore } from "../messages/message_store.ts";
 import { type Transaction, Unresolved } from "../store/transaction.ts";
 
 /** What operators' operations on accounts work on. */
-export interface AccountOffice {
+export interface AccountStores {
   readonly accounts: AccountStore;
   readonly messages: MessageStore;
-  /** Whether the process is stopping, so that an operation with many steps begins no other one. */
+  /** An account's usage, without permits that this process holds but has not handed out. */
+  readonly usedBy: (state: AccountState) => Usage;
+  /** Whether the process is stopping, so that no key should be issued any more. */
   readonly isStopping: () => boolean;
 }
 
@@ -52,8 +54,8 @@ export const ACCOUNTS_PATH = "/operator/v1/accounts";
 export const MAX_PAGE = 500;
 /** Maximum number of accounts created by one request. */
 export const MAX_BATCH = 50;
-/** No creation of a batch begins later than this after the first, in ms. */
-const BATCH_TIMEOUT = 10_000;
+/** No commit of a new key begins later than this after the request, in ms. It may take 16 s. */
+const ISSUE_TIMEOUT = 10_000;
 /** Maximum of a limit. */
 export const MAX_LIMIT = 1e12;
 /** Maximum time that the previous key stays valid after a rotation, in seconds. */
@@ -176,10 +178,18 @@ const ROTATION = named(
     ),
   }, { examples: [{ graceSeconds: 86_400 }] }),
 );
-const ID = { id: text({ description: "The account's id", examples: [EXAMPLES.account.id] }) };
+/** The id in a path. No account has another form of id, so it gets 404. */
+const ACCOUNT_ID: Schema<string> = {
+  ...text({ description: "The account's id", examples: [EXAMPLES.account.id] }),
+  fromStrings([id = ""]) {
+    if (/^\w{1,100}$/.test(id)) return id;
+    throw notFound(id);
+  },
+};
+const ID = { id: ACCOUNT_ID };
 
 /** Operations on accounts. */
-export function accountOperations({ accounts, messages, isStopping }: AccountOffice): Operation[] {
+export function accountOperations({ accounts, messages, usedBy, isStopping }: AccountStores): Operation[] {
   const common = { access: "operator", tag: "Accounts", timeoutMs: 30_000 } as const;
   const ofAccount = { ...common, params: ID, errors: ["account_not_found"] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
@@ -207,17 +217,17 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     answers: {
       200: { description: "A page of accounts", body: ACCOUNTS, headers: ["Link", "Cache-Control"] },
     },
-  }, async ({ query }, { base, now }) => {
+  }, async ({ query }, { now }) => {
     const { limit, cursor, state, plan } = query;
     const page = await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit);
-    const details = page.states.map((one) => detailsOf(one, now));
+    const details = page.states.map((state) => detailsOf({ ...state, usage: usedBy(state) }, now));
     const found = details.filter((one) =>
       one.state === (state ?? one.state) && one.plan === (plan ?? one.plan)
     );
     const some = found.slice(0, limit);
     const next = found.length > limit ? some.at(-1)?.id : page.next;
     const search = new URLSearchParams({ limit: `${limit}`, ...state && { state }, ...plan && { plan } });
-    const headers = next && { link: `<${base}${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
+    const headers = next && { link: `<${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
     return shown<typeof ACCOUNTS>(some, 200, headers || {});
   });
 
@@ -228,13 +238,14 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     path: ACCOUNTS_PATH,
     summary: "Create an account",
     description: "Creates an account and returns its API key, which is shown only once.",
+    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,
     answers: shownKey("The account and its API key"),
     errors: ["key_in_doubt"],
     errorMembers: IN_DOUBT,
   }, async ({ body: { name, ...rest } }, call) => {
     const creation = accounts.creating({ ...planOf(rest), name, signedUp: false }, call.now);
-    const made = await issue(creation, UNUSED, call);
+    const made = await issue(creation, UNUSED, call, soon());
     call.note(made.account.id);
     return issued(made, UNUSED, call);
   });
@@ -248,32 +259,30 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     description:
       "Creates an account for each name. The answer says for each whether it was created, with its API " +
       "key. If the connection breaks, some accounts may exist whose keys were lost: see `GET /accounts`.",
+    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNTS,
     answers: {
       200: { description: "What became of each name", body: CREATIONS, headers: ["Cache-Control"] },
     },
   }, async ({ body: { names, ...rest } }, call) => {
     const plan = { ...planOf(rest), signedUp: false };
-    const begun = performance.now();
-    const mayBegin = () => {
-      if (isStopping() || performance.now() - begun > BATCH_TIMEOUT) throw new StoreUnavailable("Too late");
-    };
-    const results = await Promise.allSettled(
-      names.map((name) => call.transact(accounts.creating({ ...plan, name }, call.now), mayBegin)),
-    );
-    const failed = results.filter((result) => result.status === "rejected").map(({ reason }) => reason);
-    const isBug = (reason: unknown) => !(reason instanceof StoreUnavailable || reason instanceof OutOfTime);
-    // Otherwise the keys of the other accounts would be lost.
-    if (failed.length === names.length && failed.some(isBug)) throw failed.find(isBug);
-    return shown<typeof CREATIONS>(results.map((result, index) => {
-      const name = names[index] ?? "";
-      const made = result.status === "fulfilled" ? result.value : issuedInDoubt(result.reason);
-      if (made === undefined) return { name, outcome: "not_begun" };
-      call.note(made.account.id);
-      const account = detailsOf({ account: made.account, usage: UNUSED }, call.now);
-      const outcome = result.status === "fulfilled" ? "created" : "in_doubt";
-      return { name, outcome, account, apiKey: made.apiKey };
-    }));
+    const mayBegin = soon();
+    const creations = names.map((name) => new Issue(accounts.creating({ ...plan, name }, call.now)));
+    const answer = () =>
+      shown<typeof CREATIONS>(creations.map(({ pending, isCertain }, index) => {
+        const name = names[index] ?? "";
+        if (pending === undefined) return { name, outcome: "not_begun" };
+        const { account, apiKey } = pending;
+        call.note(account.id);
+        const outcome = isCertain ? "created" : "in_doubt";
+        return { name, outcome, account: detailsOf({ account, usage: UNUSED }, call.now), apiKey };
+      }));
+    call.ifLate(answer);
+    const results = await Promise.allSettled(creations.map((creation) => creation.run(call, mayBegin)));
+    const failure = results.find((result) => result.status === "rejected" && isBug(result.reason));
+    // With another account's key to show, a failure must wait.
+    if (failure?.status === "rejected" && creations.every(({ pending }) => !pending)) throw failure.reason;
+    return answer();
   });
 
   const getAccount = operation({
@@ -312,6 +321,7 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     description:
       "Returns the new API key, which is shown only once. Every earlier key stops working immediately, " +
       "unless `graceSeconds` keeps the current one valid.",
+    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: ROTATION,
     bodyIsOptional: true,
     answers: shownKey("The account and its new API key"),
@@ -320,7 +330,7 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
   }, async ({ params: { id }, body: { graceSeconds } }, call) => {
     const { usage } = await findOpen(id, call);
     const rotation = accounts.rotating(id, graceSeconds * 1_000, call.now);
-    return issued(open(await issue(rotation, usage, call), id), usage, call);
+    return issued(open(await issue(rotation, usage, call, soon()), id), usage, call);
   });
 
   const unban = action(
@@ -373,18 +383,26 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
     return createResponse(null, { status: 204 });
   });
 
+  /** Returns a function that throws OutOfTime if a key must no longer be issued: a client might not get it in time. */
+  function soon(): () => void {
+    const begun = performance.now();
+    return () => {
+      if (isStopping() || performance.now() - begun > ISSUE_TIMEOUT) throw new OutOfTime();
+    };
+  }
+
   async function find(id: string, { note }: Call): Promise<AccountState> {
     const state = await accounts.find(id);
     if (state === null) throw notFound(id);
     note(id);
-    return state;
+    return { ...state, usage: usedBy(state) };
   }
 
   async function findOpen(id: string, call: Call): Promise<AccountState> {
     const state = await accounts.find(id);
     if (state === null || state.account.closedAt !== null) throw notOpen(id);
     call.note(id);
-    return state;
+    return { ...state, usage: usedBy(state) };
   }
 
   async function change(
@@ -433,23 +451,71 @@ export function accountOperations({ accounts, messages, isStopping }: AccountOff
   ];
 }
 
-/** Runs a transaction that issues a key, for an account with this usage. @throws {ApiError} `key_in_doubt` */
+/** A transaction that issues a key, and what is known of the key. */
+class Issue<Result extends Issued | null> {
+  /** The key that may be stored; undefined if none is. */
+  pending: Issued | undefined;
+  /** Whether the key is stored. */
+  isCertain = false;
+  readonly #transaction: Transaction<Result>;
+
+  constructor(transaction: Transaction<Result>) {
+    this.#transaction = transaction;
+  }
+
+  /** Runs the transaction. Its error is that of `call.transact`. */
+  async run(call: Call, mayBegin: () => void): Promise<Result> {
+    const { decide } = this.#transaction;
+    const noting: Transaction<Result> = {
+      ...this.#transaction,
+      // The same key each time it runs.
+      decide: (...rows) => {
+        const result = decide(...rows);
+        this.pending = result ?? undefined;
+        return result;
+      },
+    };
+    try {
+      const result = await call.transact(noting, mayBegin);
+      this.isCertain = true;
+      return result;
+    } catch (error) {
+      if (!(error instanceof Unresolved)) this.pending = undefined;
+      throw error;
+    }
+  }
+}
+
+/** Issues a key for an account with this usage. @throws {ApiError} `key_in_doubt` */
 async function issue<Result extends Issued | null>(
   transaction: Transaction<Result>,
   usage: Usage,
   call: Call,
+  mayBegin: () => void,
 ): Promise<Result> {
-  try {
-    return await call.transact(transaction);
-  } catch (error) {
-    const { account, apiKey } = issuedInDoubt(error) ?? {};
-    if (account === undefined) throw error;
+  const one = new Issue(transaction);
+  const inDoubt = () => {
+    if (one.pending === undefined) return undefined;
+    const { account, apiKey } = one.pending;
     call.note(account.id);
     const message =
-      "The store did not respond, so this key may not be valid. Try the key, or send the request again.";
+      "The store did not respond, so this key may not be valid. Keep it, and try it once the store responds.";
     const members = { account: detailsOf({ account, usage }, call.now), apiKey };
-    throw new ApiError("key_in_doubt", message, { "retry-after": "5" }, members);
+    return new ApiError("key_in_doubt", message, { "retry-after": "5" }, members);
+  };
+  call.ifLate(() => {
+    const error = inDoubt();
+    return error && errorResponse(error);
+  });
+  try {
+    return await one.run(call, mayBegin);
+  } catch (error) {
+    throw inDoubt() ?? error;
   }
+}
+
+function isBug(error: unknown): boolean {
+  return !(error instanceof StoreUnavailable || error instanceof OutOfTime);
 }
 
 /** The 201 with an account and its key. */
@@ -458,15 +524,6 @@ function issued({ account, apiKey }: Issued, usage: Usage, call: Call): Response
   return shown<typeof ISSUED>({ account: details, apiKey }, 201, {
     location: `${call.base}${ACCOUNTS_PATH}/${account.id}`,
   });
-}
-
-/** The new key that a transaction may have stored before the store stopped responding; undefined if there is none. */
-function issuedInDoubt(error: unknown): Issued | undefined {
-  return error instanceof Unresolved && isIssued(error.result) ? error.result : undefined;
-}
-
-function isIssued(result: unknown): result is Issued {
-  return typeof result === "object" && result !== null && "apiKey" in result;
 }
 
 /**

@@ -19,7 +19,8 @@ export class Client {
 
   /** Sends a request whose answer has no content. */
   async send(method: string, target: string, body?: unknown): Promise<void> {
-    await this.#request(method, target, body);
+    const { status } = await this.#request(method, target, body);
+    if (status !== 204) throw new CommandError(UNEXPECTED);
   }
 
   /** Sends a request, and returns its answer, which may have members beyond those of the schema. */
@@ -42,12 +43,15 @@ export class Client {
     target: string,
     page: Schema<readonly Item[]>,
   ): AsyncGenerator<Item> {
+    let asked = target;
     for (let response = first;;) {
       yield* await contentOf(response, page);
       // Only the query, because the service may be known by another name here.
       const [, query] = /^<[^>?]*(\?[^>]*)>; rel="next"$/.exec(response.headers.get("link") ?? "") ?? [];
       if (query === undefined) return;
-      response = await this.#request("GET", target.replace(/\?.*$/, query));
+      const next = target.replace(/\?.*$/, query);
+      if (next === asked) throw new CommandError("The service returned a page that links to itself");
+      response = await this.#request("GET", asked = next);
     }
   }
 
@@ -61,9 +65,12 @@ export class Client {
   }
 }
 
+const UNEXPECTED =
+  "The answer is not what this version of the command expects, so it is unknown what was done";
+
 async function contentOf<Answer>(response: Response, schema: Schema<Answer>): Promise<Answer> {
   const content = await jsonIn(response);
-  if (!schema.accepts(content)) throw new CommandError("The service returned something else than expected");
+  if (!schema.accepts(content)) throw new CommandError(UNEXPECTED);
   return content;
 }
 
@@ -119,13 +126,12 @@ export function remoteFetch({ url, token }: RemoteService): Fetch {
       response = await fetch(url + target, { ...init, headers, redirect: "manual", signal: late.signal });
       return new Response(response.body && await response.bytes(), response);
     } catch (error) {
-      if (late.signal.aborted) {
-        throw new CommandError(`${url} does not respond, so it is unknown what was done`);
-      }
+      const outcome = init.method === "GET" ? "Nothing was changed" : "It is unknown what was done";
+      if (late.signal.aborted) throw new CommandError(`${url} does not respond. ${outcome}`);
       throw new CommandError(
         response === undefined
           ? `There was no response from ${url}${failureIn(error)}`
-          : "The connection broke, so it is unknown what was done",
+          : `The connection broke. ${outcome}`,
       );
     } finally {
       clearTimeout(timer);

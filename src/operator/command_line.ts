@@ -84,7 +84,7 @@ export class KeyInDoubt extends Error {
 
 const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
 const CONTEXT = `KV_PATH and ENVIRONMENT select the store and the kind of keys, as for deno task
-start. With SERVICE_URL and OPERATOR_TOKEN, a running service does the work.`;
+start. With SERVICE_URL and OPERATOR_TOKEN, they are ignored, and a running service does the work.`;
 const LIST = new Intl.ListFormat("en-GB");
 const MARGIN = " ".repeat(21);
 const WIDTH = 110 - MARGIN.length;

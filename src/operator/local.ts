@@ -39,6 +39,7 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         address: () => "",
         readBody: (rules) => readJsonObject(request, { ...BODY_RULES, ...rules }),
         note: () => {},
+        ifLate: () => {},
       });
     } catch (error) {
       if (error instanceof ApiError) return errorResponse(error);

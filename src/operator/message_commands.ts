@@ -49,12 +49,22 @@ async function take(count: number, client: Client, { out, err }: CommandIo): Pro
         printed.push(message.id);
       }
     } finally {
-      if (printed.length > 0) await remove(printed, client);
+      if (printed.length > 0) await removePrinted(printed, client, err);
     }
     taken += printed.length;
     more = messages.length === limit;
   }
   err(`Took ${messagesIn(taken)}.`);
+}
+
+/** Removes messages that were printed. If that fails, says what follows from it. */
+async function removePrinted(ids: readonly string[], client: Client, err: CommandIo["err"]): Promise<void> {
+  try {
+    await remove(ids, client);
+  } catch (error) {
+    err("The last messages that were printed could not be removed, so they will be printed again next time.");
+    throw error;
+  }
 }
 
 async function remove(ids: readonly string[], client: Client): Promise<void> {

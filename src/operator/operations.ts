@@ -1,32 +1,32 @@
 import { FOR_OPERATORS, openApiDocument } from "../api/openapi.ts";
 import { type Operation, operation } from "../api/operation.ts";
-import { BODY_RULES, type BodyRules } from "../http/body.ts";
+import type { BodyRules } from "../http/body.ts";
 import { ConcurrencyLimit } from "../http/concurrency.ts";
 import { jsonResponse, NO_STORE } from "../http/response.ts";
 import type { PetStore } from "../pets/pet_store.ts";
-import { type AccountOffice, accountOperations } from "./account_operations.ts";
+import { accountOperations, type AccountStores } from "./account_operations.ts";
 import { messageOperations } from "./message_operations.ts";
 import { petOperations } from "./pet_operations.ts";
 
 /** What operators' operations work on. */
-export interface Office extends AccountOffice {
+export interface OperatorStores extends AccountStores {
   readonly pets: PetStore;
 }
 
 /** Bounds of a body. */
-const RULES: BodyRules = { ...BODY_RULES, maxBytes: 1024 * 1024 };
+const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024 };
 /** Maximum number of requests at a time. */
 const REQUESTS_AT_ONCE = 8;
 
 /** Operators' operations. They need only the stores, so that a command can also carry them out in its own process. */
-export function operatorOperations(office: Office): Operation[] {
-  return [...accountOperations(office), ...messageOperations(office.messages), ...petOperations(office.pets)];
+export function operatorOperations(stores: OperatorStores): Operation[] {
+  return [...accountOperations(stores), ...messageOperations(stores.messages), ...petOperations(stores.pets)];
 }
 
 /** Operators' operations as the service offers them: with bounds, and described by a document. */
-export function servedOperations(office: Office, publicUrl: string | undefined): Operation[] {
+export function servedOperations(stores: OperatorStores, publicUrl: string | undefined): Operation[] {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being handled");
-  const operations: readonly Operation[] = operatorOperations(office).map((operation) => ({
+  const operations: readonly Operation[] = operatorOperations(stores).map((operation) => ({
     ...operation,
     answer: (call) =>
       requests.run(async () =>

@@ -41,11 +41,11 @@ export function petOperations(pets: PetStore): Operation[] {
     answers: {
       200: { description: "A page of animals", body: OWNED_PETS, headers: ["Link", "Cache-Control"] },
     },
-  }, async ({ query: { limit, cursor } }, { base }) => {
+  }, async ({ query: { limit, cursor } }) => {
     const { pets: some, next } = await pets.listOwned(limit, cursor);
     const headers = next === undefined
       ? {}
-      : { link: `<${base}${PETS_PATH}?limit=${limit}&cursor=${next}>; rel="next"` };
+      : { link: `<${PETS_PATH}?limit=${limit}&cursor=${next}>; rel="next"` };
     return shown<typeof OWNED_PETS>(some.map(withOwner), 200, headers);
   });
 

@@ -127,8 +127,9 @@ Deno.test("accounts create - says after which name it stopped if the connection 
 
   assertEquals([code, operator.out.length, operator.out.at(-1)?.split("\t")[0]], [1, 50, "Name 49"]);
   assertEquals(operator.err, [
+    "Some of the next accounts may exist although their keys were not printed: see accounts list.",
     "Created 50 of 120 accounts. The last one is Name 49.",
-    "The connection broke, so it is unknown what was done.",
+    "The connection broke. It is unknown what was done.",
   ]);
   assertEquals((await remote.service.accounts.list()).length, 100);
 });
@@ -150,8 +151,9 @@ Deno.test("accounts create - stops at the names that the service did not begin, 
   const [doubt, ...rest] = operator.err;
   assertMatch(doubt ?? "", /^The KV did not respond, so this key of acct_\w+ may not be valid:$/);
   assertEquals(rest, [
+    "Not created: Kim.",
     "Created 1 of 3 accounts. The last one is Zoë.",
-    "The other accounts could not be created. Try the remaining names again.",
+    "Try these again.",
   ]);
 });
 
@@ -165,7 +167,7 @@ Deno.test("accounts list prints complete pages if the connection breaks in the m
   const code = await operator.run("accounts list");
 
   assertEquals([code, operator.out.length], [1, 500]);
-  assertEquals(operator.err.at(-1), "The connection broke, so it is unknown what was done.");
+  assertEquals(operator.err.at(-1), "The connection broke. Nothing was changed.");
 });
 
 Deno.test("messages take removes only printed messages, even if a response breaks off", async () => {
@@ -179,7 +181,7 @@ Deno.test("messages take removes only printed messages, even if a response break
   remote.respond = async (send) => await cut(await send());
 
   assertEquals(await operator.run("messages take 5"), 1);
-  assertEquals([operator.out, operator.err], [[], ["The connection broke, so it is unknown what was done."]]);
+  assertEquals([operator.out, operator.err], [[], ["The connection broke. Nothing was changed."]]);
 
   operator.reader = (line) => line.includes('"4"') ? Promise.reject(new Error("gone")) : Promise.resolve();
   remote.respond = (send) => send();
@@ -189,7 +191,10 @@ Deno.test("messages take removes only printed messages, even if a response break
   operator.reader = () => Promise.resolve();
   remote.respond = (send, target) => target.includes("remove") ? new Response("{}", { status: 503 }) : send();
   assertEquals(await operator.run("messages take 5"), 1);
-  assertEquals([textsOf(operator), operator.err], [all.slice(3, 8), ["The service returned 503."]]);
+  assertEquals([textsOf(operator), operator.err], [all.slice(3, 8), [
+    "The last messages that were printed could not be removed, so they will be printed again next time.",
+    "The service returned 503.",
+  ]]);
 
   remote.respond = (send) => send();
   assertEquals(await operator.run("messages take 227"), 0);
@@ -245,7 +250,7 @@ Deno.test("main() gives up after a minute without a whole response", async () =>
     assertEquals(await run, 1);
     assertMatch(
       operator.err.join(),
-      /^http:\/\/127\.0\.0\.1:\d+ does not respond, so it is unknown what was done\.$/,
+      /^http:\/\/127\.0\.0\.1:\d+ does not respond\. Nothing was changed\.$/,
     );
   }
   end.resolve(new Response());
@@ -262,7 +267,8 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
     return operator.err.at(-1);
   };
   const reply = (body: string, status = 200): Responder => () => new Response(body, { status });
-  const otherwise = "The service returned something else than expected.";
+  const otherwise =
+    "The answer is not what this version of the command expects, so it is unknown what was done.";
 
   for (const body of ["", "<html>\n", "{}"]) assertEquals(await fail(reply(body)), otherwise);
   assertEquals(await fail(reply("<html>", 502)), "The service returned 502.");

@@ -3,6 +3,8 @@ import { createLog } from "../../../src/http/log.ts";
 import { InFlight } from "../../../src/http/in_flight.ts";
 import { assertError } from "../../support/assertions.ts";
 import type { HarnessRequest } from "../../support/client.ts";
+import { hashApiKey } from "../../../src/accounts/api_key.ts";
+import { pause } from "../../../src/kv/deadline.ts";
 import { carryOut, type Commit, fail } from "../../support/fake_kv.ts";
 import { Harness, RecordingService } from "../../support/harness.ts";
 import { addKnownAccounts } from "../../support/operations.ts";
@@ -71,9 +73,11 @@ Deno.test("service has operators' operations only with a token, without CORS and
 
 Deno.test("service logs each operator's request with its ids, but no name or key", async () => {
   await using service = await Office.open();
-  await service.ask(`POST ${ACCOUNTS}`, NEW);
   const { account: { id }, apiKey } = await service.done(`POST ${ACCOUNTS}`, NEW);
-  const made = await service.done(`POST ${ACCOUNTS}/batch`, { names: ["Bob", "Eve"] });
+  const made: { account: { id: string } }[] = await service.done(`POST ${ACCOUNTS}/batch`, {
+    names: ["Bob", "Eve"],
+  });
+  assertEquals(service.operations.map(({ ids }) => ids), [[id], made.map(({ account }) => account.id)]);
   await service.fetch("POST /v1/pets", { key: apiKey, json: { name: "Rex", categoryId: 1 } });
   const message = await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
   const messageId = (await message.json()).id;
@@ -104,7 +108,17 @@ Deno.test("service logs each operator's request with its ids, but no name or key
     return { time, address: "192.0.2.1", operation, ids, status };
   });
   assertEquals(service.operations, expected);
-  assertEquals(made.map(({ outcome }: { outcome: string }) => outcome), ["created", "created"]);
+});
+
+Deno.test("service logs no operator's request that it refuses before it knows the token", async () => {
+  const inFlight = new InFlight({ capacity: 0, budgetMs: 1_000, stopMs: 1_000 });
+  await using service = await Office.open({ inFlight });
+
+  for (const key of [TOKEN, "nobody"]) {
+    assertEquals((await service.fetch(`DELETE ${ACCOUNTS}/acct_1`, { key })).status, 503);
+  }
+
+  assertEquals(service.operations, []);
 });
 
 Deno.test("service accepts each of two operator tokens", async () => {
@@ -183,7 +197,7 @@ Deno.test("listAccounts() returns all accounts in pages, and filters them by sta
       const page = await response.json();
       found.push(page.length);
       all.push(...page);
-      [, next] = /^<http:\/\/localhost:8000([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "") ??
+      [, next] = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "") ??
         [];
     }
     return found;
@@ -289,7 +303,7 @@ Deno.test("operators' operations return 404 for an account that does not exist o
   const closed = (await service.done(`GET ${ACCOUNTS}?state=closed`))[0].id;
   const changes = ["POST rotate", "POST unban", "POST reset", "POST close", "PATCH "];
 
-  for (const id of [closed, "acct_none", "%00%1b[2J"]) {
+  for (const id of [closed, "acct_none", "%00%1b[2J", "a".repeat(3_000)]) {
     for (const change of changes) {
       const [method, path] = change.split(" ");
       const target = `${method} ${ACCOUNTS}/${id}${path && `/${path}`}`;
@@ -304,6 +318,17 @@ Deno.test("operators' operations return 404 for an account that does not exist o
   assertEquals((await service.ask(`GET ${ACCOUNTS}/acct_none`)).status, 404);
 });
 
+Deno.test("operations that issue keys refuse an Idempotency-Key", async () => {
+  await using service = await Office.open();
+  const { account: { id } } = await service.createAccount();
+  const headers = { "idempotency-key": "1" };
+
+  for (const [path, json] of [["", NEW], ["/batch", { names: ["a"] }], [`/${id}/rotate`, {}]] as const) {
+    const response = await service.fetch(`POST ${ACCOUNTS}${path}`, { key: TOKEN, headers, json });
+    await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
+  }
+});
+
 Deno.test("createAccounts() begins nothing while the service stops", async () => {
   const inFlight = new InFlight();
   const commit = (commit: Commit) => {
@@ -316,6 +341,33 @@ Deno.test("createAccounts() begins nothing while the service stops", async () =>
 
   assertEquals(made, ["Zoë", "Tom"].map((name) => ({ name, outcome: "not_begun" })));
   assertEquals(await service.accounts.list(), []);
+});
+
+Deno.test("service shows keys that may be stored if it stops before their commit has ended", async () => {
+  const inFlight = new InFlight();
+  const office = { operatorToken: TOKEN, inFlight };
+  await using service = await RecordingService.open(office);
+  const { time } = service;
+  const { account: { id } } = await time.until(service.createAccount(), 1_000);
+  await time.until(service.fetch(`GET ${ACCOUNTS}`, { key: TOKEN }), 1_000);
+  const isOfKey = ({ keys }: Commit) => keys.some(([table]) => table === "api_keys");
+  service.disturbance = {
+    commit: async (commit) => (isOfKey(commit) && await pause(4_000), carryOut(commit)),
+  };
+
+  const rotated = service.fetch(`POST ${ACCOUNTS}/${id}/rotate`, { key: TOKEN });
+  const batch = service.fetch(`POST ${ACCOUNTS}/batch`, { key: TOKEN, json: { names: ["Zoë"] } });
+  await time.advance(1_000);
+  const stopped = inFlight.stop();
+  const [one, many] = await time.until(Promise.all([rotated, batch]), 10_000);
+  await time.until(stopped, 10_000);
+  await time.advance(5_000);
+
+  const { code, apiKey } = await one.json();
+  const [made] = await many.json();
+  assertEquals([one.status, code, many.status, made.outcome], [503, "key_in_doubt", 200, "in_doubt"]);
+  const stored = (key: string) => service.fake.value("api_keys", hashApiKey(key)) !== undefined;
+  assertEquals([apiKey, made.apiKey].map(stored), [true, true]);
 });
 
 Deno.test("service returns 503 key_in_doubt with the key if the commit's outcome stays unknown", async () => {
