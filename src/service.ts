@@ -70,7 +70,7 @@ export function createService(options: ServiceOptions): Service {
     ...messageOperations(messages),
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy }),
-    ...serviceOperations({ ...options, operations: () => operations }),
+    ...serviceOperations({ ...options, version: VERSION, operations: () => operations }),
     ...healthOperations(store),
     ...(operatorTokens.length === 0
       ? []

@@ -8,7 +8,8 @@ export interface ErrorKind {
   readonly todo: string;
 }
 
-const FIX = "Fix the request. The message says what was expected.";
+/** Advice that adds nothing to the message. */
+export const FIX = "Fix the request. The message says what was expected.";
 const WAIT = "Try again after Retry-After. Wait longer each time.";
 
 const CATALOGUE = {

@@ -18,8 +18,8 @@ export class Html {
   }
 }
 
-/** Content of a template: text, which is escaped; HTML; or a list of both. */
-export type Content = string | number | Html | readonly Content[];
+/** Content of a template: text, which is escaped; HTML; a list of both; or nothing. */
+export type Content = string | number | Html | undefined | readonly Content[];
 
 /**
  * Creates HTML from a template, without whitespace around it. Text is escaped for elements and quoted attributes.
@@ -29,34 +29,11 @@ export type Content = string | number | Html | readonly Content[];
  * import { assertEquals } from "@std/assert";
  *
  * const items = ["a<b", "c"].map((text) => html`<li>${text}</li>`);
- * assertEquals(String(html`<ul>${items}</ul>`), "<ul><li>a&lt;b</li><li>c</li></ul>");
+ * assertEquals(String(html`<ul>${items}${undefined}</ul>`), "<ul><li>a&lt;b</li><li>c</li></ul>");
  * ```
  */
 export function html(strings: TemplateStringsArray, ...contents: readonly Content[]): Html {
-  return new Html(strings.map((text, index) => text + render(contents[index] ?? "")).join("").trim());
-}
-
-/**
- * Creates HTML from the text of a template. Each `{{name}}` is replaced by the content of that name.
- *
- * @example
- * ```ts
- * import { assertEquals, assertThrows } from "@std/assert";
- *
- * assertEquals(String(fill("<p>{{text}}</p>", { text: "a<b" })), "<p>a&lt;b</p>");
- * assertThrows(() => fill("<p>{{text}}</p>", {}), Error, "no content");
- * ```
- *
- * @throws {Error} if there is no content of that name.
- */
-export function fill(template: string, contents: Readonly<Record<string, Content>>): Html {
-  return new Html(template.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => {
-    const content = contents[name];
-    if (content === undefined) {
-      throw new Error(`The template has {{${name}}}, but there is no content of that name`);
-    }
-    return render(content);
-  }));
+  return new Html(strings.map((text, index) => text + render(contents[index])).join("").trim());
 }
 
 /** Creates HTML from a sentence with `code` in backticks. */
@@ -65,6 +42,7 @@ export function prose(text: string): Html {
 }
 
 function render(content: Content): string {
+  if (content === undefined) return "";
   if (content instanceof Html) return content.toString();
   if (typeof content === "object") return content.map(render).join("");
   return String(content).replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);

@@ -10,8 +10,6 @@ import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** Options of {@linkcode serviceOperations}. */
 export interface ServiceOperationsOptions extends PageOptions {
-  /** URI of the security contact; undefined if there is none. */
-  readonly securityContact: string | undefined;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
 }

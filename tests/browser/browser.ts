@@ -1,7 +1,12 @@
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
 import { ServerProcess } from "../support/process.ts";
 
-const CHROMIUM = "/usr/bin/chromium";
+/** Options of {@linkcode visit}: those of Playwright, and the reader's own. */
+export interface VisitOptions extends BrowserContextOptions {
+  readonly browser?: "chromium" | "firefox";
+  /** Size of the reader's type, in px. */
+  readonly rootSize?: number;
+}
 
 /** A visitor of the page, with their own browser and service. */
 export class Visitor implements AsyncDisposable {
@@ -41,16 +46,34 @@ export class Visitor implements AsyncDisposable {
 
 /** Starts a service and opens its page. */
 export async function visit(
-  options: BrowserContextOptions = {},
+  { browser: name = "chromium", rootSize = 16, ...options }: VisitOptions = {},
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Visitor> {
   const [server, browser] = await Promise.all([
     ServerProcess.start({ KV_PATH: ":memory:", ...variables }),
-    chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] }),
+    name === "chromium" ? launchChromium(rootSize) : launchFirefox(rootSize, options.colorScheme === "dark"),
   ]);
-  const visitor = new Visitor(await browser.newPage(options), browser, server);
+  const page = await browser.newPage(name === "chromium" ? options : { ...options, colorScheme: null });
+  const visitor = new Visitor(page, browser, server);
   await visitor.page.goto(`${visitor.origin}/`);
   return visitor;
+}
+
+function launchChromium(rootSize: number): Promise<Browser> {
+  const args = ["--no-sandbox", `--blink-settings=defaultFontSize=${rootSize}`];
+  return chromium.launch({ executablePath: "/usr/bin/chromium", args });
+}
+
+/** Launches Debian's Firefox, which Playwright drives by WebDriver BiDi. It cannot emulate media features. */
+function launchFirefox(rootSize: number, isDark: boolean): Promise<Browser> {
+  return firefox.launch({
+    executablePath: "/usr/bin/firefox-esr",
+    channel: "moz-firefox",
+    firefoxUserPrefs: {
+      "font.size.variable.x-western": rootSize,
+      "layout.css.prefers-color-scheme.content-override": isDark ? 0 : 1,
+    },
+  });
 }
 
 /** Waits until no request is in flight. */
@@ -97,8 +120,8 @@ export async function status(page: Page): Promise<string> {
 
 /** Number of paw prints by kind, such as `{ ok: 2, "": 58 }`. */
 export async function prints(page: Page): Promise<Record<string, number>> {
-  const kinds = await page.locator("#prints svg").evaluateAll((paws) =>
-    paws.map((paw) => paw.getAttribute("class") ?? "")
+  const kinds = await page.locator("#prints [role=option]").evaluateAll((prints) =>
+    prints.map(({ className }) => className)
   );
   return Object.fromEntries([...Map.groupBy(kinds, (kind) => kind)].map(([kind, own]) => [kind, own.length]));
 }
@@ -109,4 +132,10 @@ export async function isInView(page: Page, selector: string): Promise<boolean> {
     const { top, bottom, left, right } = element.getBoundingClientRect();
     return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
   });
+}
+
+/** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */
+export async function roomInMinute(): Promise<void> {
+  const left = 60_000 - Date.now() % 60_000;
+  if (left < 20_000) await new Promise((go) => setTimeout(go, left + 100));
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
-import { call, choose, isInView, paste, settle, signUp, status, visit } from "./browser.ts";
+import { call, choose, isInView, paste, prints, settle, signUp, status, visit } from "./browser.ts";
 
 const FAILURE = /status of \d+/;
 
@@ -82,7 +82,10 @@ Deno.test("page fills only the button of the next step, and its Send button wait
   assertEquals(code, "429");
   assertEquals(await filled(), []);
   assertEquals(await page.locator("#minute").textContent(), "0 of 60 left");
-  assertMatch(await page.locator("#answer-advice").textContent() ?? "", /^Try again after Retry-After/);
+  assertMatch(
+    await page.locator("#answer-todo").textContent() ?? "",
+    /^Try again after Retry-After \(\d+ s\)/,
+  );
   const send = page.locator("#send");
   assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
   await choose(page, "getOpenApi");
@@ -102,67 +105,92 @@ async function stepsOf(page: Page): Promise<string[]> {
   return await page.locator(".steps > li b:visible").allTextContents();
 }
 
-Deno.test("page offers to paste a key, and names a command, if sign-up is closed or limited", async () => {
-  await using closed = await visit({}, { SIGN_UP: "closed" });
-  const command = "deno task accounts create";
-  assertEquals(await stepsOf(closed.page), ["Bring a key.", "Change the request.", "Take it with you"]);
-  assert(await closed.page.locator("#no-sign-up", { hasText: command }).isVisible());
-  assert(await closed.page.getByRole("button", { name: "Use this key" }).isVisible());
-  assertEquals(
-    await closed.page.getByRole("button", { name: /^Make a key/ }).locator("visible=true").count(),
-    0,
-  );
-
-  await using visitor = await visit();
+Deno.test("page offers to paste a key, and names a command, if sign-up is closed", async () => {
+  await using visitor = await visit({}, { SIGN_UP: "closed" });
   const { page } = visitor;
-  assertEquals(await stepsOf(page), ["Make a key.", "Change the request.", "Take it with you"]);
-  const problem = { code: "sign_up_limit", message: "Too many accounts were made.", status: 429 };
-  await page.route(
-    "**/v1/accounts",
-    (route) => route.fulfill({ status: 429, headers: { "retry-after": "60" }, json: problem }),
-  );
-  await page.getByRole("button", { name: "Make a key and call" }).click();
-  await page.locator("#no-sign-up", { hasText: command }).waitFor();
-  assertEquals([await status(page), await page.locator("#answer-message").textContent()], [
-    "429",
-    problem.message,
-  ]);
-  assertEquals(
-    await page.locator("#answer-advice").textContent(),
-    "Try again after Retry-After (60 s). Wait longer each time.",
-  );
-  assertEquals(await page.locator("#make-one").isVisible(), false);
-  assertEquals((await stepsOf(page))[0], "Bring a key.");
-  assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
-  assertEquals(await page.locator("#send").textContent(), "Send");
-  await choose(page, "createAccount");
-  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
+
+  assertEquals(await stepsOf(page), ["Bring a key.", "Change the request.", "Take it with you"]);
+  assert(await page.locator("#no-sign-up", { hasText: "deno task accounts create" }).isVisible());
+  assert(await page.getByRole("button", { name: "Use this key" }).isVisible());
+  assertEquals(await page.getByRole("button", { name: /^Make a key/ }).locator("visible=true").count(), 0);
 });
 
-Deno.test("page shows a message if a sign-up returns no key or no response", async () => {
+Deno.test("page keeps its form after the sixth sign-up of an hour, and its button waits", async () => {
+  await using visitor = await visit();
+  const { page, origin } = visitor;
+  await page.clock.install();
+  await page.reload();
+  assertEquals(await stepsOf(page), ["Make a key.", "Change the request.", "Take it with you"]);
+  for (let count = 0; count < 5; count++) {
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(`${origin}/v1/accounts`, { method: "POST", headers, body: '{"name":"me"}' });
+    await response.body?.cancel();
+  }
+  const button = page.locator("#make-key");
+  await button.click();
+
+  await page.locator("#key-note", {
+    hasText: "At most 5 accounts can be created in an hour from one address",
+  })
+    .waitFor();
+  assertMatch(await button.textContent() ?? "", /^Wait \d+ (?:s|min)$/);
+  assertEquals(await page.locator("#send").textContent(), "Send");
+  let sent = 0;
+  page.on("request", () => sent++);
+  await button.press("Enter");
+  await page.clock.runFor(3_600_000);
+  assertEquals([await button.textContent(), sent], ["Make a key and call", 0]);
+  assertEquals(await page.locator("#announcement").textContent(), "You can make a key again.");
+});
+
+Deno.test("page shows beneath its form why there is no key: a bad name, no key, no response", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  await page.route(
-    "**/v1/accounts",
-    (route) => route.fulfill({ status: 502, body: "<h1>Bad Gateway</h1>" }),
-    {
-      times: 1,
-    },
-  );
-  await page.getByRole("button", { name: "Make a key and call" }).click();
-  await page.locator("#answer-message", { hasText: "No key was created. Try again later." }).waitFor();
-  assertEquals(await status(page), "502");
-
+  const make = async () => await page.getByRole("button", { name: "Make a key and call" }).click();
+  const name = page.locator("#name");
+  const shown = async (text: string) => {
+    await page.locator("#key-note.fault", { hasText: text }).waitFor();
+    assertEquals(await name.getAttribute("aria-invalid"), "true");
+    assertEquals(await page.locator(":focus").getAttribute("id"), "name");
+    assertEquals(
+      await page.locator("#announcement").textContent(),
+      await page.locator("#key-note").textContent(),
+    );
+  };
+  await name.fill(" ");
+  await make();
+  await shown("name must");
+  await name.fill("me");
+  assertEquals(await name.getAttribute("aria-invalid"), null);
+  assertEquals(await page.locator("#key-note").textContent(), "The key stays on this page.");
+  const badGateway = { status: 502, body: "<h1>Bad Gateway</h1>" };
+  await page.route("**/v1/accounts", (route) => route.fulfill(badGateway), { times: 1 });
+  await make();
+  await shown("No key was made. Try again later.");
+  await name.fill("you");
   await page.context().setOffline(true);
-  await page.getByRole("button", { name: "Make a key and call" }).click();
+  await make();
+  await shown("There was no response. Check that you are online");
+  assertMatch(await page.locator("#announcement").textContent() ?? "", /whether the request took effect/);
+});
 
-  await page.locator("#answer-message", { hasText: "There was no response. Check that you are online" })
-    .waitFor();
-  assertEquals(await status(page), "No response");
-  assertMatch(
-    await page.locator("#announcement").textContent() ?? "",
-    /^No response .*whether the request took effect/,
-  );
+Deno.test("page goes back to the form after a 401, with the message beneath the field", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+
+  await paste(page, "as_test_wrong");
+
+  const input = page.locator("#key-input");
+  assertEquals([await input.inputValue(), await input.getAttribute("aria-invalid")], [
+    "as_test_wrong",
+    "true",
+  ]);
+  assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
+  const note = await page.locator("#key-note.fault").textContent() ?? "";
+  assertMatch(note, /API key/);
+  assert((await page.locator("#announcement").textContent())?.endsWith(note));
+  assertEquals([await status(page), await page.locator("#answer-message").textContent()], ["401", ""]);
+  assertMatch(await page.locator(".credentials:visible").textContent() ?? "", /^Authorization: $/);
 });
 
 Deno.test("page explains that it cannot send a key with a character that headers must not have", async () => {
@@ -176,6 +204,28 @@ Deno.test("page explains that it cannot send a key with a character that headers
     /^The request was not sent, because a header/,
   );
   assertEquals(await status(page), "No response");
+});
+
+Deno.test("page keeps the key in the tab only if asked, and forgets it after a 401", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  const key = await signUp(page);
+  const stored = () => page.evaluate(() => Object.values(sessionStorage));
+  assertEquals(await stored(), []);
+  const keep = page.getByRole("checkbox", { name: "Keep in this tab" });
+  await keep.check();
+  assertEquals(await stored(), [key]);
+
+  await page.reload();
+
+  assertEquals(await page.locator("#key").textContent(), `${key.slice(0, 12)}****`);
+  assertEquals(await page.locator("#key-note").textContent(), "Your key. It stays in this tab.");
+  assertEquals(await call(page), "200");
+  await keep.uncheck();
+  assertEquals(await stored(), []);
+  await keep.check();
+  await paste(page, "as_test_wrong");
+  assertEquals(await stored(), []);
 });
 
 Deno.test("page stores the key nowhere, and warns once before the visitor leaves without a copy", async () => {
@@ -208,8 +258,8 @@ Deno.test("page asks before it discards an uncopied key or closes the account", 
   let sent = 0;
   page.on("request", () => sent++);
 
-  await page.locator("[data-when=held]").getByRole("button", { name: "Use another key" }).click();
-  for (const operation of ["createAccount", "closeAccount"]) {
+  await page.getByRole("button", { name: "Use another key" }).click();
+  for (const operation of ["createAccount", "closeAccount", "rotateKey"]) {
     await choose(page, operation);
     await page.locator("#send").click();
   }
@@ -217,17 +267,22 @@ Deno.test("page asks before it discards an uncopied key or closes the account", 
     "You have not copied your key",
     "You have not copied your key",
     "This closes your account permanently. Continue?",
+    "This makes a new key",
   ]);
   assertEquals([await page.locator("#key").textContent(), sent], [key, 0]);
   assert(!(await page.locator("#announcement").textContent())?.includes("Sending"));
 
   await page.locator("#copy-key").click();
   await page.locator("#copy-key", { hasText: "Copied" }).waitFor();
+  assertEquals(
+    await page.locator("#key-note").textContent(),
+    "Copied. The key is not shown again after you leave.",
+  );
   assertEquals(await page.evaluate(() => navigator.clipboard.readText()), key);
   await choose(page, "createAccount");
   assertEquals(await call(page), "201");
   assert(await page.locator("#key").textContent() !== key);
-  assertEquals(asked.length, 3);
+  assertEquals(asked.length, 4);
 });
 
 Deno.test("page shows the limits of the current key, not of the address or an earlier key", async () => {
@@ -244,8 +299,9 @@ Deno.test("page shows the limits of the current key, not of the address or an ea
   assertEquals(await left.textContent(), known);
 
   await choose(page, "rotateKey");
+  page.once("dialog", (dialog) => dialog.accept());
   assertEquals(await call(page), "201");
-  assertMatch(await page.locator("#answer-message").textContent() ?? "", /^This is your new key/);
+  assertMatch(await page.locator("#answer-message").textContent() ?? "", /has your new key/);
   assertMatch(await left.textContent() ?? "", /^5[89] of 60 left$/);
 });
 
@@ -262,7 +318,7 @@ Deno.test("page does not attribute a late response for an earlier key to the cur
   await page.waitForFunction(() =>
     Number(getComputedStyle(document.querySelector("#answer") ?? document.body).opacity) < 0.5
   );
-  await page.locator("[data-when=held]").getByRole("button", { name: "Use another key" }).click();
+  await page.getByRole("button", { name: "Use another key" }).click();
   await page.locator("#key-input").fill("as_test_another");
   await page.getByRole("button", { name: "Use this key" }).click();
   assertEquals(await page.locator("#console").getAttribute("data-key"), "paste");
@@ -293,6 +349,7 @@ Deno.test("page copies the call with the key, but shows it with a placeholder", 
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const key = await signUp(page);
   const copy = page.locator("#copy-request");
+  assert(await page.locator("#copy-note", { hasText: "with your key" }).isVisible());
   for (const language of ["Python", "JavaScript", "curl"]) {
     await page.getByRole("radio", { name: language }).check();
     const shown = await page.locator("#sample").textContent() ?? "";
@@ -341,28 +398,149 @@ Deno.test("page shows the request as a form: omitted parameters are dim, and Ent
   await settle(page);
 });
 
-Deno.test("page shows an example of the operation in view until a field is edited", async () => {
-  await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
+Deno.test("page copies a response as it was received", async () => {
+  await using visitor = await visit();
   const { page } = visitor;
-  const select = page.locator("#operation");
-  const read = (id: string) => page.locator(`article#${id}`).evaluate((article) => article.scrollIntoView());
-  assertMatch(
-    await page.locator("#answer-head").textContent() ?? "",
-    /^200\s+an example, until your first call/,
-  );
-  await read("createMessage");
-  await page.waitForFunction(() =>
-    document.querySelector<HTMLSelectElement>("#operation")?.value === "createMessage"
-  );
-  assertMatch(await page.locator("#answer-head").textContent() ?? "", /^202/);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await signUp(page);
+  await choose(page, "createPet");
+  assertEquals(await call(page), "201");
+
+  await page.getByRole("button", { name: "Copy the response" }).click();
+
+  await page.locator("#copy-answer", { hasText: "Copied" }).waitFor();
+  assertMatch(await page.evaluate(() => navigator.clipboard.readText()), /^\{"id":1,"name":"Rex",.*\}$/);
+});
+
+for (const [width, height] of [[1280, 800], [1920, 1080], [2560, 1440]] as const) {
+  Deno.test(`page arms the operation of each link, and none by scrolling, at ${width}×${height}`, async () => {
+    await using visitor = await visit({ viewport: { width, height } });
+    const { page } = visitor;
+    const armed = () => page.locator("#operation").inputValue();
+    const links = await page.locator("[data-try]").evaluateAll((all) =>
+      all.filter((link) => link.matches("a")).map((link) => link.getAttribute("href") ?? "")
+    );
+    assertEquals(links.length, await page.locator("#operation option").count());
+    for (const link of links) {
+      const id = link.slice(1);
+      await page.locator(`details:has(${link}) > summary`).click();
+      const before = await armed();
+      await page.locator(link).scrollIntoViewIfNeeded();
+      assertEquals(await armed(), before);
+      await page.locator(`${link} .try`).click();
+      assertEquals([await armed(), new URL(page.url()).hash], [id, link]);
+      assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
+      assert(await isInView(page, "#send"));
+    }
+    for (const id of ["limits", "health", "operations"]) {
+      await page.locator(`#contents [href="#${id}"]`).click();
+      await page.locator("#contents [aria-current]", { hasText: id === "operations" ? "Operations" : /./ })
+        .waitFor();
+    }
+    assertEquals(`#${await armed()}`, links.at(-1));
+    await page.goto(`${visitor.origin}/#rotateKey`);
+    await page.reload();
+    assertEquals(await armed(), "rotateKey");
+    assert(await page.locator("article#rotateKey").isVisible());
+    await page.evaluate(() => location.hash = "getAccount");
+    await page.locator("article#getAccount").waitFor();
+    assertEquals(await armed(), "getAccount");
+  });
+}
+
+Deno.test("page shows an example of a response only if there is one", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  const head = async () => (await page.locator("#answer-head").textContent() ?? "").trim();
+  assertMatch(await head(), /^200\s+an example, until your first call$/);
+  await choose(page, "createMessage");
+  assertMatch(await head(), /^202/);
   assertMatch(await page.locator("#answer-body").textContent() ?? "", /"status": "queued"/);
-  await page.locator("#request-createMessage textarea").fill("{}");
-  await read("rotateKey");
-  await page.locator("#contents [aria-current]", { hasText: "Reference" }).waitFor();
-  assertEquals(await select.inputValue(), "createMessage");
-  await page.getByRole("button", { name: "Try it: List animals" }).click();
-  assertEquals(await select.inputValue(), "listPets");
-  assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
+  await choose(page, "deletePet");
+  assertEquals([await head(), await page.locator("#answer-body").textContent()], [
+    "The response appears here.",
+    "",
+  ]);
+});
+
+Deno.test("page marks the fields that a message is about, and tells each message once", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  const invalid = () =>
+    page.locator("#requests [aria-invalid]").evaluateAll((all) => all.map(({ ariaLabel }) => ariaLabel));
+  const limit = page.locator("#request-listPets [name=limit]");
+  await limit.fill("0");
+  assertEquals([await call(page), await invalid()], ["400", ["limit"]]);
+  assertEquals(await page.locator("#answer-todo").textContent(), "");
+  assertEquals(await page.locator("#answer-code").getAttribute("href"), "#error-invalid_request");
+  const message = await page.locator("#answer-message").textContent() ?? "";
+  assert(!(await page.locator("#answer-body").textContent())?.includes(message));
+  await page.locator("#answer-headers summary").click();
+  assert((await page.locator("#answer-raw").textContent())?.includes(message));
+  await limit.fill("1");
+  assertEquals(await invalid(), []);
+  assertEquals(await call(page), "200");
+  await choose(page, "createPet");
+  const body = page.locator("#request-createPet textarea");
+  await body.fill('{\n  "name": True\n}');
+
+  assertEquals([await call(page), await invalid()], ["400", ["Body"]]);
+
+  assertMatch(await page.locator("#answer-message").textContent() ?? "", /\bline 2, column 11\b/);
+  assertEquals(await body.evaluate((area) => (area as HTMLTextAreaElement).selectionStart), 12);
+});
+
+Deno.test("page says on its button what it does if there is no answer soon", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  await page.route("**/v1/*", async (route) => (await held, await route.continue()));
+  const button = page.locator("#make-key");
+  const width = async () => (await button.boundingBox())?.width;
+  const before = await width();
+
+  await button.click();
+  await button.filter({ hasText: "Making a key…" }).waitFor();
+  assertEquals(await width(), before);
+  release();
+
+  await page.locator("#answer[data-kind='2']").waitFor();
+  await settle(page);
+  assertEquals([await button.textContent(), await page.locator("#send").textContent()], [
+    "Make a key and call",
+    "Send",
+  ]);
+});
+
+Deno.test("page has a record of each request: in the meter by arrow keys and pointer, and in a list", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  await choose(page, "getPet");
+  await page.locator("#request-getPet [name=petId]").fill("7");
+  await call(page);
+  assertEquals(await prints(page), { ok: 1, bad: 1, "": 58 });
+  const pointed = page.locator("#pointed");
+  await page.locator("#prints").focus();
+  assertMatch(await pointed.textContent() ?? "", /^1: GET \/v1\/pets, 200, \d+ ms$/);
+  await page.keyboard.press("ArrowRight");
+  assertMatch(await pointed.textContent() ?? "", /^2: GET \/v1\/pets\/7, 404, \d+ ms$/);
+  assertEquals(await page.locator("#prints").getAttribute("aria-activedescendant"), "print-2");
+  await page.keyboard.press("End");
+  assertEquals(await pointed.textContent(), "60: not used");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Tab");
+  assertEquals(await pointed.textContent(), "");
+  assertEquals(await page.locator("#prints :focus, #prints [tabindex]").count(), 0);
+  await page.locator("#print-2").hover();
+  assertMatch(await pointed.textContent() ?? "", /^2: GET/);
+  await page.locator("#log summary").click();
+  assertEquals(await page.locator("#log-list li").count(), 2);
+  assertMatch(
+    await page.locator("#log-list li").last().textContent() ?? "",
+    /^GET \/v1\/pets\/7, 404, \d+ ms$/,
+  );
 });
 
 Deno.test("page requests the next page of a list", async () => {

@@ -1,13 +1,14 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Page } from "playwright-core";
 import { runCommand } from "../support/process.ts";
-import { call, choose, isInView, paste, prints, signUp, visit } from "./browser.ts";
+import { call, choose, isInView, paste, prints, roomInMinute, signUp, visit } from "./browser.ts";
 
+/** In ms. */
 const MINUTE = 60_000;
 
-/** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */
-async function roomInMinute(): Promise<void> {
-  const left = MINUTE - Date.now() % MINUTE;
-  if (left < 20_000) await new Promise((go) => setTimeout(go, left + 100));
+/** Whether the page offers a race. */
+async function isOffered(page: Page): Promise<boolean> {
+  return await page.locator("#race").getAttribute("aria-disabled") === null;
 }
 
 /** Numbers of requests that were answered and refused, according to the page. */
@@ -24,11 +25,25 @@ Deno.test("page races the limit of a free plan once a minute, without excess or 
     isMobile: true,
   });
   const { page } = visitor;
-  assertEquals(await page.locator("#race").isVisible(), false);
+  const race = page.getByRole("button", { name: "Race the limit" });
+  const note = page.locator("#race-note");
+  assertEquals([await isOffered(page), await note.textContent()], [false, "Ready after your first request."]);
   const key = await signUp(page);
+  assertEquals(await isOffered(page), true);
+  const sendAt = () => page.locator("#send").evaluate((send) => send.getBoundingClientRect().top + scrollY);
+  const before = await sendAt();
+  const seen = page.locator("#prints").evaluate((prints) =>
+    new Promise((resolve) =>
+      new MutationObserver(() => {
+        const { top, bottom } = prints.getBoundingClientRect();
+        resolve(top >= 0 && bottom <= innerHeight);
+      }).observe(prints, { subtree: true, attributeFilter: ["class"] })
+    )
+  );
 
-  await page.getByRole("button", { name: "Race the limit" }).click();
+  await race.click();
   await page.locator("#answer[data-kind=race]").waitFor();
+  assertEquals(await seen, true);
 
   const head = (await page.locator("#answer-head").textContent() ?? "").trim();
   assertEquals(outcome(head), [59, 12]);
@@ -36,9 +51,21 @@ Deno.test("page races the limit of a free plan once a minute, without excess or 
   assertEquals(await page.locator("#minute").textContent(), "0 of 60 left");
   assertEquals(await page.locator("#day").textContent(), "940 of 1,000 today");
   assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
-  assertEquals(await page.locator("#race").isVisible(), false);
+  assertEquals([await isOffered(page), await note.textContent()], [false, "Again in the next minute."]);
+  assertEquals(await sendAt(), before);
+  const delays = await page.locator("#prints .ok, #prints .refused").evaluateAll((all) =>
+    all.map((print) => parseFloat((print as HTMLElement).style.transitionDelay))
+  );
+  assert(Math.max(...delays) > 60 && delays.every((delay) => delay <= 72 * 12), `${delays}`);
+  await page.waitForFunction(() => {
+    const { top = -1, bottom = 0 } = document.querySelector("#answer-message")?.getBoundingClientRect() ?? {};
+    return top >= 0 && bottom <= innerHeight;
+  });
   assert(await isInView(page, "#answer-head"));
-  assertEquals(await page.locator(":focus").getAttribute("id"), "answer");
+  let sent = 0;
+  page.on("request", () => sent++);
+  await race.press("Enter");
+  assertEquals(sent, 0);
   const said = await page.locator("#announcement").textContent() ?? "";
   assert(said.startsWith(head) && said.includes("are banned"), said);
   assertMatch(
@@ -67,7 +94,7 @@ Deno.test("page races the limit of a pro plan when few requests left this minute
   const headers = { authorization: `Bearer ${key}` };
   await paste(page, key);
   assertEquals(await page.locator("#minute").textContent(), "299 of 300 left");
-  assertEquals(await page.locator("#race").isVisible(), false);
+  assertEquals(await isOffered(page), false);
   assertEquals(await page.locator("#per").textContent(), "One print for every 5 requests.");
   for (let count = 0; count < 231; count++) {
     await (await fetch(`${origin}/v1/pets`, { headers })).body?.cancel();
@@ -102,16 +129,15 @@ Deno.test("page offers no race after a 429, or if too few requests of the day ar
       },
       json: [],
     }));
-  const race = page.locator("#race");
   await paste(page, "as_test_a");
-  assertEquals(await race.isVisible(), false);
+  assertEquals(await isOffered(page), false);
   await choose(page, "listPets");
   [minute, day] = [20, 70];
   await call(page);
-  assertEquals(await race.isVisible(), true);
+  assertEquals(await isOffered(page), true);
   code = 429;
   await call(page);
-  assertEquals(await race.isVisible(), false);
+  assertEquals(await isOffered(page), false);
 });
 
 Deno.test("page shows calls of other clients with the key, and starts again each minute", async () => {

@@ -2,7 +2,7 @@ import { print } from "../../src/process.ts";
 import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 import type { Page } from "playwright-core";
 
-const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const;
+const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800], [1920, 1080], [2560, 1440]] as const;
 const ANIMALS = ["Rex", "Bella", "Luna", "Tom"];
 const MAX_BYTES = 150_000;
 /** Images that the README shows. */
@@ -41,6 +41,8 @@ for (const [width, height] of SIZES) {
     await page.locator("#race").click();
     await page.locator("#answer[data-kind=race]").waitFor();
     await settle(page);
+    // Prints follow each other, 12 ms apart.
+    await page.waitForTimeout(1_500);
     await shoot("race");
     if (width === 1280) {
       const path = `${import.meta.dirname}/../../src/page/${PICTURES[colorScheme]}`;
@@ -57,15 +59,17 @@ for (const [width, height] of SIZES) {
           status: 503,
           json: { code: "overloaded", message: "Too many requests are in flight." },
         }),
+      { times: 1 },
     );
     await paste(page, "as_test_another_key");
     await page.getByRole("radio", { name: "Request" }).check();
     await shoot("503");
-    await page.locator("[data-when=held] [data-show]").click();
-    await shoot("paste");
+    await paste(page, "as_test_wrong");
+    await shoot("401");
     await page.locator("#limits").evaluate((section) => section.scrollIntoView());
     await shoot("limits");
-    await page.locator("article#createPet").evaluate((article) => article.scrollIntoView());
+    await page.evaluate(() => location.hash = "createPet");
+    await page.locator("article#createPet").waitFor();
     await shoot("reference");
   }
 }

@@ -1,0 +1,195 @@
+// The words of the page: what a client needs to know beside the operations.
+
+import { type Limits, PLAN_LIMITS } from "../accounts/account.ts";
+import { type ErrorCode, ERRORS, FIX } from "../http/error.ts";
+import { copyable } from "./copyable.ts";
+import { type Content, type Html, html } from "./html.ts";
+import { INTEGERS, ITEM, ITEMS } from "./identity.ts";
+
+const RETRY = `async function send(url, init) {
+  for (let attempt = 0;; attempt++) {
+    const response = await fetch(url, init);
+    const { headers, status } = response;
+    const isRefused = status === 429 || status === 503;
+    if (!isRefused || attempt === 4) return response;
+    const seconds = Number(headers.get("Retry-After")) || 1;
+    const jitter = 1 + Math.random() / 4;
+    const ms = seconds * 2 ** attempt * jitter * 1_000;
+    await new Promise((go) => setTimeout(go, ms));
+  }
+}`;
+
+/** A section of the page. The table of contents may link to its id. */
+export function section(id: string, title: string, content: Content): Html {
+  return html`
+    <section id="${id}">
+      <h2>${title}</h2>
+      ${content}
+    </section>
+  `;
+}
+
+/** Everything about limits, plan by plan. */
+export function limitsSection(): Html {
+  return section("limits", "Limits", [
+    html`
+      <table>
+        <thead>
+          <tr>
+            <th>Plan</th>
+            <th class="number">Requests a minute</th>
+            <th class="number">a day</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${Object.entries(PLAN_LIMITS).map(planRow)}
+          <tr>
+            <th scope="row">enterprise</th>
+            <td class="number" colspan="2">as agreed</td>
+          </tr>
+        </tbody>
+      </table>
+      <p>
+        Minutes and days follow the UTC clock. Every request counts toward both, even if it fails, unless it
+        is refused by a limit or a ban. For a higher plan, ask the operator of the service.
+      </p>
+      <p>
+        An account that gets more refusals within a minute than its limit per minute is banned: for 5 minutes,
+        then for twice as long with each further ban within a day, up to 24 hours. Requests during a ban do
+        not extend it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never
+        banned.
+      </p>
+      <p>
+        A list returns up to 20 ${ITEMS}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
+        Without a valid key, an address gets 60 requests a minute.
+      </p>
+    `,
+    rows([
+      ["X-RateLimit-Limit", "The per-minute or daily limit, whichever has fewer requests left."],
+      ["X-RateLimit-Remaining", "Requests left in that window."],
+      [
+        "X-RateLimit-Reset",
+        "When that window resets or, during a ban, when the ban ends, as a Unix time in seconds.",
+      ],
+      ["RateLimit-Policy", html`Both windows: <code>q</code> requests in <code>w</code> seconds.`],
+      ["RateLimit", html`Both windows: <code>r</code> requests left, reset in <code>t</code> seconds.`],
+      ["Retry-After", "After 429 and 503: seconds to wait."],
+    ]),
+  ]);
+}
+
+function planRow([plan, { minute, day }]: [plan: string, Limits]): Html {
+  return html`
+    <tr>
+      <th scope="row">${plan}</th>
+      <td class="number">${minute.toLocaleString("en")}</td>
+      <td class="number">${day.toLocaleString("en")}</td>
+    </tr>
+  `;
+}
+
+function rows(all: readonly [name: string, meaning: Content][]): Html {
+  return html`
+    <dl class="rows">${all.map(([name, meaning]) =>
+      html`
+        <div>
+          <dt><code>${name}</code></dt>
+          <dd>${meaning}</dd>
+        </div>
+      `
+    )}</dl>
+  `;
+}
+
+/** The errors in the table, by status. */
+export function errorsSection(codes: readonly ErrorCode[]): Html {
+  return section(
+    "errors",
+    "Errors",
+    html`
+      <p>
+        Every error has the same body: <code>code</code> for programs, <code>message</code> for people, and
+        <code>status</code>. The message names the field or parameter and what was expected. After a 400, fix
+        the request.
+      </p>
+      <p>
+        Extensions of interface 1.0.0 refuse unknown fields and parameters. The original operations do so if
+        the request has <code>Prefer: handling=strict</code>, as this page's requests have; otherwise they
+        ignore them.
+      </p>
+      <dl class="rows errors">${codes.map(errorRow)}</dl>
+    `,
+  );
+}
+
+function errorRow(code: ErrorCode): Html {
+  const { status, means, todo } = ERRORS[code];
+  return html`
+    <div id="error-${code}">
+      <dt><b>${status}</b> <code>${code}</code></dt>
+      <dd>${means} ${todo === FIX ? "" : html`<span data-todo>${todo}</span>`}</dd>
+    </div>
+  `;
+}
+
+/** How to repeat requests. */
+export function retriesSection(): Html {
+  return section("retries", "Retries", [
+    html`
+      <p>
+        After 429 or 503, wait <code>Retry-After</code> seconds, then send the request again. After 429 the
+        value is exact; it can be hours if the daily limit is used up. Wait longer after each refusal, and add
+        some jitter so that clients do not all retry at once. Any other 4xx recurs until you fix the request.
+      </p>
+    `,
+    copyable("retry-code", "the retry function", RETRY),
+    html`
+      <p>
+        If a response is lost, you cannot know whether the ${ITEM} was added. So send an
+        <code>Idempotency-Key</code> with each <code>POST</code> of an ${ITEM} or a message: a new one, such
+        as a UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
+        response again, with <code>Idempotency-Replayed: true</code>, and nothing is created twice. The same
+        key with a different body gets 422. <code>GET</code> is always safe to repeat.
+      </p>
+    `,
+  ]);
+}
+
+/** How to avoid lost updates and needless downloads. */
+export function conditionsSection(): Html {
+  return section(
+    "conditions",
+    "Conditional requests",
+    html`
+      <p>
+        <code>POST</code> and <code>PATCH</code> return the ${ITEM}'s <code>ETag</code>. A <code>PATCH</code>
+        with <code>{}</code> changes nothing, but returns it too. Send the tag as <code>If-Match</code> with
+        <code>PATCH</code> or <code>DELETE</code>: 412 means that someone else changed the ${ITEM} first. Send
+        a list's <code>ETag</code> as <code>If-None-Match</code>: 304 means that the list is unchanged.
+      </p>
+    `,
+  );
+}
+
+/** How to read integers that JavaScript rounds. */
+export function integersSection(): Html {
+  return section("integers", "Large integers", [
+    html`<p>${INTEGERS.words}</p>`,
+    copyable("integer-code", "the reviver", INTEGERS.code),
+  ]);
+}
+
+/** How to see whether the service works. Links begin with `base`, and the command with `sampleBase`. */
+export function healthSection(base: string, sampleBase: string): Html {
+  return section("health", "Health", [
+    html`
+      <p>
+        <code>/health</code> shows whether the process is running. <code>/ready</code> shows whether it can
+        serve requests: it returns 503 while the store fails. Neither needs a key or counts toward a limit.
+        <a href="${base}/docs/deprecations">/docs/deprecations</a> lists operations that will be removed. When
+        you report a problem, include the <code>X-Request-Id</code> of the response.
+      </p>
+    `,
+    copyable("health-curl", "the command", `curl -i '${sampleBase}/ready'`),
+  ]);
+}

@@ -1,0 +1,74 @@
+// What makes this a page of animals. To make the page your own, change this file: nothing else here names them.
+
+import { type Html, html } from "./html.ts";
+
+/** Name of the service. */
+export const NAME = "Animal Store";
+/** Title of the page. */
+export const TITLE = "Animal Store: an API whose limits are exact";
+/** Description for search engines. */
+export const SUMMARY =
+  "A small API with API keys and exact rate limits. Try it in one click, or make it your own.";
+/** What it is, and why one would care. */
+export const LEAD: readonly string[] = [
+  "A small API to try in one click, or to make your own.",
+  "Request 61 of a minute is refused, every time.",
+];
+/** URL of the source code; undefined if it is not public. */
+export const SOURCE: string | undefined = undefined;
+
+/** An item of the collection, and several. */
+export const [ITEM, ITEMS] = ["animal", "animals"];
+
+/** The print that a request leaves: its name, and SVG shapes, 32 by 32. */
+export const PRINT = "paw";
+export const PRINT_SHAPES = `<ellipse cx="7.6" cy="15.2" rx="2.3" ry="3"/>` +
+  `<ellipse cx="12.7" cy="9.6" rx="2.4" ry="3.3"/><ellipse cx="19.3" cy="9.6" rx="2.4" ry="3.3"/>` +
+  `<ellipse cx="24.4" cy="15.2" rx="2.3" ry="3"/><path d="M16 14.6c3.4 0 7.2 4.6 7.2 7.8 0 2.2-1.7 3.2-3.5 3.2` +
+  `-1.5 0-2.5-.7-3.7-.7s-2.2.7-3.7.7c-1.8 0-3.5-1-3.5-3.2 0-3.2 3.8-7.8 7.2-7.8z"/>`;
+/** Colours of the icon: its ground, and the print on it. */
+export const ICON_COLOURS: readonly [ground: string, print: string] = ["#1c3faa", "#fdf9f1"];
+
+/** Colours of the browser's frame around the page. */
+export const THEME_COLOURS: Readonly<Record<"light" | "dark", string>> = {
+  light: "#fdf9f1",
+  dark: "#0f0c09",
+};
+/** Colours of the page: paper, ink and accent, light and dark. The console is dark in both. */
+export const PALETTE = `:root {
+  --paper: light-dark(oklch(98.3% 0.009 85), oklch(15.5% 0.008 70));
+  --well: light-dark(oklch(95.2% 0.013 85), oklch(21.5% 0.01 70));
+  --line: light-dark(oklch(89% 0.016 85), oklch(32% 0.012 70));
+  --ink: light-dark(oklch(23% 0.045 268), oklch(95% 0.012 85));
+  --soft: light-dark(oklch(40% 0.035 268), oklch(82% 0.018 80));
+  --accent: light-dark(oklch(43.5% 0.185 264), oklch(83% 0.085 262));
+  --ok: light-dark(oklch(40% 0.12 150), oklch(84% 0.17 152));
+  --bad: light-dark(oklch(44% 0.17 25), oklch(77% 0.135 22));
+  --wait: oklch(84% 0.145 78);
+  --console: oklch(20.5% 0.06 268);
+  --console-well: oklch(27% 0.066 268);
+  --console-line: oklch(36% 0.06 268);
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --console: oklch(30% 0.072 268);
+    --console-well: oklch(33.5% 0.078 268);
+    --console-line: oklch(43% 0.07 268);
+  }
+}
+`;
+
+/** The paragraph on large integers, and the code beneath it. */
+export const INTEGERS: { readonly words: Html; readonly code: string } = {
+  words: html`
+    <code>id</code> and <code>categoryId</code> are int64 and exact: 9223372036854775807 comes back as you sent it. Most
+    languages read such integers exactly. JavaScript rounds those beyond 2<sup>53</sup> − 1, so pass
+    <code>JSON.parse</code> a reviver that reads the digits (this works in Node 21 or later and in browsers since 2025).
+    The ids that this service assigns are always smaller.
+  `,
+  code: `const exact = (name, value, { source }) =>
+  Number.isSafeInteger(value) || typeof value !== "number"
+    ? value
+    : BigInt(source);
+const animals = JSON.parse(await response.text(), exact);`,
+};
