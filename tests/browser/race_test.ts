@@ -62,16 +62,16 @@ Deno.test("page races the limit of a free plan once a minute, without excess or 
     return top >= 0 && bottom <= innerHeight;
   });
   assert(await isInView(page, "#answer-head"));
-  let sent = 0;
-  page.on("request", () => sent++);
-  await race.press("Enter");
-  assertEquals(sent, 0);
   const said = await page.locator("#announcement").textContent() ?? "";
   assert(said.startsWith(head) && said.includes("are banned"), said);
   assertMatch(
     await page.locator("#prints").getAttribute("aria-label") ?? "",
     /^0 of 60 requests left this minute: 60 succeeded, 0 failed, 0 came from other clients; 12 were refused$/,
   );
+  let sent = 0;
+  page.on("request", () => sent++);
+  await race.press("Enter");
+  assertEquals(sent, 0);
   const account = await fetch(`${visitor.origin}/v1/account`, {
     headers: { authorization: `Bearer ${key}` },
   });
