@@ -61,6 +61,20 @@ Deno.test(`page is at most ${MAX_HEIGHT} px high on a wide screen, and ${MAX_PAG
   assert(pages >= 1 && pages <= MAX_PAGES, `${pages} pages`);
 });
 
+Deno.test("page prints the reference of every operation, and its text in one size", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.emulateMedia({ media: "print" });
+  const articles = page.locator("details.operation:not([open]) > article");
+  const shown = await articles.evaluateAll((all) => all.map((article) => article.checkVisibility()));
+  assertEquals(shown, Array(await page.locator("#operation option").count()).fill(true));
+  const sizes = await page.locator(".words").locator("p, li, td, dt, dd, pre, code").evaluateAll((all) =>
+    new Set(all.filter((text) => text.className !== "lead").map((text) => getComputedStyle(text).fontSize))
+      .size
+  );
+  assertEquals(sizes, 1);
+});
+
 Deno.test("page has no transitions and animations for visitors who prefer reduced motion", async () => {
   await using visitor = await visit({ reducedMotion: "reduce" });
   const { page } = visitor;
