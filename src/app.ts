@@ -244,7 +244,6 @@ export function createApp(options: AppOptions): App {
             budget.check();
             mayBegin?.();
           },
-          isPatient: arrival.matched.kind === "found" && arrival.matched.endpoint.access === "operator",
         });
         // If a later check failed, the handler would run again and repeat this commit.
         if (done.committed) assumes = undefined;

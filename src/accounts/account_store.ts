@@ -1,6 +1,6 @@
 import { encodeJson, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Queue, Transaction, Write } from "../store/transaction.ts";
+import type { Transaction, Write } from "../store/transaction.ts";
 import type { VersionRow } from "../store/versions.ts";
 import {
   type Account,
@@ -71,8 +71,6 @@ export function foreignWarning(
     "are not valid here. Is ENVIRONMENT right?";
 }
 
-const ACCOUNTS: Queue = { label: "changes", lanes: () => 3 };
-
 /**
  * Accounts, and transactions that change them. Methods that read throw StoreUnavailable if KV fails.
  */
@@ -108,7 +106,7 @@ export class AccountStore {
       previousKey: null,
     };
     return {
-      queue: ACCOUNTS,
+      queue: "changes",
       decide(_rows, write) {
         write.set(accountKey(id), encodeJson(account));
         write.set(usageKey(id), encodeUsage(UNUSED));
@@ -215,7 +213,7 @@ export class AccountStore {
   ): Transaction<Result | null> {
     const key = accountKey(id);
     return {
-      queue: ACCOUNTS,
+      queue: "changes",
       reads: [key],
       decide(rows, write) {
         const entry = rows.get(key);
@@ -232,7 +230,7 @@ export class AccountStore {
   ): Transaction<Result | null> {
     const [account, usage] = stateKeys(id);
     return {
-      queue: ACCOUNTS,
+      queue: "changes",
       reads: [account, usage],
       decide(rows, write) {
         const state = decodeState(rows.get(account), rows.get(usage));

@@ -1,7 +1,7 @@
 import type { Decision } from "../accounts/usage.ts";
-import type { AGAIN } from "../kv/deadline.ts";
+import { type AGAIN, KV_DEADLINE, StoreUnavailable } from "../kv/deadline.ts";
 import type { Store } from "../kv/store.ts";
-import { type Queue, Unresolved } from "../store/transaction.ts";
+import { Unresolved } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionCheck } from "../store/versions.ts";
 import {
@@ -41,18 +41,6 @@ export class Permits {
   readonly #active: Map<string, Allowance> = new Map();
   /** Allowances with a transaction under way. The promise resolves when no other transaction is due. */
   readonly #running: Map<Allowance, Promise<void>> = new Map();
-  /** Number of calls that asked for a transaction. */
-  #asked = 0;
-  /**
-   * Commits to a distant KV are small and run in many lanes, because a conflict over one account delays all
-   * transactions in the commit by a round trip.
-   */
-  readonly #queue: Queue = {
-    label: "leases",
-    lanes: (isFar) => isFar ? 12 : 1,
-    maxChecks: (isFar) => isFar ? 4 : Infinity,
-    requests: () => this.#asked,
-  };
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Whether all leases are being given back. */
   #isSettling = false;
@@ -169,7 +157,7 @@ export class Permits {
   }
 
   #start(allowance: Allowance): void {
-    this.#asked++;
+    this.#transactions.noteRequest();
     if (this.#running.has(allowance)) return;
     this.#running.set(allowance, this.#runWhileDue(allowance).finally(() => this.#running.delete(allowance)));
   }
@@ -184,13 +172,17 @@ export class Permits {
   /** Runs one transaction. Never rejects, because the waiting requests get any error. */
   async #run(allowance: Allowance): Promise<void> {
     let run: Run | undefined;
+    const end = performance.now() + KV_DEADLINE;
+    const mayBegin = () => {
+      if (performance.now() > end) throw new StoreUnavailable("Requests do not wait any longer");
+    };
     allowance.begin(this.#clock(), this.#timesOf(allowance));
     try {
       const { rows } = await this.#transactions.run({
-        queue: this.#queue,
+        queue: "leases",
         reads: allowance.reads(this.#timesOf(allowance)),
         decide: (rows, write, now) => run = allowance.decide(rows, write, now, this.#timesOf(allowance)),
-      }, { isPatient: false }); // Requests are waiting for it.
+      }, { mayBegin });
       if (run === undefined) return allowance.drop();
       if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#store.metrics.bans.add(1);
       allowance.apply(run, rows, this.#timesOf(allowance));

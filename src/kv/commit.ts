@@ -21,29 +21,25 @@ const PAUSE = 500;
 /** It is unknown whether a commit has applied, or will still apply. */
 export class CommitInDoubt extends StoreUnavailable {
   override readonly name = "CommitInDoubt";
-  /**
-   * Finds out the commit's final result.
-   *
-   * @throws {StoreUnavailable} if that fails. It can be called again.
-   */
-  readonly findOut: () => Promise<CommitResult>;
+  readonly #fence: () => Promise<CommitResult>;
 
-  constructor(findOut: () => Promise<CommitResult>, cause: unknown) {
+  /** `fence` resolves to the commit's final result. If it fails, it can be called again. */
+  constructor(fence: () => Promise<CommitResult>, cause: unknown) {
     super("It is not known whether the commit applied", { cause });
-    this.findOut = findOut;
+    this.#fence = fence;
   }
 
   /**
-   * Repeats `findOut` for up to ten seconds.
+   * Finds out the commit's final result. Tries for up to ten seconds, as long as a caller may wait, and at least once.
    *
    * @throws {CommitInDoubt} this error, if the result is still unknown.
    */
-  async findOutPatiently(): Promise<CommitResult> {
-    for (const end = performance.now() + PATIENCE; performance.now() < end; await pause(PAUSE)) {
-      const result = await this.findOut().catch(() => undefined);
+  async findOut(mayWait: () => boolean): Promise<CommitResult> {
+    for (const end = performance.now() + PATIENCE;; await pause(PAUSE)) {
+      const result = await this.#fence().catch(() => undefined);
       if (result) return result;
+      if (performance.now() >= end || !mayWait()) throw this;
     }
-    throw this;
   }
 }
 
@@ -90,7 +86,7 @@ export class Markers {
   readonly #clock: () => number;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
   readonly #free: Lane[] = [];
-  /** The `findOut` of each commit in doubt, which frees its lane. */
+  /** The fence for each commit in doubt, which frees its lane. */
   readonly #fences: Set<() => Promise<CommitResult>> = new Set();
   #lanes = 0;
   #commits = 0;
@@ -131,8 +127,8 @@ export class Markers {
 
   /** Takes a free lane, one that a fence frees, or a new one. */
   async #takeLane(): Promise<Lane> {
-    const [findOut] = this.#free.length === 0 ? this.#fences : [];
-    if (findOut) await findOut();
+    const [fence] = this.#free.length === 0 ? this.#fences : [];
+    if (fence) await fence();
     const lane = this.#free.pop() ?? { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null };
     if (lane.versionstamp === null) await this.#open(lane);
     return lane;
@@ -195,14 +191,14 @@ export class Markers {
    */
   #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
     let found: Promise<CommitResult> | undefined;
-    const fence = async (): Promise<CommitResult> => {
+    const send = async (): Promise<CommitResult> => {
       const sent = await this.#send(lane, ++this.#commits, () => {});
       const [marker = null] = sent.ok ? [] : await this.#connection.read((kv) => getRows(kv, [lane.key]));
       // If KV refused the fence although the marker is unchanged, the commit might still apply.
       if (!sent.ok && marker?.versionstamp === lane.versionstamp) {
         throw new StoreUnavailable("A fence was refused");
       }
-      this.#fences.delete(findOut);
+      this.#fences.delete(fence);
       if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
       if (!marker) throw new StoreUnavailable("A marker is missing");
       const { versionstamp } = marker;
@@ -212,13 +208,13 @@ export class Markers {
         : { ok: false, rows: [] };
       return this.#release(lane, versionstamp, result);
     };
-    const findOut = () =>
-      found ??= fence().catch((error) => {
+    const fence = () =>
+      found ??= send().catch((error) => {
         found = undefined;
         throw error;
       });
-    this.#fences.add(findOut);
-    return findOut;
+    this.#fences.add(fence);
+    return fence;
   }
 
   /** Sends a commit that checks and sets the lane's marker. Repeats it while another process has locked the file. */

@@ -77,8 +77,8 @@ export function versionstampOf(entry: Entry | null): string | null {
   return entry?.versionstamp ?? null;
 }
 
-/** Maximum number of keys in one read. */
-const MAX_KEYS = 10;
+/** Maximum number of keys in one read, which is a snapshot. */
+export const MAX_KEYS = 10;
 
 /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys need several snapshots. */
 export async function getRows(kv: Deno.Kv, keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {

@@ -2,7 +2,7 @@ import { randomBase62 } from "../accounts/api_key.ts";
 import { ApiError } from "../http/error.ts";
 import { decodeCount, decodeJson, encodeJson } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
-import type { Queue, Transaction, Write } from "../store/transaction.ts";
+import type { Transaction, Write } from "../store/transaction.ts";
 
 /** A queued message. */
 export interface Message {
@@ -29,7 +29,6 @@ const WAITING = "messages_waiting";
 /** Maximum number of accounts whose messages are counted. */
 export const MAX_COUNTED = 10_000;
 const LIST_PAGE = 100;
-const QUEUE: Queue = { label: "changes", lanes: () => 3 };
 
 /** Queued messages, in the order of their creation. Methods that read throw StoreUnavailable if KV fails. */
 export class MessageStore {
@@ -47,7 +46,7 @@ export class MessageStore {
     const message: Message = { id: this.#nextId(now), ...newMessage, status: "queued", createdAt };
     const waiting = waitingKey(message.accountId);
     return {
-      queue: QUEUE,
+      queue: "changes",
       reads: [waiting],
       decide(rows, write) {
         const count = decodeCount(rows.get(waiting));
@@ -90,7 +89,7 @@ export class MessageStore {
   removing({ id, accountId }: Message): Transaction<void> {
     const [key, waiting] = [messageKey(id), waitingKey(accountId)];
     return {
-      queue: QUEUE,
+      queue: "changes",
       reads: [key, waiting],
       decide(rows, write) {
         if (rows.get(key) === null) return;

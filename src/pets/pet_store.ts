@@ -4,14 +4,13 @@ import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { batched } from "../store/batch.ts";
 import { Ids } from "../store/ids.ts";
-import type { Queue, Transaction, Write } from "../store/transaction.ts";
+import type { Transaction, Write } from "../store/transaction.ts";
 import type { Transactions } from "../store/transactions.ts";
 import type { VersionRow } from "../store/versions.ts";
 import { PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
 
 /** The fields of an animal that this release knows. */
 const MEMBERS: ReadonlySet<string> = new Set(["id", ...Object.keys(PET_FIELDS)]);
-const CATALOGUE: Queue = { label: "changes", lanes: () => 3 };
 
 /** The row whose version changes when an animal does. */
 export const CATALOGUE_VERSION: Deno.KvKey = ["catalogue"];
@@ -73,7 +72,7 @@ export class PetStore {
   /** Adds an animal with a new ID for an account. */
   adding(pet: Pet, ownerId: string): Transaction<Pet> {
     return {
-      queue: CATALOGUE,
+      queue: "changes",
       decide: (_rows, write) => {
         this.#put({ pet, ownerId }, write);
         return pet;
@@ -88,7 +87,7 @@ export class PetStore {
   changing(id: number, decide: (owned: OwnedPet | null) => Pet | null): Transaction<OwnedPet | null> {
     const key = petKey(id);
     return {
-      queue: CATALOGUE,
+      queue: "changes",
       reads: [key],
       decide: (rows, write) => {
         const entry = rows.get(key);

@@ -1,9 +1,8 @@
 import { StoreUnavailable } from "../kv/deadline.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "../kv/row.ts";
-import type { Queue, Transaction } from "./transaction.ts";
+import type { Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
 
-const QUEUE: Queue = { label: "changes", lanes: () => 1 };
 const SMALLEST = 16;
 const LARGEST = 1_000;
 /** If a range is used up in less time than this, in ms, the next one is twice as large; otherwise, half as large. */
@@ -85,7 +84,7 @@ export class Ids {
   /** A transaction that changes the first id that no process has taken. */
   #changing(change: (next: number) => number): Transaction<number> {
     return {
-      queue: QUEUE,
+      queue: "changes",
       reads: [this.#key],
       decide: (rows, write) => {
         const before = decodeIds(rows.get(this.#key));

@@ -1,4 +1,4 @@
-import { encodeJson, type Entry, versionstampOf } from "../kv/row.ts";
+import { encodeJson, type Entry, MAX_KEYS, versionstampOf } from "../kv/row.ts";
 import type { Done, KnownRow, Rows, RunOptions, Value, Write } from "./transaction.ts";
 import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
@@ -17,11 +17,9 @@ export interface Job {
   readonly options: RunOptions;
   /** Time of the call, on the `performance.now()` clock. */
   readonly started: number;
-  /** Whether it needs no read, because it has no rows or its caller passed them in. */
-  readonly knowsRows: boolean;
   /** The rows that it decides on; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
-  /** Number of refused commits that it was part of. */
+  /** Number of refused commits that it was part of. Those that it caused, because its rows had changed, count twice. */
   refusals: number;
   /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
   hasFailed: boolean;
@@ -37,7 +35,7 @@ interface Outcome {
 }
 
 /** The result of offering a job to a commit. If it is `settled`, the job's call has already resolved or rejected. */
-export type Verdict = "joined" | "settled" | "full" | "unread";
+type Verdict = "joined" | "settled" | "left out";
 
 /** A change to one row. */
 interface Change {
@@ -54,7 +52,7 @@ const MAX_MUTATIONS = 900;
 /** The value of a version row. It is empty, because only the version matters. */
 const NOTHING = encodeJson({});
 
-/** Shared by all blind jobs, of which there are many. No other job needs to know their changes. */
+/** Shared by all blind jobs, of which there are many. Only blind ones are in the same commit, and need no changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
 /** One job's decision, based on its rows as earlier decisions in the same commit leave them. */
@@ -63,7 +61,7 @@ class Decision implements Rows, Write {
   readonly outcome: Outcome;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
-  /** Rows as this decision leaves them, by name. Blind jobs come last, so no other job needs to know their writes. */
+  /** Rows as this decision leaves them, by name. */
   readonly changed: Map<string, Entry | null>;
   /** Whether it depends on another decision's write. */
   restsOnOthers = false;
@@ -131,7 +129,6 @@ class Decision implements Rows, Write {
 /** The content of one commit: the jobs' decisions, in order. Each is based on the rows as earlier ones leave them. */
 export class Round {
   readonly decisions: Decision[] = [];
-  readonly #maxChecks: number;
   readonly #now: number;
   /** Checks that rows are still as they were read or assumed, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
@@ -142,13 +139,12 @@ export class Round {
   #keyBytes = 0;
   #valueBytes = 0;
 
-  /** The commit has at most `maxChecks` checks. `now` is in ms since the epoch. */
-  constructor(maxChecks: number, now: number) {
-    this.#maxChecks = maxChecks;
+  /** `now` is in ms since the epoch. */
+  constructor(now: number) {
     this.#now = now;
   }
 
-  /** Lets a job decide, and adds its decision if there is room. Blind jobs must come last. */
+  /** Lets a job decide, and adds its decision if there is room. */
   take(job: Job): Verdict {
     const assumes = job.options.assumes;
     if (assumes && !assumes.holds) {
@@ -156,26 +152,21 @@ export class Round {
       return "settled";
     }
     const checks = checksOf(job);
-    let added = 0;
     for (const [name, { versionstamp }] of checks) {
       const check = this.#checks.get(name);
-      if (check === undefined) added++;
-      else if (check.versionstamp !== versionstamp) return "unread"; // A commit can check only one version of a row.
+      // A commit can check only one version of a row.
+      if (check && check.versionstamp !== versionstamp) return leaveUnread(job);
     }
-    const isFirst = this.decisions.length === 0;
-    const isFull = this.#checks.size + added > this.#maxChecks;
-    // Checked before the job decides. Otherwise many waiting jobs would decide for every commit that has no room for
-    // them.
-    if (!isFirst && (isFull || (assumes && this.#bumps.has(assumes.row)))) return this.#leaveOut(job);
+    if (assumes && this.#bumps.has(assumes.row)) return isBlind(job) ? "left out" : leaveUnread(job);
     const decision = new Decision(job, this.#changed, this.#now);
     if (!decision.hasWritten && !decision.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
-      if (!isRead && checks.length > 0) return "unread";
+      if (!isRead && checks.length > 0) return leaveUnread(job);
       decision.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
-    if (isFull || !this.#hasRoomFor(decision)) {
-      if (!isFirst) return this.#leaveOut(job);
+    if (!this.#hasRoomFor(decision)) {
+      if (this.decisions.length > 0) return isBlind(job) ? "left out" : leaveUnread(job);
       job.reject(new RangeError("The transaction is too large for one commit"));
       return "settled";
     }
@@ -189,11 +180,14 @@ export class Round {
     return Array.from(this.#checks.values(), ({ key }) => key);
   }
 
-  /** The checked rows, from the result of reading their keys. */
-  checkedRows(rows: readonly (Entry | null)[]): Snapshot {
+  /** The checked rows, from the result of reading their keys since `began`, together with a marker. */
+  checkedRows(rows: readonly (Entry | null)[], began: number): Snapshot {
     const names = [...this.#checks.keys()];
-    // There might be too many rows for one snapshot.
-    return { rows: new Map(names.map((name, index) => [name, rows[index] ?? null])), began: -Infinity };
+    const isOneSnapshot = rows.length < MAX_KEYS;
+    return {
+      rows: new Map(names.map((name, index) => [name, rows[index] ?? null])),
+      began: isOneSnapshot ? began : -Infinity,
+    };
   }
 
   /** Adds everything to an atomic operation. */
@@ -215,11 +209,6 @@ export class Round {
       job.options.assumes?.noteHeld(started);
       outcome.resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
     }
-  }
-
-  /** The verdict on a job that does not fit. If this commit might change the job's rows, they must be read again. */
-  #leaveOut({ reads }: Job): Verdict {
-    return reads.keys().some((name) => this.#checks.has(name)) ? "unread" : "full";
   }
 
   #hasRoomFor({ changes, keyBytes, valueBytes }: Decision): boolean {
@@ -249,6 +238,12 @@ export class Round {
   }
 }
 
+/** Leaves a job out of a commit. Its rows are read before it decides again. */
+function leaveUnread(job: Job): Verdict {
+  job.snapshot = undefined;
+  return "left out";
+}
+
 /** The conditions for a job's decision: its rows as they were read, and its assumption. */
 function checksOf(
   { reads, snapshot, options: { assumes } }: Job,
@@ -262,8 +257,8 @@ function checksOf(
 }
 
 /** Whether a job decides without any rows. */
-export function isBlind({ snapshot }: Job): boolean {
-  return snapshot?.rows.size === 0;
+export function isBlind({ reads }: Job): boolean {
+  return reads.size === 0;
 }
 
 /** The approximate size of a key. */

@@ -2,17 +2,8 @@ import { StoreUnavailable } from "../kv/deadline.ts";
 import type { Entry } from "../kv/row.ts";
 import type { VersionCheck, VersionRow } from "./versions.ts";
 
-/** Transactions that share commits. */
-export interface Queue {
-  /** Label of its commits in the metrics. */
-  readonly label: "changes" | "leases";
-  /** Maximum number of simultaneous commits. While one becomes durable, the next is prepared. */
-  readonly lanes: (isFar: boolean) => number;
-  /** Maximum number of rows that a commit can check; undefined if only KV limits it. */
-  readonly maxChecks?: (isFar: boolean) => number;
-  /** Number of requests so far, if many share a transaction. A commit waits until the number stops growing. */
-  readonly requests?: () => number;
-}
+/** Transactions that share commits: those that take permits and give them back, and all others. */
+export type Queue = "leases" | "changes";
 
 /** A row as last seen. Its entry is null if the row does not exist. */
 export interface KnownRow {
@@ -59,10 +50,8 @@ export interface Write {
 export interface RunOptions {
   /** An assumption that the commit also checks. */
   readonly assumes?: VersionCheck | undefined;
-  /** Throws if no new step is allowed to begin. */
+  /** Throws if no new step is allowed to begin, because the caller does not wait any longer. */
   readonly mayBegin?: () => void;
-  /** Whether to look up the result of a commit in doubt for up to ten seconds, not just once; true by default. */
-  readonly isPatient?: boolean;
 }
 
 /** The result of a transaction. */

@@ -1,6 +1,6 @@
 import { CommitInDoubt, type CommitResult } from "../kv/commit.ts";
 import { KV_DEADLINE, pause, StoreUnavailable } from "../kv/deadline.ts";
-import { type Entry, versionstampOf } from "../kv/row.ts";
+import { type Entry, MAX_KEYS, versionstampOf } from "../kv/row.ts";
 import type { Store } from "../kv/store.ts";
 import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
 import {
@@ -15,25 +15,29 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /*
  * Every write by this service is a transaction: it reads some rows, uses them to decide what to write, and commits on
- * condition that none of them has changed. If one has, the transaction reads and decides again. This file runs many
- * transactions in one commit, because a commit costs far more than its content.
+ * condition that none of them has changed. If one has, the transaction decides again. This file runs many transactions
+ * in one commit, because a commit costs far more than its content.
  *
- * The path of a transaction through its queue (`Line`):
+ * A transaction that is being carried out is a job. It is in one of two states, and `Line` alone changes them:
  *
- *     run()  waiting   for its rows, if it reads any, and for earlier transactions that decide on the same rows
- *       ↓    reading   together with all other waiting transactions, ten keys per snapshot
- *       ↓    ready     for a lane, with the transactions that read nothing
- *       ↓    deciding  one after the other, each on the rows as earlier ones leave them (`Round`)
- *            in KV     one commit: checks on all rows that were decided on, then writes and version rows
+ *     waiting   for a lane, and for its rows if another job holds them. Nobody who comes later gets its rows first.
+ *     held      in a lane, together with others. No other job in the queue has its rows.
+ *
+ *     run()      →  waiting
+ *     #next()       waiting → held: the oldest job whose rows are free, and all that can share its commit
+ *     #carryOut()   reads the rows that are not known, lets the jobs decide, one after the other, each on the rows as
+ *                   earlier ones leave them (`Round`), and commits: checks on all these rows, then writes and version
+ *                   rows
+ *     #requeue()    held → waiting: a job that had no room, whose rows must be read again, or that was refused
+ *     otherwise     held → done: the caller gets the result or the error
  *
  * How the commit can end:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows have changed. Transactions that decided on these rows read and decide again. If
- *               a caller passed the rows in, its transaction decides on the rows from that read. All other transactions
- *               decide again immediately, together.
+ *     refused   The read that follows shows which rows have changed, and is what the jobs decide on next: those that
+ *               lost a race with jobs on the same rows only, all others together and immediately.
  *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
- *               (`kv/commit.ts`). If they cannot be read, callers get `Unresolved`.
+ *               (`kv/commit.ts`). If they cannot be read while a caller waits, callers get `Unresolved`.
  *
  * Why the results are exact:
  *
@@ -48,28 +52,27 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *
  * Why no transaction waits forever:
  *
- * - Within this process, a transaction has exclusive use of the rows that it decides on, from its read to the end of
- *   its commit. Other transactions in the queue get these rows in order of arrival. So none starves, and no commit from
- *   this queue causes another to be refused.
+ * - A job that is held has exclusive use of its rows, from its read to the end of its commit. Other jobs get them in
+ *   order of arrival. So none starves, and no commit from this queue causes another to be refused.
+ * - The oldest job whose rows are free is part of the next commit.
+ * - Jobs whose rows must be read, jobs that know their rows, and jobs without any do not share a commit. So none waits
+ *   for a read that it does not need.
  * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that kept
  *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
  *   writing them.
- * - The transaction that arrived first is part of the next commit.
- * - After two refused commits, a transaction no longer shares a commit with transactions on other rows. So a row that
- *   other processes keep changing delays only transactions on that row. For a transaction without rows, two commits
- *   that had no room for it count the same, because such transactions come last in a commit.
+ * - A job that has lost a race, or was refused twice because others had, no longer shares a commit with jobs on other
+ *   rows. So a row that other processes keep changing delays only jobs on that row.
  */
 
 /** Carries out transactions. */
 export class Transactions {
-  readonly #store: Store;
-  readonly #clock: () => number;
-  readonly #lines: Map<Queue, Line> = new Map();
+  readonly #lines: Readonly<Record<Queue, Line>>;
+  #requests = 0;
 
   /** `clock` returns ms since the epoch. */
   constructor(store: Store, clock: () => number) {
-    this.#store = store;
-    this.#clock = clock;
+    const lineOf = (queue: Queue) => new Line(store, clock, queue, () => this.#requests);
+    this.#lines = { leases: lineOf("leases"), changes: lineOf("changes") };
   }
 
   /**
@@ -81,18 +84,35 @@ export class Transactions {
    * @throws {StoreUnavailable} if it was not carried out.
    */
   run<Result>(transaction: Transaction<Result>, options: RunOptions = {}): Promise<Done<Result>> {
-    const { queue } = transaction;
-    let line = this.#lines.get(queue);
-    if (line === undefined) this.#lines.set(queue, line = new Line(this.#store, this.#clock, queue));
-    return line.run(transaction, options);
+    this.noteRequest();
+    return this.#lines[transaction.queue].run(transaction, options);
+  }
+
+  /** Counts a request that joins a transaction. A commit waits while requests arrive one right after the other. */
+  noteRequest(): void {
+    this.#requests++;
   }
 }
 
+/** Limits on a queue's commits. */
+interface Bounds {
+  /** Maximum number of simultaneous rounds, each of which is a read, if it needs one, and a commit. */
+  readonly lanes: number;
+  /** Maximum number of rows that one commit checks for several jobs. KV has a limit, too. */
+  readonly checks: number;
+}
+
+/**
+ * Commits of leases to a distant KV are small and many, because a conflict over one account delays all jobs in the
+ * commit by two round trips.
+ */
+const BOUNDS: Readonly<Record<Queue, { readonly near: Bounds; readonly far: Bounds }>> = {
+  leases: { near: { lanes: 1, checks: Infinity }, far: { lanes: 12, checks: 4 } },
+  changes: { near: { lanes: 3, checks: Infinity }, far: { lanes: 6, checks: Infinity } },
+};
 const MAX_READS = 8;
-/** Maximum number of keys in one snapshot. */
-const MAX_KEYS = 10;
-/** Maximum number of simultaneous reads from a distant KV. */
-const READING_LANES = 12;
+/** A job that has been refused this often shares commits only with jobs on its rows. */
+const APART = 2;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
@@ -104,38 +124,36 @@ class Line {
   readonly #store: Store;
   readonly #clock: () => number;
   readonly #queue: Queue;
-  /** Jobs whose rows have to be read. */
+  /** Number of requests so far. */
+  readonly #requests: () => number;
+  /** By age. */
   #waiting: Job[] = [];
-  /** Jobs that can decide. */
-  #ready: Job[] = [];
-  /** Jobs with exclusive use of their rows: those that are reading, ready or committing. */
-  readonly #holding: Set<Job> = new Set();
-  #reading = 0;
-  #committing = 0;
+  readonly #held: Set<Job> = new Set();
+  /** Number of lanes in use. */
+  #lanes = 0;
   #isGathering = false;
 
-  constructor(store: Store, clock: () => number, queue: Queue) {
+  constructor(store: Store, clock: () => number, queue: Queue, requests: () => number) {
     this.#store = store;
     this.#clock = clock;
     this.#queue = queue;
+    this.#requests = requests;
   }
 
-  /** Maximum number of simultaneous commits. */
-  get #lanes(): number {
-    return this.#queue.lanes(this.#store.commits.isFar);
+  get #bounds(): Bounds {
+    const { near, far } = BOUNDS[this.#queue];
+    return this.#store.commits.isFar ? far : near;
   }
 
   run<Result>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = [] } = transaction;
     const known = reads.filter(isKnown);
-    const knowsRows = known.length === reads.length;
     const job: Job = {
       reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
       options,
       started: performance.now(),
-      knowsRows,
-      snapshot: knowsRows ? snapshotOf(known) : undefined,
+      snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
       refusals: 0,
       hasFailed: false,
       decide(rows, write, now) {
@@ -145,61 +163,69 @@ class Line {
       reject,
     };
     if (reads.length > MAX_READS) reject(new RangeError("A transaction reads too many rows"));
-    else this.#enqueue(job);
+    else {
+      this.#waiting.push(job);
+      if (!this.#isGathering && this.#lanes < this.#bounds.lanes) this.#gather();
+    }
     return promise;
-  }
-
-  #enqueue(job: Job): void {
-    (isBlind(job) ? this.#ready : this.#waiting).push(job);
-    const canAdvance = this.#waiting.length > 0 || this.#committing < this.#lanes;
-    if (!this.#isGathering && canAdvance) this.#gather();
   }
 
   /** Waits for transactions that arrive at the same time, then advances. */
   async #gather(): Promise<void> {
     this.#isGathering = true;
     await Promise.resolve(); // Calls made in the same turn of the event loop always join.
-    const { requests = () => this.#waiting.length + this.#ready.length } = this.#queue;
-    await this.#store.commits.gather(requests);
+    await this.#store.commits.gather(this.#requests);
     this.#isGathering = false;
     this.#advance();
   }
 
-  /** Begins the reads and commits that can begin now. */
+  /** Puts jobs into the free lanes. */
   #advance(): void {
-    if (this.#isGathering) return;
-    const lanes = this.#store.reads.isFar ? READING_LANES : 1;
-    if (this.#waiting.length > 0 && this.#reading < lanes) this.#startReading();
-    while (this.#committing < this.#lanes) {
-      const jobs = this.#nextToCommit();
+    while (!this.#isGathering && this.#lanes < this.#bounds.lanes) {
+      const jobs = this.#next();
       if (jobs.length === 0) return;
-      this.#committing++;
-      this.#commit(jobs).finally(() => {
-        this.#committing--;
+      this.#lanes++;
+      this.#carryOut(jobs).finally(() => {
+        this.#lanes--;
         this.#advance();
       });
     }
   }
 
-  /** Reads the rows for all jobs that need not wait for others. If several need a row, the oldest gets it first. */
-  #startReading(): void {
-    const taken = new Set([...this.#holding].flatMap(({ reads }) => [...reads.keys()]));
-    const { free = [], waiting = [] } = Object.groupBy(this.#waiting.toSorted(byAge), ({ reads }) => {
-      if (taken.isDisjointFrom(reads)) return "free";
-      for (const name of reads.keys()) taken.add(name);
-      return "waiting";
+  /** Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. */
+  #next(): readonly Job[] {
+    const limit = Math.min(this.#store.maxChecks, this.#bounds.checks);
+    const reserved = new Set([...this.#held].flatMap(({ reads }) => [...reads.keys()]));
+    const jobs: Job[] = [];
+    let checked: ReadonlySet<string> = new Set();
+    this.#waiting = this.#waiting.filter((job) => {
+      if (!this.#mayBegin(job)) return false;
+      const first = jobs[0] ?? job;
+      const together = isBlind(job) ? checked : checked.union(keysToRead(job));
+      const isTaken = mayJoin(job, first) && (job === first || together.size <= limit) &&
+        reserved.isDisjointFrom(job.reads);
+      if (isTaken) {
+        jobs.push(job);
+        checked = together;
+      } else for (const name of job.reads.keys()) reserved.add(name);
+      return !isTaken;
     });
-    this.#waiting = waiting;
-    const jobs = free.filter((job) => this.#mayBegin(job));
-    for (const job of jobs) this.#holding.add(job);
-    this.#ready.push(...jobs.filter(({ snapshot }) => snapshot));
-    const groups = bySnapshot(jobs.filter(({ snapshot }) => snapshot === undefined));
-    if (groups.length === 0) return;
-    this.#reading++;
-    Promise.all(groups.map((group) => this.#read(group))).finally(() => {
-      this.#reading--;
-      this.#advance();
-    });
+    for (const job of jobs) this.#held.add(job);
+    return jobs;
+  }
+
+  /** Reads, decides and commits. */
+  async #carryOut(jobs: readonly Job[]): Promise<void> {
+    const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
+    await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
+    const round = new Round(this.#clock());
+    for (const job of jobs) {
+      if (job.snapshot === undefined) continue; // Its read has failed.
+      const verdict = round.take(job);
+      if (verdict === "settled") this.#held.delete(job);
+      else if (verdict === "left out") this.#requeue([job]);
+    }
+    if (round.decisions.length > 0) await this.#commit(round);
   }
 
   /** Reads some jobs' rows in one snapshot. */
@@ -216,35 +242,14 @@ class Line {
     const names = [...keys.keys()];
     const snapshot = { rows: new Map(names.map((name, index) => [name, entries[index] ?? null])), began };
     for (const job of jobs) {
-      if (assumptionHolds(job, snapshot)) {
-        job.snapshot = snapshot;
-        this.#ready.push(job);
-      } else this.#fail([job], new Outdated());
+      if (assumptionHolds(job, snapshot)) job.snapshot = snapshot;
+      else this.#fail([job], new Outdated());
     }
   }
 
-  /**
-   * The jobs for the next commit: all that can share it with the oldest job. Blind jobs come last, because they might
-   * write a row that others have just found missing.
-   */
-  #nextToCommit(): readonly Job[] {
-    const byArrival = this.#ready.toSorted(byAge);
-    const [first] = byArrival;
-    if (first === undefined) return [];
-    const { deciding = [], blind = [], others = [] } = Object.groupBy(byArrival, (job) => {
-      if (!mayJoin(job, first)) return "others";
-      return isBlind(job) ? "blind" : "deciding";
-    });
-    this.#ready = others;
-    return [...deciding, ...blind];
-  }
-
-  /** Commits as many of the jobs together as possible. */
-  async #commit(candidates: readonly Job[]): Promise<void> {
-    const round = this.#form(candidates);
+  async #commit(round: Round): Promise<void> {
     const jobs = round.decisions.map(({ job }) => job);
-    if (jobs.length === 0) return;
-    this.#store.metrics.roundSize.observe(jobs.length, this.#queue.label);
+    this.#store.metrics.roundSize.observe(jobs.length, this.#queue);
     const started = performance.now();
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
@@ -254,35 +259,17 @@ class Line {
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {
       round.resolve(result.versionstamp, started);
-      for (const job of jobs) this.#holding.delete(job);
-    } else if (result) this.#retry(jobs, round.checkedRows(result.rows));
-  }
-
-  /** Lets jobs decide, one after the other. Those that do not fit are left for later. */
-  #form(jobs: readonly Job[]): Round {
-    const { maxChecks = () => Infinity } = this.#queue;
-    const limit = Math.min(this.#store.maxChecks, maxChecks(this.#store.commits.isFar));
-    const round = new Round(limit, this.#clock());
-    for (const job of jobs) {
-      const verdict = this.#mayBegin(job) ? round.take(job) : "settled";
-      if (verdict === "settled") this.#holding.delete(job);
-      else if (verdict === "full") {
-        if (isBlind(job)) job.refusals++; // Otherwise jobs with rows might never leave it any room.
-        this.#ready.push(job);
-      } else if (verdict === "unread") this.#readAgain(job);
-    }
-    return round;
+      for (const job of jobs) this.#held.delete(job);
+    } else if (result) await this.#retry(jobs, round.checkedRows(result.rows, started));
   }
 
   /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
   async #resultAfter(error: unknown, { decisions }: Round): Promise<CommitResult | undefined> {
     const jobs = decisions.map(({ job }) => job);
-    if (error === LATE) this.#ready.push(...jobs);
+    if (error === LATE) this.#requeue(jobs);
     else if (!(error instanceof CommitInDoubt)) this.#fail(jobs, error);
     else {
-      const isPatient = jobs.some(({ options: { isPatient = true } }) => isPatient);
-      const finding = isPatient ? error.findOutPatiently() : error.findOut();
-      const found = await finding.catch(() => undefined);
+      const found = await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined);
       if (found?.ok) return found;
       for (const { job, outcome } of decisions) {
         if (found === undefined) this.#fail([job], new Unresolved(outcome.result, error));
@@ -290,52 +277,46 @@ class Line {
           this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
         } else {
           job.hasFailed = true; // Another job's write might be the reason, so this one is tried once more, alone.
-          this.#ready.push(job);
+          this.#requeue([job]);
         }
       }
     }
     return undefined;
   }
 
-  /** Retries the jobs in a refused commit. `shown` has the rows that the commit checked, as they are now. */
-  #retry(jobs: readonly Job[], shown: Snapshot): void {
-    for (const job of jobs) job.refusals++;
+  /**
+   * Retries the jobs in a refused commit. `shown` has the rows that the commit checked, as they are now. Jobs decide on
+   * these at once. If one loses a race again, the race is close: it waits for a random time, so that processes do not
+   * retry in step, and reads its rows right before it commits.
+   */
+  async #retry(jobs: readonly Job[], shown: Snapshot): Promise<void> {
     const { outdated = [], lost = [], others = [] } = Object.groupBy(jobs, (job) => {
       if (!assumptionHolds(job, shown)) return "outdated";
       return hasChanged(job, shown) ? "lost" : "others";
     });
     this.#fail(outdated, new Outdated());
-    if (outdated.length + lost.length === 0) this.#retryLater(others, shown); // The reason is unknown.
-    else {
-      this.#ready.push(...others);
-      this.#retryLater(lost, shown);
+    const losers = outdated.length + lost.length > 0 ? lost : others; // If nothing has changed, the reason is unknown.
+    for (const job of others) job.refusals++;
+    for (const job of losers) job.refusals += APART;
+    const { again = [], now = [] } = Object.groupBy([...lost, ...others], (job) => {
+      job.snapshot = shown;
+      return losers.includes(job) && job.refusals > APART ? "again" : "now";
+    });
+    this.#requeue(now);
+    if (again.length === 0) return;
+    await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
+    for (const job of again.filter((job) => this.#mayBegin(job))) {
+      if (!isBlind(job)) job.snapshot = undefined;
+      if (performance.now() <= job.started + KV_DEADLINE) this.#requeue([job]);
+      else this.#fail([job], new StoreUnavailable("Too many conflicting writes"));
     }
   }
 
-  /**
-   * Retries jobs that lost a race. After the first refusal, retries immediately, because the process that won was
-   * reading its next rows in the meantime. After further refusals, waits for a random time first, so that processes do
-   * not retry in step.
-   */
-  async #retryLater(jobs: readonly Job[], shown: Snapshot): Promise<void> {
-    if (jobs.some(isApart)) await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
-    for (const job of jobs) {
-      if (!this.#mayBegin(job)) continue;
-      if (performance.now() > job.started + KV_DEADLINE) {
-        this.#fail([job], new StoreUnavailable("Too many conflicting writes"));
-      } else if (job.knowsRows) {
-        job.snapshot = shown;
-        this.#ready.push(job);
-      } else this.#readAgain(job);
-    }
+  /** Returns jobs from their lane to those that wait. */
+  #requeue(jobs: readonly Job[]): void {
+    for (const job of jobs) this.#held.delete(job);
+    this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) => one.started - other.started);
     this.#advance();
-  }
-
-  /** Queues a job so that its rows are read again. */
-  #readAgain(job: Job): void {
-    this.#holding.delete(job);
-    job.snapshot = undefined;
-    this.#waiting.push(job);
   }
 
   /** Whether a job is still allowed to begin. If not, its caller gets the error. */
@@ -352,7 +333,7 @@ class Line {
   #fail(jobs: readonly Job[], error: unknown): void {
     for (const job of jobs) {
       job.reject(error);
-      this.#holding.delete(job);
+      this.#held.delete(job);
     }
   }
 }
@@ -409,19 +390,25 @@ function byName(keys: readonly Deno.KvKey[]): ReadonlyMap<string, Deno.KvKey> {
   return keys.length === 0 ? NO_KEYS : new Map(keys.map((key) => [nameOf(key), key]));
 }
 
-function byAge(one: Job, other: Job): number {
-  return one.started - other.started;
-}
-
-/** Whether a job has been refused so often that it would delay others. */
-function isApart({ refusals }: Job): boolean {
-  return refusals >= 2;
+/** Whether a job's caller is still waiting. */
+function isAwaited({ options }: Job): boolean {
+  try {
+    options.mayBegin?.();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether a job can share a commit with the first one. */
 function mayJoin(job: Job, first: Job): boolean {
   if (job === first) return true;
-  if (job.hasFailed || first.hasFailed) return false;
-  if (!isApart(first)) return !isApart(job);
-  return isBlind(first) ? isBlind(job) : job.reads.keys().some((name) => first.reads.has(name));
+  if (job.hasFailed || first.hasFailed || kindOf(job) !== kindOf(first)) return false;
+  if (first.refusals < APART) return job.refusals < APART;
+  return isBlind(first) || job.reads.keys().some((name) => first.reads.has(name));
+}
+
+function kindOf(job: Job): "blind" | "unread" | "read" {
+  if (isBlind(job)) return "blind";
+  return job.snapshot === undefined ? "unread" : "read";
 }

@@ -14,7 +14,7 @@ import { RecordingService } from "../../support/harness.ts";
 /** Increments the number in a row. */
 function counting(key: Deno.KvKey): Transaction<void> {
   return {
-    queue: { label: "changes", lanes: () => 1 },
+    queue: "changes",
     reads: [key],
     decide(rows, write) {
       const entry = rows.get(key);

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { pause } from "../../../src/kv/deadline.ts";
 import { assertError } from "../../support/assertions.ts";
 import { type Disturbance, disturbed, fail, hang } from "../../support/fake_kv.ts";
 import { Harness } from "../../support/harness.ts";
@@ -61,6 +62,8 @@ for (
       "Unresolved (CommitInDoubt)"
     );
     const readErrors = targets.slice(writeErrors.length).map(() => logged);
+    // Commits in doubt are looked up until their requests time out.
+    while (service.errors.length < targets.length) await pause(10);
     assertEquals(service.errors.map(({ id }) => id), targets.map(() => "r1"));
     assertEquals(service.errors.map(({ error }) => error).sort(), [...writeErrors, ...readErrors].sort());
     service.disturbance = {};

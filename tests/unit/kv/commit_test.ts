@@ -157,12 +157,12 @@ Deno.test.each(
   fixture.setFates(...fates);
   const doubt = await fixture.giveUp(setRow);
 
-  const result = await fixture.time.until(doubt.findOutPatiently(), 10_000);
+  const result = await fixture.time.until(doubt.findOut(() => true), 10_000);
 
   const { version } = fixture;
   assertEquals(result, ok ? { ok, versionstamp: version ?? "" } : { ok, rows: [] });
   assertEquals(version !== undefined, ok);
-  assertEquals(await doubt.findOut(), result);
+  assertEquals(await doubt.findOut(() => false), result);
   assertEquals(fixture.held.map((apply) => apply().ok), fixture.held.map(() => false));
   assertEquals((await fixture.commit(refuse)).ok, false);
   assertEquals([fixture.version, fixture.count], [version, 1]);
@@ -218,7 +218,7 @@ Deno.test("Markers.commit() opens a lane for each simultaneous commit and reuses
   }
 });
 
-Deno.test("CommitInDoubt.findOutPatiently() retries for ten seconds", async () => {
+Deno.test("CommitInDoubt.findOut() retries for ten seconds while a caller may wait", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
   fixture.setFates("is never answered");
@@ -227,12 +227,12 @@ Deno.test("CommitInDoubt.findOutPatiently() retries for ten seconds", async () =
 
   const start = time.now;
 
-  const error = await assertRejects(() => time.until(doubt.findOutPatiently(), 60_000), CommitInDoubt);
+  const error = await assertRejects(() => time.until(doubt.findOut(() => true), 60_000), CommitInDoubt);
   assertEquals([error === doubt, time.now - start], [true, 10_000]);
   network.commit = hang;
-  await assertRejects(() => time.until(doubt.findOutPatiently(), 11_000), CommitInDoubt);
+  await assertRejects(() => time.until(doubt.findOut(() => true), 11_000), CommitInDoubt);
   network.commit = fail;
-  const found = doubt.findOutPatiently();
+  const found = doubt.findOut(() => true);
   await time.advance(9_400);
   network.commit = calmNetwork().commit;
   assertEquals((await time.until(found, 500)).ok, true);
@@ -327,7 +327,7 @@ Deno.test("Markers.commit() does not retry if its marker was removed while the p
 
   const doubt = await assertRejects(() => time.until(fixture.commit(add), 1_000), CommitInDoubt);
 
-  await assertRejects(() => doubt.findOut(), StoreUnavailable);
+  await assertRejects(() => doubt.findOut(() => false), StoreUnavailable);
   assertEquals(count(), new Deno.KvU64(1n));
   assertEquals((await fixture.commit(add)).ok, true);
   assertEquals(count(), new Deno.KvU64(2n));

@@ -58,7 +58,7 @@ class OutOfTime extends Error {}
 
 const ROWS = 6;
 const VERSION = ["version"];
-const QUEUES = [{ label: "changes", lanes: () => 12 }, { label: "changes", lanes: () => 3 }] as const;
+const QUEUES = ["leases", "changes"] as const;
 const ENGINES = 3;
 const HANDLES = 2;
 const PATIENCE = 300;
@@ -208,7 +208,7 @@ export class Referee {
         return decide(plan, rows, write);
       },
     };
-    engine.transactions.run(transaction, { assumes, mayBegin, isPatient: this.#below(2) === 0 }).then(
+    engine.transactions.run(transaction, { assumes, mayBegin }).then(
       ({ result, committed, rows }) => {
         this.#answer(call, "result", result, committed, rows);
         for (const row of rows) engine.remember(row);
@@ -483,9 +483,8 @@ class Engine {
   /** Reads and writes a row of its own. */
   async use(): Promise<void> {
     const key = ["use", crypto.randomUUID()];
-    const [queue] = QUEUES;
     await this.transactions.run({
-      queue,
+      queue: "changes",
       reads: [key],
       decide: (_rows, write) => write.set(key, encodeJson(0)),
     });

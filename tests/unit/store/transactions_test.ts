@@ -3,19 +3,13 @@ import { Connection } from "../../../src/kv/connection.ts";
 import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { decodeJson, encodeJson, type Entry } from "../../../src/kv/row.ts";
 import { Store } from "../../../src/kv/store.ts";
-import {
-  type Done,
-  type Queue,
-  type RunOptions,
-  type Transaction,
-  Unresolved,
-} from "../../../src/store/transaction.ts";
+import { type Done, type RunOptions, type Transaction, Unresolved } from "../../../src/store/transaction.ts";
 import { Transactions } from "../../../src/store/transactions.ts";
 import { noteVersion, Outdated, VersionCheck, type VersionRow } from "../../../src/store/versions.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
-const QUEUE: Queue = { label: "changes", lanes: () => 3 };
+const QUEUE = "changes";
 
 /** A process that runs transactions. */
 class Process {
@@ -47,7 +41,7 @@ class Process {
   }
 
   run<Result>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
-    return this.transactions.run(transaction, { isPatient: false, ...options });
+    return this.transactions.run(transaction, options);
   }
 }
 
