@@ -18,7 +18,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * condition that none of them has changed. If one has, the transaction decides again. This file runs many transactions
  * in one commit, because a commit costs far more than its content.
  *
- * A transaction that is being carried out is a job. It is in one of two states, and `Line` alone changes them:
+ * A transaction that is being carried out is a job. It is in one of two states, and its `Line` alone changes them:
  *
  *     waiting   for a lane, and for its rows if another job holds them. Nobody who comes later gets its rows first.
  *     held      in a lane, together with others. No other job in the queue has its rows.
@@ -66,13 +66,13 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /** Carries out transactions. */
 export class Transactions {
-  readonly #lines: Readonly<Record<Queue, Line>>;
+  readonly #lines: Readonly<Record<LineName, Line>>;
   #requests = 0;
 
   /** `clock` returns ms since the epoch. */
   constructor(store: Store, clock: () => number) {
-    const lineOf = (queue: Queue) => new Line(store, clock, queue, () => this.#requests);
-    this.#lines = { leases: lineOf("leases"), changes: lineOf("changes") };
+    const lineOf = (name: LineName) => new Line(store, clock, name, () => this.#requests);
+    this.#lines = { leases: lineOf("leases"), changes: lineOf("changes"), blind: lineOf("blind") };
   }
 
   /**
@@ -85,7 +85,8 @@ export class Transactions {
    */
   run<Result>(transaction: Transaction<Result>, options: RunOptions = {}): Promise<Done<Result>> {
     this.noteRequest();
-    return this.#lines[transaction.queue].run(transaction, options);
+    const { queue, reads = [] } = transaction;
+    return this.#lines[reads.length === 0 ? "blind" : queue].run(transaction, options);
   }
 
   /** Counts a request that joins a transaction. A commit waits while requests arrive one right after the other. */
@@ -94,7 +95,10 @@ export class Transactions {
   }
 }
 
-/** Limits on a queue's commits. */
+/** A queue, or the transactions of all queues that decide without any rows. */
+type LineName = Queue | "blind";
+
+/** Limits on a line's commits. */
 interface Bounds {
   /** Maximum number of simultaneous rounds, each of which is a read, if it needs one, and a commit. */
   readonly lanes: number;
@@ -106,9 +110,10 @@ interface Bounds {
  * Commits of leases to a distant KV are small and many, because a conflict over one account delays all jobs in the
  * commit by two round trips.
  */
-const BOUNDS: Readonly<Record<Queue, { readonly near: Bounds; readonly far: Bounds }>> = {
+const BOUNDS: Readonly<Record<LineName, { readonly near: Bounds; readonly far: Bounds }>> = {
   leases: { near: { lanes: 1, checks: Infinity }, far: { lanes: 12, checks: 4 } },
   changes: { near: { lanes: 3, checks: Infinity }, far: { lanes: 6, checks: Infinity } },
+  blind: { near: { lanes: 3, checks: Infinity }, far: { lanes: 3, checks: Infinity } },
 };
 const MAX_READS = 8;
 /** A job that has been refused this often shares commits only with jobs on its rows. */
@@ -119,11 +124,11 @@ const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
 /** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
-/** The transactions in one queue. */
+/** Transactions that share commits. */
 class Line {
   readonly #store: Store;
   readonly #clock: () => number;
-  readonly #queue: Queue;
+  readonly #name: LineName;
   /** Number of requests so far. */
   readonly #requests: () => number;
   /** By age. */
@@ -133,15 +138,15 @@ class Line {
   #lanes = 0;
   #isGathering = false;
 
-  constructor(store: Store, clock: () => number, queue: Queue, requests: () => number) {
+  constructor(store: Store, clock: () => number, name: LineName, requests: () => number) {
     this.#store = store;
     this.#clock = clock;
-    this.#queue = queue;
+    this.#name = name;
     this.#requests = requests;
   }
 
   get #bounds(): Bounds {
-    const { near, far } = BOUNDS[this.#queue];
+    const { near, far } = BOUNDS[this.#name];
     return this.#store.commits.isFar ? far : near;
   }
 
@@ -249,7 +254,7 @@ class Line {
 
   async #commit(round: Round): Promise<void> {
     const jobs = round.decisions.map(({ job }) => job);
-    this.#store.metrics.roundSize.observe(jobs.length, this.#queue);
+    this.#store.metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
     const started = performance.now();
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
@@ -403,12 +408,8 @@ function isAwaited({ options }: Job): boolean {
 /** Whether a job can share a commit with the first one. */
 function mayJoin(job: Job, first: Job): boolean {
   if (job === first) return true;
-  if (job.hasFailed || first.hasFailed || kindOf(job) !== kindOf(first)) return false;
+  if (job.hasFailed || first.hasFailed) return false;
+  if ((job.snapshot === undefined) !== (first.snapshot === undefined)) return false;
   if (first.refusals < APART) return job.refusals < APART;
   return isBlind(first) || job.reads.keys().some((name) => first.reads.has(name));
-}
-
-function kindOf(job: Job): "blind" | "unread" | "read" {
-  if (isBlind(job)) return "blind";
-  return job.snapshot === undefined ? "unread" : "read";
 }
