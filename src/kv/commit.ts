@@ -1,15 +1,26 @@
 import type { Connection } from "./connection.ts";
 import { AGAIN, againIfLocked, pause, retried, StoreUnavailable } from "./deadline.ts";
-import { decodeJson, encodeJson, type Entry, getRows } from "./row.ts";
+import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "./row.ts";
 import { SCHEMA, Schema } from "./schema.ts";
 
 /**
- * Adds checks and changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin.
- * It is called again if an attempt had no effect.
+ * Adds changes, and perhaps checks, to an atomic operation, right before it is sent to KV. Throws if the commit must
+ * not begin. It is called again if an attempt had no effect.
  */
 export type Build = (operation: Deno.AtomicOperation) => void;
 
-/** The result of a commit. If a check failed, nothing was written, and `rows` are those that the caller asked for. */
+/** Rows that a commit checks. If a check fails, the commit's result has the rows. */
+export interface Checks {
+  readonly checks: readonly Deno.AtomicCheck[];
+  /**
+   * Whether a check is likely to fail. The rows are then read at the same time as the commit, which saves a round trip.
+   */
+  readonly isContested: boolean;
+}
+
+const NO_CHECKS: Checks = { checks: [], isContested: false };
+
+/** The result of a commit. If a check failed, nothing was written, and `rows` are the checked ones. */
 export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
@@ -99,13 +110,13 @@ export class Markers {
   }
 
   /**
-   * Commits the operation that `build` fills. If a check fails, reads the rows with these keys.
+   * Commits the operation that `build` fills, with these checks. If one fails, reads the rows.
    *
    * @throws {StoreUnavailable} if the commit did not apply.
    * @throws {CommitInDoubt} if that is unknown.
    */
-  commit(build: Build, keys: readonly Deno.KvKey[]): Promise<CommitResult> {
-    return retried(async () => await this.#commitIn(await this.#takeLane(), build, keys));
+  commit(build: Build, checks: Checks = NO_CHECKS): Promise<CommitResult> {
+    return retried(async () => await this.#commitIn(await this.#takeLane(), build, checks));
   }
 
   /** Removes this process's markers. */
@@ -156,19 +167,24 @@ export class Markers {
   async #commitIn(
     lane: Lane,
     build: Build,
-    keys: readonly Deno.KvKey[],
+    { checks, isContested }: Checks,
   ): Promise<CommitResult | typeof AGAIN> {
     const commit = ++this.#commits;
     const started = this.#clock();
+    const keys = [lane.key, ...checks.map(({ key }) => key)];
+    const read = () => this.#connection.read((kv) => getRows(kv, keys));
+    const early = isContested && keys.length <= MAX_KEYS ? read().catch(() => undefined) : undefined;
     let isSent = false;
     try {
       const result = await this.#send(lane, commit, (operation) => {
         isSent = false; // The previous attempt had no effect, because another process had locked the file.
+        operation.check(...checks);
         build(operation);
         isSent = true;
       });
       if (result.ok) return this.#release(lane, result.versionstamp, result);
-      const [marker, ...rows] = await this.#connection.read((kv) => getRows(kv, [lane.key, ...keys]));
+      const seen = await early;
+      const [marker, ...rows] = seen && showFailure(seen, [lane, ...checks]) ? seen : await read();
       const { versionstamp = "" } = marker ?? {};
       if (isSetBy(commit, marker)) return this.#release(lane, versionstamp, { ok: true, versionstamp });
       if (versionstamp === lane.versionstamp) {
@@ -238,6 +254,13 @@ export class Markers {
     this.#free.push(lane);
     return result;
   }
+}
+
+/** Whether rows show that a check has failed for good. A row that must not exist might be deleted again. */
+function showFailure(rows: readonly (Entry | null)[], checks: readonly Deno.AtomicCheck[]): boolean {
+  return checks.some(({ versionstamp }, index) =>
+    versionstamp !== null && versionstampOf(rows[index] ?? null) !== versionstamp
+  );
 }
 
 function isSetBy(commit: number, marker: Entry | null | undefined): boolean {

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers";
 import type { Metrics } from "../metrics/metrics.ts";
-import { type Build, type CommitResult, MARKERS, Markers } from "./commit.ts";
+import { type Build, type Checks, type CommitResult, MARKERS, Markers } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { pause, StoreUnavailable } from "./deadline.ts";
 import { type Entry, getRows } from "./row.ts";
@@ -91,12 +91,12 @@ export class Store {
   }
 
   /**
-   * Commits the operation that `build` fills, at most once. If a check fails, reads the rows with these keys.
+   * Commits the operation that `build` fills, with these checks, at most once. If one fails, reads the rows.
    *
    * @throws {CommitInDoubt} if it is unknown whether it applied.
    */
-  commit(build: Build, keys: readonly Deno.KvKey[] = []): Promise<CommitResult> {
-    return this.commits.measured(this.#markers.commit(build, keys));
+  commit(build: Build, checks?: Checks): Promise<CommitResult> {
+    return this.commits.measured(this.#markers.commit(build, checks));
   }
 
   /** Removes rows without a check. Only for rows that no other process creates again. */

@@ -175,12 +175,11 @@ export class Round {
     return "joined";
   }
 
-  /** Keys of the checked rows. */
-  get checkedKeys(): readonly Deno.KvKey[] {
-    return Array.from(this.#checks.values(), ({ key }) => key);
+  get checks(): readonly Deno.AtomicCheck[] {
+    return [...this.#checks.values()];
   }
 
-  /** The checked rows, from the result of reading their keys since `began`, together with a marker. */
+  /** The checked rows, from the result of reading them since `began`, together with a marker. */
   checkedRows(rows: readonly (Entry | null)[], began: number): Snapshot {
     const names = [...this.#checks.keys()];
     const isOneSnapshot = rows.length < MAX_KEYS;
@@ -190,9 +189,8 @@ export class Round {
     };
   }
 
-  /** Adds everything to an atomic operation. */
+  /** Adds the changes to an atomic operation. */
   build(operation: Deno.AtomicOperation): void {
-    operation.check(...this.#checks.values());
     for (const { changes } of this.decisions) {
       for (const { key, value } of changes) {
         if (value === null) operation.delete(key);

@@ -20,8 +20,8 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *
  * A transaction that is being carried out is a job. It is in one of two states, and its `Line` alone changes them:
  *
- *     waiting   for a lane, and for its rows if another job holds them. Nobody who comes later gets its rows first.
- *     held      in a lane, together with others. No other job in the queue has its rows.
+ *     waiting   for a lane, and for its rows if another job holds them. No later job gets its rows first.
+ *     held      in a lane, together with others. No other job in its line has its rows.
  *
  *     run()      →  waiting
  *     #next()       waiting → held: the oldest job whose rows are free, and all that can share its commit
@@ -34,8 +34,9 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * How the commit can end:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   The read that follows shows which rows have changed, and is what the jobs decide on next: those that
- *               lost a race with jobs on the same rows only, all others together and immediately.
+ *     refused   A read shows which rows have changed. The jobs decide on these rows, immediately: those that lost a
+ *               race share a commit only with jobs on their rows, all others share one. If the rows are contested, they
+ *               are read at the same time as the commit, so that losing a race costs one round trip and not two.
  *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
  *               (`kv/commit.ts`). If they cannot be read while a caller waits, callers get `Unresolved`.
  *
@@ -53,13 +54,13 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * Why no transaction waits forever:
  *
  * - A job that is held has exclusive use of its rows, from its read to the end of its commit. Other jobs get them in
- *   order of arrival. So none starves, and no commit from this queue causes another to be refused.
+ *   order of arrival. So none starves, and no commit from this line causes another to be refused.
  * - The oldest job whose rows are free is part of the next commit.
  * - Jobs whose rows must be read, jobs that know their rows, and jobs without any do not share a commit. So none waits
  *   for a read that it does not need.
- * - Rows are read again for each commit, even if this process knows how its last commit left them. A process that kept
+ * - Rows are read for each commit, even if this process knows how its last commit left them. A process that kept
  *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
- *   writing them.
+ *   writing them. A job that loses a second race pauses, and reads its rows again right before it commits.
  * - A job that has lost a race, or was refused twice because others had, no longer shares a commit with jobs on other
  *   rows. So a row that other processes keep changing delays only jobs on that row.
  */
@@ -104,16 +105,19 @@ interface Bounds {
   readonly lanes: number;
   /** Maximum number of rows that one commit checks for several jobs. KV has a limit, too. */
   readonly checks: number;
+  /** Whether rows that have to be read are contested, because they are read if other processes are writing them. */
+  readonly isContested: boolean;
 }
 
+const NEAR: Bounds = { lanes: 3, checks: Infinity, isContested: false };
 /**
  * Commits of leases to a distant KV are small and many, because a conflict over one account delays all jobs in the
- * commit by two round trips.
+ * commit by a round trip.
  */
 const BOUNDS: Readonly<Record<LineName, { readonly near: Bounds; readonly far: Bounds }>> = {
-  leases: { near: { lanes: 1, checks: Infinity }, far: { lanes: 12, checks: 4 } },
-  changes: { near: { lanes: 3, checks: Infinity }, far: { lanes: 6, checks: Infinity } },
-  blind: { near: { lanes: 3, checks: Infinity }, far: { lanes: 3, checks: Infinity } },
+  leases: { near: { ...NEAR, lanes: 1 }, far: { lanes: 12, checks: 4, isContested: true } },
+  changes: { near: NEAR, far: { ...NEAR, lanes: 6 } },
+  blind: { near: NEAR, far: NEAR },
 };
 const MAX_READS = 8;
 /** A job that has been refused this often shares commits only with jobs on its rows. */
@@ -256,11 +260,13 @@ class Line {
     const jobs = round.decisions.map(({ job }) => job);
     this.#store.metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
     const started = performance.now();
+    const isContested = this.#bounds.isContested &&
+      jobs.some(({ snapshot = NO_ROWS }) => snapshot.began > -Infinity);
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
       round.build(operation);
-    }, round.checkedKeys);
+    }, { checks: round.checks, isContested });
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {
       round.resolve(result.versionstamp, started);

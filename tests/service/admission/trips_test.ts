@@ -13,8 +13,8 @@ const REX = { json: { name: "Rex", categoryId: 1 } };
 
 /** A service in virtual time, with a round trip of 100 ms to its KV. */
 class FarService extends RecordingService {
-  constructor() {
-    super(new VirtualTime(), new FakeKv(), { maxChecks: 10 });
+  constructor(time: VirtualTime = new VirtualTime(), fake: FakeKv = new FakeKv()) {
+    super(time, fake, { maxChecks: 10 });
     this.disturbance = {
       read: () => pause(TRIP),
       commit: async (commit) => {
@@ -22,6 +22,11 @@ class FarService extends RecordingService {
         return await carryOut(commit);
       },
     };
+  }
+
+  /** Another process, as far from the same KV. */
+  farBeside(): FarService {
+    return Object.assign(new FarService(this.time, this.fake), { isFirst: false });
   }
 
   /** The status of a request, and the number of its round trips to KV. */
@@ -110,4 +115,21 @@ Deno.test("service needs one more round trip for a read after another account ch
   assertEquals(await service.trips(apiKey, LIST), "200 after 2");
   await other.accounts.rotate(account.id, 0, service.now);
   assertEquals(await service.trips(apiKey, ADD, REX), "201 after 4");
+});
+
+Deno.test("service needs one more round trip if another process takes a permit at the same time", async () => {
+  await using one = new FarService();
+  await using other = one.farBeside();
+  const { time } = one;
+  const { apiKey } = await create(one);
+  await one.warmUp(apiKey);
+  await other.warmUp(apiKey);
+  for (const service of [one, other, one]) {
+    await service.trips(apiKey, LIST); // It sees that the other process uses the account, too.
+    await time.advance(3_000);
+  }
+
+  const trips = [one.trips(apiKey, LIST), pause(10).then(() => other.trips(apiKey, LIST))];
+
+  assertEquals(await time.until(Promise.all(trips), 10_000), ["200 after 2", "200 after 3"]);
 });

@@ -1,7 +1,13 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Build, CommitInDoubt, type CommitResult, Markers } from "../../../src/kv/commit.ts";
+import {
+  type Build,
+  type Checks,
+  CommitInDoubt,
+  type CommitResult,
+  Markers,
+} from "../../../src/kv/commit.ts";
 import { Connection } from "../../../src/kv/connection.ts";
-import { StoreUnavailable } from "../../../src/kv/deadline.ts";
+import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
 import { encodeJson } from "../../../src/kv/row.ts";
 import { Schema, UnknownSchema } from "../../../src/kv/schema.ts";
 import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
@@ -36,8 +42,8 @@ class Fixture implements Disposable {
     return fixture;
   }
 
-  commit(build: Build, ...keys: Deno.KvKey[]): Promise<CommitResult> {
-    return this.markers.commit(build, keys);
+  commit(build: Build, checks?: Checks): Promise<CommitResult> {
+    return this.markers.commit(build, checks);
   }
 
   /** Sets the fates of the next commits. Later ones arrive. */
@@ -92,20 +98,68 @@ const FATES = {
   },
 } as const;
 
-Deno.test("Markers.commit() applies everything, or applies nothing and returns the requested rows", async () => {
+Deno.test("Markers.commit() applies everything, or applies nothing and returns the checked rows", async () => {
   using fixture = await Fixture.warm();
   const keys = Array.from({ length: 25 }, (_, row) => ["rows", row]);
 
   const applied = await fixture.commit((operation) => {
     for (const key of keys.slice(0, 20)) operation.set(key, key[1]);
   });
-  const refused = await fixture.commit(refuse, ...keys.toReversed());
+  const checks = keys.toReversed().map((key) => ({ key, versionstamp: null }));
+  const refused = await fixture.commit(setRow, { checks, isContested: false });
 
   assert(applied.ok && !refused.ok);
   assertEquals(fixture.version, undefined);
   const { versionstamp } = applied;
   const rows = keys.map((key) => Number(key[1]) < 20 ? { key, value: key[1], versionstamp } : null);
   assertEquals(refused.rows, rows.toReversed());
+});
+
+/** What changes a contested row right after a commit is sent, in ms, and how many reads that commit then needs. */
+const CHANGES: readonly (readonly [what: string, at: number, isThere: boolean, reads: number])[] = [
+  ["before it is read", 5, true, 1],
+  ["after it is read", 15, true, 2],
+  ["before it is read, if it did not exist", 5, false, 2],
+];
+
+for (const [what, at, isThere, reads] of CHANGES) {
+  Deno.test(`Markers.commit() needs ${reads} reads if a contested row changes ${what}`, async () => {
+    using fixture = await Fixture.warm();
+    const { time, network, kv } = fixture;
+    if (isThere) await fixture.commit(setRow);
+    const { versionstamp = null } = kv.rows.get(JSON.stringify(ROW)) ?? {};
+    let count = 0;
+    network.read = () => (count++, pause(10));
+    network.commit = async (apply) => (await pause(20), apply());
+
+    const commit = fixture.commit(() => {}, { checks: [{ key: ROW, versionstamp }], isContested: true });
+    await time.advance(at);
+    const other = await kv.connect(calmNetwork()).atomic().set(ROW, 7).commit();
+    const refused = await time.until(commit, 100);
+
+    assert(other.ok && !refused.ok);
+    assertEquals(refused.rows, [{ key: ROW, value: 7, versionstamp: other.versionstamp }]);
+    assertEquals(count, reads);
+  });
+}
+
+Deno.test("Markers.commit() is not deceived by an early read if a row appears before its commit and is gone again", async () => {
+  using fixture = await Fixture.warm();
+  const { time, network, kv } = fixture;
+  const other = kv.connect(calmNetwork());
+  network.read = () => pause(10);
+  network.commit = async (apply) => {
+    await other.atomic().set(ROW, 7).commit();
+    await pause(20);
+    await other.atomic().delete(ROW).commit();
+    apply();
+    return apply(); // The reply was lost, so the client repeats the commit.
+  };
+
+  const checks = [{ key: ROW, versionstamp: null }];
+  const result = await time.until(fixture.commit(setRow, { checks, isContested: true }), 100);
+
+  assertEquals(result.ok, true);
 });
 
 Deno.test("Markers.commit() returns the true result despite a wrong reply or an earlier marker", async () => {
@@ -242,7 +296,7 @@ Deno.test("Markers.clear() removes the process's markers, so that no commit in d
   using fixture = new Fixture();
   const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
   await Promise.all([1, 2].map(() => fixture.commit(() => {})));
-  await other.commit(() => {}, []);
+  await other.commit(() => {});
   fixture.setFates("never arrives");
   await fixture.giveUp(setRow);
 
