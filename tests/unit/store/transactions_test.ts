@@ -303,6 +303,16 @@ Deno.test("run() accepts known rows, reads them only after a conflict, and retur
   assertGreater(process.reads.length, 0);
 });
 
+Deno.test("run() commits a transaction that knows its rows while the rows of another are being read", async () => {
+  const process = Process.on(new FakeKv());
+  const { rows } = await process.run(counting("a"));
+  process.disturbance = { read: () => pause(5) };
+
+  await Promise.all([process.run(counting("b")), process.run({ ...counting("a"), reads: rows })]);
+
+  assertEquals(process.commits, [[["a"]], [["a"]], [["b"]]]);
+});
+
 Deno.test("run() discards the writes of a transaction that throws", async () => {
   const process = Process.on(new FakeKv());
   const throwing: Transaction<void> = {
