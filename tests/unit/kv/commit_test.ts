@@ -143,6 +143,18 @@ for (const [what, at, isThere, reads] of CHANGES) {
   });
 }
 
+Deno.test("Markers.commit() reads contested rows early only if they fit into one snapshot with its marker", async () => {
+  using fixture = await Fixture.warm();
+  let reads = 0;
+  fixture.network.read = () => Promise.resolve(void reads++);
+  const checksOf = (count: number) =>
+    Array.from({ length: count }, (_, row) => ({ key: ["rows", row], versionstamp: null }));
+
+  for (const count of [9, 10]) await fixture.commit(() => {}, { checks: checksOf(count), isContested: true });
+
+  assertEquals(reads, 1);
+});
+
 Deno.test("Markers.commit() is not deceived by an early read if a row appears before its commit and is gone again", async () => {
   using fixture = await Fixture.warm();
   const { time, network, kv } = fixture;

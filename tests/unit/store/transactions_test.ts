@@ -184,6 +184,22 @@ Deno.test("run() rereads changed rows after a conflict and retries the other tra
   assertEquals(process.commits.map((keys) => keys.length), [20, 19, 1]);
 });
 
+Deno.test("run() lets transactions on a contested row share commits, however often these are refused", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  let refusals = 0;
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      if (refusals++ < 3) await kv.connect().atomic().set(["a"], encodeJson(0)).commit();
+      return apply();
+    },
+  };
+
+  await Promise.all(upTo(20).map(() => process.run(counting("a"))));
+
+  assertEquals(process.commits.map((keys) => keys.length), [20, 20, 20, 20]);
+});
+
 Deno.test("run() rejects with Outdated, and without effect, only transactions whose assumption fails", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
