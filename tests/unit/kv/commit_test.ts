@@ -295,6 +295,9 @@ Deno.test("CommitInDoubt.findOut() retries for ten seconds while a caller may wa
 
   const error = await assertRejects(() => time.until(doubt.findOut(() => true), 60_000), CommitInDoubt);
   assertEquals([error === doubt, time.now - start], [true, 10_000]);
+  const mayWait = () => time.now < start + 10_700;
+  await assertRejects(() => time.until(doubt.findOut(mayWait), 60_000), CommitInDoubt);
+  assertEquals(time.now - start, 11_000);
   network.commit = hang;
   await assertRejects(() => time.until(doubt.findOut(() => true), 11_000), CommitInDoubt);
   network.commit = fail;

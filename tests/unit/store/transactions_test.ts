@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
 import { Connection } from "../../../src/kv/connection.ts";
 import { pause, StoreUnavailable } from "../../../src/kv/deadline.ts";
@@ -85,6 +86,33 @@ Deno.test("run() puts simultaneous transactions in one commit, each based on the
   assertEquals(process.commits.map((keys) => keys.length).sort(), [1, 51]);
   assertEquals(process.reads, [[["a"], ["c"]]]);
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
+});
+
+Deno.test("run() waits for transactions that arrive one right after the other", async () => {
+  const process = Process.on(new FakeKv());
+  await process.run(setting("a", 0)); // Opens a lane.
+
+  const runs: Promise<unknown>[] = [];
+  for (const number of upTo(5)) {
+    runs.push(process.run(setting("a", number)));
+    await setImmediate();
+  }
+  await Promise.all(runs);
+
+  assertEquals(process.commits.map((keys) => keys.length), [1, 5]);
+});
+
+Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
+  const process = Process.on(new FakeKv());
+  const reading = (number: number): Transaction<void> => ({
+    queue: QUEUE,
+    reads: upTo(3).map((row) => ["a", number, row]),
+    decide: () => {},
+  });
+
+  await Promise.all(upTo(7).map((number) => process.run(reading(number))));
+
+  assertEquals(process.reads.map((keys) => keys.length), [9, 9, 3]);
 });
 
 Deno.test("run() passes the clock's time to decide() and notes the versions of rows that it bumps", async () => {
