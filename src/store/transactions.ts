@@ -137,6 +137,7 @@ class Line {
   readonly #requests: () => number;
   /** By age. */
   #waiting: Job[] = [];
+  /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
   readonly #held: Set<Job> = new Set();
   /** Number of lanes in use. */
   #lanes = 0;
@@ -204,7 +205,8 @@ class Line {
   /** Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. */
   #next(): readonly Job[] {
     const limit = Math.min(this.#store.maxChecks, this.#bounds.checks);
-    const reserved = new Set([...this.#held].flatMap(({ reads }) => [...reads.keys()]));
+    const reserved = new Set<string>();
+    for (const { reads } of this.#held) for (const name of reads.keys()) reserved.add(name);
     const jobs: Job[] = [];
     let checked: ReadonlySet<string> = new Set();
     this.#waiting = this.#waiting.filter((job) => {
@@ -212,14 +214,14 @@ class Line {
       const first = jobs[0] ?? job;
       const together = isBlind(job) ? checked : checked.union(keysToRead(job));
       const isTaken = mayJoin(job, first) && (job === first || together.size <= limit) &&
-        reserved.isDisjointFrom(job.reads);
+        (isBlind(job) || reserved.isDisjointFrom(job.reads));
       if (isTaken) {
         jobs.push(job);
         checked = together;
       } else for (const name of job.reads.keys()) reserved.add(name);
       return !isTaken;
     });
-    for (const job of jobs) this.#held.add(job);
+    for (const job of jobs) if (!isBlind(job)) this.#held.add(job);
     return jobs;
   }
 
