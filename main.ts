@@ -1,16 +1,17 @@
-import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/config.ts";
-import { describeStart, printFirstSteps } from "./src/first_steps.ts";
-import { InFlight } from "./src/http/in_flight.ts";
-import { createLog, errorRecord, type Log } from "./src/http/log.ts";
-import { API_KEY_LIKE, clientAddress } from "./src/http/request.ts";
-import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/http/server.ts";
-import { pause, StoreUnavailable } from "./src/kv/deadline.ts";
-import { OpenError, openStore } from "./src/kv/open.ts";
-import { Metrics } from "./src/metrics/metrics.ts";
-import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process.ts";
-import { createService } from "./src/service.ts";
-import { Sweeper } from "./src/sweeper.ts";
-import { VERSION } from "./src/version.ts";
+import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/process/config.ts";
+import { describeStart, printFirstSteps } from "./src/process/first_steps.ts";
+import { InFlight } from "./src/web/in_flight.ts";
+import { createLog, errorRecord, type Log } from "./src/web/log.ts";
+import { API_KEY_LIKE, clientAddress } from "./src/web/request.ts";
+import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/web/server.ts";
+import { StoreUnavailable } from "./src/engine/deadline.ts";
+import { pause } from "./src/base/time.ts";
+import { OpenError, openStore } from "./src/engine/open.ts";
+import { Metrics } from "./src/base/metrics.ts";
+import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process/process.ts";
+import { createService } from "./src/app/service.ts";
+import { Sweeper } from "./src/app/sweeper.ts";
+import { VERSION } from "./src/app/version.ts";
 
 /** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;

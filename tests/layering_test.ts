@@ -12,20 +12,15 @@ interface Import {
   readonly type?: { readonly specifier?: string };
 }
 
-/** Folders of src from top to bottom, below main.ts and src/*.ts. Folders in one row must not import each other. */
-const FOLDERS: readonly (readonly string[])[] = [
-  ["page", "operator"],
-  ["pets", "messages"],
-  ["idempotency"],
-  ["admission"],
-  ["accounts"],
-  ["api"],
-  ["store"],
-  ["http", "kv"],
-  ["metrics"],
+/** Folders of src from bottom to top. A folder imports only from those before it. */
+const FOLDERS = [
+  ...["base", "engine", "web", "resource", "accounts", "limits", "pets", "messages"],
+  ...["page", "operator", "app", "process", "main.ts"],
 ];
+/** Libraries that know nothing of each other. */
+const APART: readonly (readonly [string, string])[] = [["engine", "web"]];
 const ROOT = new URL("..", import.meta.url).href;
-const ENTRIES = ["main.ts", "src/cli.ts"];
+const ENTRIES = ["main.ts", "src/process/cli.ts"];
 
 /** The imports of each file of the service, as Deno resolves them. Paths start at the root of the repository. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
@@ -49,19 +44,18 @@ function targetOf({ specifier, code, type }: Import): string {
   return target.startsWith(ROOT) ? pathOf(target) : specifier;
 }
 
-/** The folder of a file, and its row in FOLDERS. Lower rows have higher numbers. */
-function placeOf(file: string): { folder: string; row: number } {
-  const [top = "", folder = "", ...rest] = file.split("/");
-  if (top === "main.ts") return { folder: top, row: -2 };
-  if (rest.length === 0) return { folder: top, row: top === "src" ? -1 : NaN };
-  const row = FOLDERS.findIndex((folders) => folders.includes(folder));
-  return { folder, row: top === "src" && row !== -1 ? row : NaN };
+/** The folder of a file, or the file itself if it is in none. */
+function folderOf(file: string): string {
+  const [top = "", folder = ""] = file.split("/");
+  return top === "src" ? folder : top;
 }
 
 function mayImport(file: string, target: string): boolean {
   if (/^(?:@std\/|node:)/.test(target) || target === "deno.json") return true;
-  const [from, to] = [placeOf(file), placeOf(target)];
-  return IMPORTS.has(target) && (from.folder === to.folder || to.row > from.row);
+  const [from, to] = [folderOf(file), folderOf(target)];
+  if (!IMPORTS.has(target) || !FOLDERS.includes(from)) return false;
+  if (APART.some((folders) => from !== to && folders.includes(from) && folders.includes(to))) return false;
+  return FOLDERS.includes(to) && FOLDERS.indexOf(to) <= FOLDERS.indexOf(from);
 }
 
 /** The files that a file imports, directly or indirectly. */
@@ -88,7 +82,7 @@ async function sourcesIn(folder: string): Promise<string[]> {
   return (await Promise.all(sources)).flat();
 }
 
-Deno.test("src imports only lower folders, the same folder, @std and node:", () => {
+Deno.test("src imports only its own folder, folders before it, @std and node:", () => {
   const wrong = [...IMPORTS].flatMap(([file, targets]) =>
     targets.filter((target) => !mayImport(file, target)).map((target) => `${file} imports ${target}`)
   );
@@ -107,14 +101,14 @@ Deno.test("src has no unused files", async () => {
 });
 
 Deno.test("tests import only src, tests/support and their own folder, and unit tests not the harness", async () => {
-  const levels = ["tests/unit", "tests/service", "tests/process"];
-  const files = (await Promise.all(["tests/support", ...levels].map(sourcesIn))).flat();
+  const folders = ["support", ...FOLDERS.slice(0, -1)].map((folder) => `tests/${folder}`);
+  const files = (await Promise.all(folders.map(sourcesIn))).flat();
   const imports = new Map(await Promise.all(files.map(readImports)));
 
   const wrong = files.flatMap((file) => {
     const folder = file.replace(/[^/]+$/, "");
     const isWrong = (target: string) => {
-      if (target === "tests/support/harness.ts" && file.startsWith("tests/unit/")) return true;
+      if (target === "tests/support/harness.ts" && file.endsWith("_unit_test.ts")) return true;
       return !["src/", "tests/support/", folder].some((known) => target.startsWith(known)) &&
         !["main.ts", "deno.json"].includes(target);
     };

@@ -1,8 +1,8 @@
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
-import { inputsOf } from "../src/api/openapi.ts";
-import type { Operation } from "../src/api/operation.ts";
-import { CLIENT_TASKS, FILE_TASKS } from "../src/cli.ts";
-import { SETTINGS } from "../src/config.ts";
+import { inputsOf } from "../src/web/openapi.ts";
+import type { DeclaredOperation } from "../src/web/operation.ts";
+import { CLIENT_TASKS, FILE_TASKS } from "../src/process/cli.ts";
+import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
@@ -35,8 +35,8 @@ Deno.test(`tables in ${DOCUMENTS.join(", ")} match the declarations`, async () =
   }
 });
 
-function operationsTable(operations: readonly Operation[]): Table {
-  const isForClients = ({ tag, access }: Operation) => tag !== undefined && access !== "operator";
+function operationsTable(operations: readonly DeclaredOperation[]): Table {
+  const isForClients = ({ tag, access }: DeclaredOperation) => tag !== undefined && access !== "operator";
   const rows = operations.filter(isForClients).map((operation) => {
     const { summary, deprecated, isExtension, access } = operation;
     const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension ? " \\*" : ""}`;
@@ -47,7 +47,7 @@ function operationsTable(operations: readonly Operation[]): Table {
   return [["operation", "request", "response", "key"], ...rows];
 }
 
-function operatorsTable(operations: readonly Operation[]): Table {
+function operatorsTable(operations: readonly DeclaredOperation[]): Table {
   const rows = operations.filter(({ access }) => access === "operator").map((operation) => {
     const [[status = "200"] = []] = Object.entries(operation.answers);
     return [operation.summary, requestOf(operation), status];
@@ -56,7 +56,7 @@ function operatorsTable(operations: readonly Operation[]): Table {
 }
 
 /** Method, path, query parameters, and fields of the body. A `?` marks optional fields. */
-function requestOf(operation: Operation): string {
+function requestOf(operation: DeclaredOperation): string {
   const { method, path, query, body } = operation;
   const names = Object.keys(query);
   const target = `\`${method} ${path}${names.length > 0 ? `?${names.join("&")}` : ""}\``;

@@ -1,7 +1,8 @@
-import { BIDI_CONTROLS, CONTROLS, nameText } from "../api/name.ts";
-import type { Schema } from "../api/schema.ts";
-import { ApiError } from "../http/error.ts";
-import { decodeJson, type Entry } from "../kv/row.ts";
+import { HOUR } from "../base/time.ts";
+import { BIDI_CONTROLS, CONTROLS, nameText } from "../web/name.ts";
+import type { Schema } from "../web/schema.ts";
+import { ApiError } from "../web/error.ts";
+import { decodeJson, type Entry } from "../engine/row.ts";
 import type { Environment } from "./api_key.ts";
 
 /** Requests allowed in each window. */
@@ -119,8 +120,6 @@ export function accountKey(id: string): Deno.KvKey {
 export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
 }
-
-const HOUR = 3_600_000;
 
 /**
  * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has already begun the next hour, that hour

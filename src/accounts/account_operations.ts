@@ -1,6 +1,8 @@
-import { NO_IDEMPOTENCY_KEY } from "../api/headers.ts";
-import { COUNT } from "../api/openapi.ts";
-import { type Call, type Operation, operation } from "../api/operation.ts";
+import { DAY } from "../base/time.ts";
+import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { COUNT } from "../web/openapi.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
 import {
   answer,
   integer,
@@ -13,11 +15,11 @@ import {
   type Parsed,
   text,
   timestamp,
-} from "../api/schema.ts";
-import { bearerToken } from "../http/request.ts";
-import { stringifyJson } from "../http/json.ts";
-import { createResponse, jsonResponse, NO_STORE } from "../http/response.ts";
-import type { Store } from "../kv/store.ts";
+} from "../web/schema.ts";
+import { bearerToken } from "../web/request.ts";
+import { stringifyJson } from "../web/json.ts";
+import { createResponse, jsonResponse, NO_STORE } from "../web/response.ts";
+import type { Store } from "../engine/store.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
@@ -25,7 +27,6 @@ import { DAYS_KEPT, readDayTotals } from "./usage_days.ts";
 import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";
 
 const PATH = "/v1/account";
-const DAY = 86_400_000;
 const MAX_GRACE_SECONDS = 7 * 86_400;
 /** Default time that the previous key stays valid after a rotation, in seconds. */
 export const GRACE_SECONDS = 60;
@@ -143,7 +144,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     path: PATH,
     summary: "Get the account, its limits and usage",
     answers: { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } },
-  }, async (_input, call) => shown<typeof ACCOUNT>(describe(await find(call), call.now)));
+  }, async (_input, call: Call) => shown<typeof ACCOUNT>(describe(await find(call), call.now)));
 
   const closeAccount = operation({
     ...common,
@@ -153,7 +154,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     summary: "Close the account",
     description: "Closes the account permanently. Its API keys stop working; its animals stay.",
     answers: { 204: { description: "The account was closed" } },
-  }, async (_input, { accountId, now, transact }) => {
+  }, async (_input, { accountId, now, transact }: Call) => {
     const closed = await transact(accounts.changing(accountId, () => ({ closedAt: now })));
     if (closed === null) throw invalidApiKey();
     return createResponse(null, { status: 204 });
@@ -176,7 +177,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     bodyIsOptional: true,
     answers: { 201: { description: "The new API key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
     errors: ["rotation_limit"],
-  }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }) => {
+  }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const issued = await transact(accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key)));
     if (issued === null) throw invalidApiKey();
@@ -195,7 +196,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     answers: {
       200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
     },
-  }, async ({ query: { days } }, call) => {
+  }, async ({ query: { days } }, call: Call) => {
     const totals = await readDayTotals(store, await find(call), days, call.now);
     return shown<typeof USAGE_DAYS>(totals.map(({ admitted, refused }, ago) => ({
       date: iso(call.now - ago * DAY).slice(0, 10),

@@ -1,7 +1,8 @@
-import { encodeJson, type Entry } from "../kv/row.ts";
-import type { Store } from "../kv/store.ts";
-import type { Transaction, Write } from "../store/transaction.ts";
-import type { VersionRow } from "../store/versions.ts";
+import { dayOf } from "../base/time.ts";
+import { encodeJson, type Entry } from "../engine/row.ts";
+import type { Store } from "../engine/store.ts";
+import type { Transaction, Write } from "../engine/transaction.ts";
+import type { VersionRow } from "../engine/versions.ts";
 import {
   type Account,
   accountKey,
@@ -14,7 +15,7 @@ import {
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 import { DAYS_KEPT, dayTotalKey, pastDay } from "./usage_days.ts";
-import { dayOf, decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
+import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** An account and its usage, with their rows. */
 export interface AccountState {

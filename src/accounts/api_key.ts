@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { ApiError } from "../http/error.ts";
+import { ApiError } from "../web/error.ts";
 
 /** The challenge in a 401 (RFC 6750 section 3). */
 export const CHALLENGE = 'Bearer realm="animal-store"';

@@ -1,11 +1,13 @@
-import { NO_IDEMPOTENCY_KEY } from "../api/headers.ts";
-import { type Call, type Operation, operation } from "../api/operation.ts";
-import { answer, named, object } from "../api/schema.ts";
-import { ApiError } from "../http/error.ts";
-import { jsonResponse, NO_STORE } from "../http/response.ts";
-import { decodeJson, encodeJson, type Entry } from "../kv/row.ts";
-import type { Store } from "../kv/store.ts";
-import type { Transaction } from "../store/transaction.ts";
+import { DAY, HOUR } from "../base/time.ts";
+import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
+import { answer, named, object } from "../web/schema.ts";
+import { ApiError } from "../web/error.ts";
+import { jsonResponse, NO_STORE } from "../web/response.ts";
+import { decodeJson, encodeJson, type Entry } from "../engine/row.ts";
+import type { Store } from "../engine/store.ts";
+import type { Transaction } from "../engine/transaction.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
@@ -18,8 +20,6 @@ export interface SignUpOptions {
   readonly isOpen: boolean;
 }
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 const UNUSED_FOR = 30 * DAY;
 const SWEEP_PAGE = 20;
 const SIGN_UPS = "sign_ups";
@@ -81,7 +81,7 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
         throw new ApiError("sign_up_closed", "Sign-up is closed. Ask the operator of the service for a key.");
       }
     },
-  }, async ({ body: { name } }, call) => {
+  }, async ({ body: { name } }, call: Call) => {
     const { issued, left } = await call.transact(signingUp(name, call));
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {

@@ -1,8 +1,7 @@
-import { CorruptRow, decodeJson, encodeJson, type Entry } from "../kv/row.ts";
+import { DAY, dayOf, MINUTE } from "../base/time.ts";
+import { CorruptRow, decodeJson, encodeJson, type Entry } from "../engine/row.ts";
 import type { Limits } from "./account.ts";
 
-const MINUTE = 60_000;
-const DAY = 86_400_000;
 /** Length of the first ban, in ms. Each further ban is twice as long. */
 export const FIRST_BAN: number = 5 * MINUTE;
 /** Maximum length of a ban, in ms. */
@@ -266,11 +265,6 @@ export function dayEnd({ minute }: Pick<Usage, "minute">): number {
 /** End of a window, in ms since the epoch. */
 export function windowEnd(usage: Usage, window: FullWindow): number {
   return window === "day" ? dayEnd(usage) : minuteEnd(usage);
-}
-
-/** The UTC day of a time (ms since the epoch), in days since the epoch. */
-export function dayOf(time: number): number {
-  return Math.floor(time / DAY);
 }
 
 /** Key of the row with an account's usage. */

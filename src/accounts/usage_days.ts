@@ -1,6 +1,7 @@
-import { decodeJson } from "../kv/row.ts";
-import type { Store } from "../kv/store.ts";
-import { dayOf, hasCalled, type Usage } from "./usage.ts";
+import { dayOf } from "../base/time.ts";
+import { decodeJson } from "../engine/row.ts";
+import type { Store } from "../engine/store.ts";
+import { hasCalled, type Usage } from "./usage.ts";
 
 /** An account's request totals for a day. */
 export interface DayTotal {

@@ -1,8 +1,9 @@
-import { IDEMPOTENCY_KEY } from "../api/headers.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import { answer, named, object, oneOf, text, timestamp } from "../api/schema.ts";
-import { BODY_RULES } from "../http/body.ts";
-import { createOnce } from "../idempotency/create_once.ts";
+import { IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
+import { answer, named, object, oneOf, text, timestamp } from "../web/schema.ts";
+import { BODY_RULES } from "../web/body.ts";
+import { createOnce } from "../resource/create_once.ts";
 import type { Message, MessageStore } from "./message_store.ts";
 
 const NEW_MESSAGE = named(
@@ -51,7 +52,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
       202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
     },
     errors: ["idempotency_key_reused", "queue_full"],
-  }, ({ headers, body, bytes }, call) =>
+  }, ({ headers, body, bytes }, call: Call) =>
     createOnce<Message>(headers["Idempotency-Key"], call, {
       operation: "createMessage",
       bytes,

@@ -1,8 +1,8 @@
 import { randomBase62 } from "../accounts/api_key.ts";
-import { ApiError } from "../http/error.ts";
-import { decodeCount, decodeJson, encodeJson } from "../kv/row.ts";
-import type { Store } from "../kv/store.ts";
-import type { Transaction, Write } from "../store/transaction.ts";
+import { ApiError } from "../web/error.ts";
+import { decodeCount, decodeJson, encodeJson } from "../engine/row.ts";
+import type { Store } from "../engine/store.ts";
+import type { Transaction, Write } from "../engine/transaction.ts";
 
 /** A queued message. */
 export interface Message {

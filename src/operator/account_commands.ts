@@ -1,7 +1,7 @@
 import { ACCOUNT_NAME, isPlan, type Limits, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
-import { REPLAY_HOURS } from "../api/headers.ts";
-import { isValid, type Parsed, type Schema } from "../api/schema.ts";
+import { REPLAY_HOURS } from "../web/headers.ts";
+import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import {
   ACCOUNT,
   ACCOUNTS,

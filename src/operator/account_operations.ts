@@ -11,9 +11,10 @@ import {
 import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
 import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll, UNUSED, type Usage } from "../accounts/usage.ts";
-import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../api/headers.ts";
-import { COUNT } from "../api/openapi.ts";
-import { type Call, type Operation, operation } from "../api/operation.ts";
+import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
+import { COUNT } from "../web/openapi.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
 import {
   answer,
   boolean,
@@ -29,14 +30,14 @@ import {
   type Schema,
   text,
   timestamp,
-} from "../api/schema.ts";
-import { shownName } from "../api/unknown_names.ts";
-import { ApiError, errorResponse } from "../http/error.ts";
-import { OutOfTime } from "../http/in_flight.ts";
-import { createResponse } from "../http/response.ts";
-import { StoreUnavailable } from "../kv/deadline.ts";
+} from "../web/schema.ts";
+import { shownName } from "../web/unknown_names.ts";
+import { ApiError, errorResponse } from "../web/error.ts";
+import { OutOfTime } from "../web/in_flight.ts";
+import { createResponse } from "../web/response.ts";
+import { StoreUnavailable } from "../engine/deadline.ts";
 import type { MessageStore } from "../messages/message_store.ts";
-import { type Transaction, Unresolved } from "../store/transaction.ts";
+import { type Transaction, Unresolved } from "../engine/transaction.ts";
 
 /** What operators' operations on accounts work on. */
 export interface AccountStores {
@@ -243,7 +244,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     answers: shownKey("The account and its API key"),
     errors: ["key_in_doubt"],
     errorMembers: IN_DOUBT,
-  }, async ({ body: { name, ...rest } }, call) => {
+  }, async ({ body: { name, ...rest } }, call: Call) => {
     const creation = accounts.creating({ ...planOf(rest), name, signedUp: false }, call.now);
     const made = await issue(creation, UNUSED, call, soon());
     call.note(made.account.id);
@@ -264,7 +265,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     answers: {
       200: { description: "What became of each name", body: CREATIONS, headers: ["Cache-Control"] },
     },
-  }, async ({ body: { names, ...rest } }, call) => {
+  }, async ({ body: { names, ...rest } }, call: Call) => {
     const plan = { ...planOf(rest), signedUp: false };
     const mayBegin = soon();
     const creations = names.map((name) => new Issue(accounts.creating({ ...plan, name }, call.now)));
@@ -285,14 +286,18 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     return answer();
   });
 
-  const getAccount = operation({
-    ...ofAccount,
-    id: "getAccount",
-    method: "GET",
-    path: `${ACCOUNTS_PATH}/{id}`,
-    summary: "Get an account and its usage",
-    answers: shownAccount,
-  }, async ({ params: { id } }, call) => shown<typeof ACCOUNT>(detailsOf(await find(id, call), call.now)));
+  const getAccount = operation(
+    {
+      ...ofAccount,
+      id: "getAccount",
+      method: "GET",
+      path: `${ACCOUNTS_PATH}/{id}`,
+      summary: "Get an account and its usage",
+      answers: shownAccount,
+    },
+    async ({ params: { id } }, call: Call) =>
+      shown<typeof ACCOUNT>(detailsOf(await find(id, call), call.now)),
+  );
 
   const updateAccount = operation({
     ...ofAccount,
@@ -304,7 +309,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     body: ACCOUNT_PATCH,
     bodyType: "application/merge-patch+json",
     answers: shownAccount,
-  }, async ({ params: { id }, body: { suspended, ...rest } }, call) => {
+  }, async ({ params: { id }, body: { suspended, ...rest } }, call: Call) => {
     const changed = await change(id, (before) => ({
       ...(rest.plan ?? rest.limits ? planOf(rest, before) : {}),
       ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
@@ -327,7 +332,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     answers: shownKey("The account and its new API key"),
     errors: ["account_not_found", "key_in_doubt"],
     errorMembers: IN_DOUBT,
-  }, async ({ params: { id }, body: { graceSeconds } }, call) => {
+  }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await findOpen(id, call);
     const rotation = accounts.rotating(id, graceSeconds * 1_000, call.now);
     return issued(open(await issue(rotation, usage, call, soon()), id), usage, call);
@@ -368,7 +373,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
       `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
     answers: { 204: { description: "The account was deleted" } },
     errors: ["account_not_found", "account_open", "messages_waiting"],
-  }, async ({ params: { id } }, call) => {
+  }, async ({ params: { id } }, call: Call) => {
     await find(id, call);
     const removal = accounts.removing(id, ({ account }) => {
       if (account.closedAt !== null) return true;
@@ -430,7 +435,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
       summary,
       description,
       answers: shownAccount,
-    }, async ({ params: { id } }, call) => {
+    }, async ({ params: { id } }, call: Call) => {
       const changed = open(await act(id, call), id);
       call.note(id);
       return shown<typeof ACCOUNT>(detailsOf(changed, call.now));

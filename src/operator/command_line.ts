@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { StoreUnavailable } from "../kv/deadline.ts";
-import { CorruptRow } from "../kv/row.ts";
+import { StoreUnavailable } from "../engine/deadline.ts";
+import { CorruptRow } from "../engine/row.ts";
 
 /** An operator's task in deno.json: a command, or a group from which the next word selects one. */
 export type Task<Base> =

@@ -1,9 +1,9 @@
-import type { Operation } from "../api/operation.ts";
-import { BODY_RULES, readJsonObject } from "../http/body.ts";
-import { ApiError, errorResponse } from "../http/error.ts";
-import { targetOf } from "../http/request.ts";
-import { createMatcher } from "../http/router.ts";
-import type { Transactions } from "../store/transactions.ts";
+import type { Operation } from "../resource/call.ts";
+import { BODY_RULES, readJsonObject } from "../web/body.ts";
+import { ApiError, errorResponse } from "../web/error.ts";
+import { targetOf } from "../web/request.ts";
+import { createMatcher } from "../web/router.ts";
+import type { Transactions } from "../engine/transactions.ts";
 import type { Fetch } from "./client.ts";
 
 /** Options of {@linkcode localFetch}. */

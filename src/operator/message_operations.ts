@@ -1,7 +1,8 @@
 import { shown } from "../accounts/account_operations.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../api/schema.ts";
-import { createResponse } from "../http/response.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
+import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../web/schema.ts";
+import { createResponse } from "../web/response.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 
 /** Path of the queue of messages. */
@@ -62,7 +63,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
       }),
     ),
     answers: { 204: { description: "None of these messages is queued any more" } },
-  }, async ({ body: { ids } }, { transact, note }) => {
+  }, async ({ body: { ids } }, { transact, note }: Call) => {
     const found = await messages.find([...new Set(ids)]);
     await Promise.all(found.map((message) => transact(messages.removing(message))));
     for (const { id } of found) note(id);

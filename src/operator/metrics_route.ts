@@ -1,11 +1,12 @@
-import { type Operation, operation } from "../api/operation.ts";
-import type { InFlight } from "../http/in_flight.ts";
-import { createResponse, NO_STORE } from "../http/response.ts";
-import { withDeadline } from "../kv/deadline.ts";
-import { CorruptRow } from "../kv/row.ts";
-import type { Store } from "../kv/store.ts";
+import { operation } from "../web/operation.ts";
+import type { Operation } from "../resource/call.ts";
+import type { InFlight } from "../web/in_flight.ts";
+import { createResponse, NO_STORE } from "../web/response.ts";
+import { withDeadline } from "../engine/deadline.ts";
+import { CorruptRow } from "../engine/row.ts";
+import type { Store } from "../engine/store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
-import { gauge } from "../metrics/prometheus.ts";
+import { gauge } from "../base/prometheus.ts";
 
 /** Options of {@linkcode metricsOperation}. */
 export interface MetricsOptions {

@@ -1,8 +1,9 @@
-import { FOR_OPERATORS, openApiDocument } from "../api/openapi.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import type { BodyRules } from "../http/body.ts";
-import { ConcurrencyLimit } from "../http/concurrency.ts";
-import { jsonResponse, NO_STORE } from "../http/response.ts";
+import { FOR_OPERATORS, openApiDocument } from "../web/openapi.ts";
+import { operation } from "../web/operation.ts";
+import type { Operation } from "../resource/call.ts";
+import type { BodyRules } from "../web/body.ts";
+import { ConcurrencyLimit } from "../web/concurrency.ts";
+import { jsonResponse, NO_STORE } from "../web/response.ts";
 import type { PetStore } from "../pets/pet_store.ts";
 import { accountOperations, type AccountStores } from "./account_operations.ts";
 import { messageOperations } from "./message_operations.ts";

@@ -1,5 +1,5 @@
-import { Invalid, type Parsed, resolved, type Schema } from "../api/schema.ts";
-import { stringifyJson } from "../http/json.ts";
+import { Invalid, type Parsed, resolved, type Schema } from "../web/schema.ts";
+import { stringifyJson } from "../web/json.ts";
 import { PET_FIELDS, PET_PATCH, type PetPatch } from "../pets/pet.ts";
 import type { Client } from "./client.ts";
 import { type Arguments, type CommandGroup, type Option, parseCount, UsageError } from "./command_line.ts";

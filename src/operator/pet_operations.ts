@@ -1,8 +1,9 @@
 import { shown } from "../accounts/account_operations.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import { answer, integer, list, named, optional, type Parsed, text } from "../api/schema.ts";
-import { ApiError } from "../http/error.ts";
-import { createResponse } from "../http/response.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
+import { answer, integer, list, named, optional, type Parsed, text } from "../web/schema.ts";
+import { ApiError } from "../web/error.ts";
+import { createResponse } from "../web/response.ts";
 import { PET_MEMBERS, PET_PATCH } from "../pets/pet.ts";
 import type { OwnedPet, PetStore } from "../pets/pet_store.ts";
 
@@ -57,7 +58,7 @@ export function petOperations(pets: PetStore): Operation[] {
     body: PET_PATCH,
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: "The updated animal", body: OWNED_PET, headers: ["Cache-Control"] } },
-  }, async ({ params: { petId }, body }, { transact, note }) => {
+  }, async ({ params: { petId }, body }, { transact, note }: Call) => {
     const changed = await transact(
       pets.changing(petId, (owned) => ({ ...found(owned, petId).pet, ...body })),
     );
@@ -71,7 +72,7 @@ export function petOperations(pets: PetStore): Operation[] {
     method: "DELETE",
     summary: "Delete an animal of any account",
     answers: { 204: { description: "The animal was deleted" } },
-  }, async ({ params: { petId } }, { transact, note }) => {
+  }, async ({ params: { petId } }, { transact, note }: Call) => {
     await transact(pets.changing(petId, (owned) => (found(owned, petId), null)));
     note(`${petId}`);
     return createResponse(null, { status: 204 });

@@ -1,8 +1,8 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import { Connection } from "../kv/connection.ts";
-import { AGAIN, retried } from "../kv/deadline.ts";
-import { requireSchema } from "../kv/schema.ts";
+import { Connection } from "../engine/connection.ts";
+import { AGAIN, retried } from "../engine/deadline.ts";
+import { requireSchema } from "../engine/schema.ts";
 import { CommandError } from "./command_line.ts";
 
 /** A store's file to copy. */

@@ -2,9 +2,9 @@
 
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
-import { type InputMember, inputsOf } from "../api/openapi.ts";
-import type { Operation } from "../api/operation.ts";
-import { resolved, type Schema } from "../api/schema.ts";
+import { type InputMember, inputsOf } from "../web/openapi.ts";
+import type { DeclaredOperation } from "../web/operation.ts";
+import { resolved, type Schema } from "../web/schema.ts";
 import { type Html, html } from "./html.ts";
 import { PRINT } from "./identity.ts";
 
@@ -23,7 +23,7 @@ export interface ConsoleOptions {
 
 /** The console for these operations. The first one has to be a list: it is the first call, and it is raced. */
 export function consoleSection(
-  operations: readonly Operation[],
+  operations: readonly DeclaredOperation[],
   { publicUrl, environment, signUpIsOpen }: ConsoleOptions,
 ): Html {
   const [first] = operations;
@@ -126,7 +126,7 @@ function print(): Html {
   `;
 }
 
-function callForm(operations: readonly Operation[]): Html {
+function callForm(operations: readonly DeclaredOperation[]): Html {
   const groups = [...Map.groupBy(operations, ({ tag = "" }) => tag)].map(([tag, own]) =>
     html`<optgroup label="${tag}">${
       own.map(({ id, summary }) => html`<option value="${id}">${summary}</option>`)
@@ -160,7 +160,7 @@ function callForm(operations: readonly Operation[]): Html {
 }
 
 /** The request of an operation as a form. Only the first form is visible initially. */
-function requestFields(operation: Operation, index: number): Html {
+function requestFields(operation: DeclaredOperation, index: number): Html {
   const { id, method, path, access, summary } = operation;
   const [[status = "", answer] = []] = Object.entries(operation.answers);
   const bodyType = bodyTypeOf(operation);
@@ -209,7 +209,7 @@ function field({ name, place, schema }: InputMember): Html {
 }
 
 /** Media type of the operation's body; empty if it has none. */
-export function bodyTypeOf({ body, bodyType = "application/json" }: Operation): string {
+export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOperation): string {
   return body ? bodyType : "";
 }
 

@@ -1,6 +1,6 @@
-import { errorsOf, isDocumented } from "../api/openapi.ts";
-import type { Operation } from "../api/operation.ts";
-import { type ErrorCode, ERRORS } from "../http/error.ts";
+import { errorsOf, isDocumented } from "../web/openapi.ts";
+import type { DeclaredOperation } from "../web/operation.ts";
+import { type ErrorCode, ERRORS } from "../web/error.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
 import { copyable } from "./copyable.ts";
@@ -39,7 +39,7 @@ export interface PageOptions {
   /** URI of the security contact; undefined if there is none. */
   readonly securityContact: string | undefined;
   /** Returns all operations of the service. */
-  readonly operations: () => readonly Operation[];
+  readonly operations: () => readonly DeclaredOperation[];
 }
 
 /** The modules of the script. Each imports only those before it. */
@@ -180,7 +180,7 @@ function bar(): Html {
 }
 
 /** The steps to the first call. */
-function steps(operations: readonly Operation[], base: string, signUpIsOpen: boolean): Html {
+function steps(operations: readonly DeclaredOperation[], base: string, signUpIsOpen: boolean): Html {
   const signUp = operations.find(({ access }) => access === "address");
   const [first] = operations;
   return html`
@@ -201,7 +201,7 @@ function steps(operations: readonly Operation[], base: string, signUpIsOpen: boo
 }
 
 /** A curl command for the operation, with the example of its body. */
-function curl(operation: Operation, base: string): string {
+function curl(operation: DeclaredOperation, base: string): string {
   const { method, path, access, body } = operation;
   const key = access === "key" ? KEY_PLACEHOLDER : "";
   const target = { base, method, path, bodyType: bodyTypeOf(operation), key };

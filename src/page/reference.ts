@@ -1,13 +1,13 @@
 // The reference: each operation as a line that opens.
 
-import { errorsOf, type InputMember, inputsOf } from "../api/openapi.ts";
-import type { Operation } from "../api/operation.ts";
-import { type ErrorCode, ERRORS } from "../http/error.ts";
+import { errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
+import type { DeclaredOperation } from "../web/operation.ts";
+import { type ErrorCode, ERRORS } from "../web/error.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 
 /** All operations, by tag. */
-export function referenceSection(operations: readonly Operation[], base: string): Html {
+export function referenceSection(operations: readonly DeclaredOperation[], base: string): Html {
   const ofKeys = commonErrors(operations.filter(({ access }) => access === "key"));
   const ofBodies = commonErrors(operations.filter(({ body }) => body)).difference(ofKeys);
   return section("operations", "Operations", [
@@ -29,7 +29,7 @@ export function referenceSection(operations: readonly Operation[], base: string)
 }
 
 /** The errors that all of the operations have in common. */
-function commonErrors(operations: readonly Operation[]): ReadonlySet<ErrorCode> {
+function commonErrors(operations: readonly DeclaredOperation[]): ReadonlySet<ErrorCode> {
   const [first = new Set<ErrorCode>(), ...others] = operations.map((operation) =>
     new Set(errorsOf(operation))
   );
@@ -45,7 +45,7 @@ function links(codes: ReadonlySet<ErrorCode>): Content {
 }
 
 /** An operation: its line; its inputs but Prefer, which the page explains once; its responses, and the errors that are not common to all operations. */
-function article(operation: Operation, errors: ReadonlySet<ErrorCode>): Html {
+function article(operation: DeclaredOperation, errors: ReadonlySet<ErrorCode>): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
     <details class="operation">

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
-import { IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
-import { openApiDocument } from "../api/openapi.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import { named, object } from "../api/schema.ts";
-import { ApiError } from "../http/error.ts";
-import { CompressedText, Representation } from "../http/representation.ts";
-import { createResponse } from "../http/response.ts";
+import { IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
+import { openApiDocument } from "../web/openapi.ts";
+import { operation } from "../web/operation.ts";
+import type { Operation } from "../resource/call.ts";
+import { named, object } from "../web/schema.ts";
+import { ApiError } from "../web/error.ts";
+import { CompressedText, Representation } from "../web/representation.ts";
+import { createResponse } from "../web/response.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** Options of {@linkcode serviceOperations}. */

@@ -1,6 +1,6 @@
-import type { Deprecation } from "../api/deprecation.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import { createResponse } from "../http/response.ts";
+import type { Deprecation } from "../web/deprecation.ts";
+import { type Operation, operation } from "../web/operation.ts";
+import { createResponse } from "../web/response.ts";
 
 const DOCUMENT = "/docs/deprecations";
 

@@ -11,8 +11,8 @@ import {
   partial,
   readOnly,
   text,
-} from "../api/schema.ts";
-import { CONTROLS, nameText } from "../api/name.ts";
+} from "../web/schema.ts";
+import { CONTROLS, nameText } from "../web/name.ts";
 
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
 

@@ -1,16 +1,17 @@
-import { deprecationHeaders } from "../api/deprecation.ts";
-import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../api/headers.ts";
-import { type Operation, operation } from "../api/operation.ts";
-import { integer, optional, type Schema } from "../api/schema.ts";
-import { VersionedCache } from "../store/cache.ts";
-import type { VersionRow } from "../store/versions.ts";
-import { ApiError } from "../http/error.ts";
-import { type Preconditions, quickEtagOf, requirePreconditions } from "../http/etag.ts";
-import { whenReady } from "../http/in_flight.ts";
-import { stringifyJson } from "../http/json.ts";
-import { Representation } from "../http/representation.ts";
-import { createResponse, jsonResponse } from "../http/response.ts";
-import { createOnce } from "../idempotency/create_once.ts";
+import { deprecationHeaders } from "../web/deprecation.ts";
+import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
+import { operation } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/call.ts";
+import { integer, optional, type Schema } from "../web/schema.ts";
+import { VersionedCache } from "../engine/cache.ts";
+import type { VersionRow } from "../engine/versions.ts";
+import { ApiError } from "../web/error.ts";
+import { type Preconditions, quickEtagOf, requirePreconditions } from "../web/etag.ts";
+import { whenReady } from "../base/when_ready.ts";
+import { stringifyJson } from "../web/json.ts";
+import { Representation } from "../web/representation.ts";
+import { createResponse, jsonResponse } from "../web/response.ts";
+import { createOnce } from "../resource/create_once.ts";
 import { DEPRECATION_OPERATION, getPetDeprecation, SUNSET_DAY } from "./deprecation.ts";
 import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
 import { CURSOR, MAX_LIMIT, PetPages, PETS_PATH } from "./pet_pages.ts";
@@ -106,7 +107,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
       },
     },
     errors: ["idempotency_key_reused"],
-  }, async ({ headers, body, bytes }, call) =>
+  }, async ({ headers, body, bytes }, call: Call) =>
     createOnce<Pet>(headers["Idempotency-Key"], call, {
       operation: "createPet",
       bytes,
@@ -168,7 +169,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: "The updated animal", body: PET, headers: ["ETag"] } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
-  }, async ({ params, headers, body }, { transact, accountId }) => {
+  }, async ({ params, headers, body }, { transact, accountId }: Call) => {
     const changed = await transact(pets.changing(params.petId, (owned) => {
       const before = changeable(owned, accountId, headers);
       const after = { ...before, ...body };
@@ -192,7 +193,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     headers: PRECONDITIONS,
     answers: { 204: { description: "The animal was deleted" } },
     errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
-  }, async ({ params, headers }, { transact, accountId }) => {
+  }, async ({ params, headers }, { transact, accountId }: Call) => {
     await transact(pets.changing(params.petId, (owned) => {
       changeable(owned, accountId, headers);
       return null;

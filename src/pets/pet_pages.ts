@@ -1,9 +1,9 @@
-import { EXTENSION } from "../api/headers.ts";
-import { Invalid, type Schema, text } from "../api/schema.ts";
-import { VersionedCache } from "../store/cache.ts";
-import type { VersionRow } from "../store/versions.ts";
-import { etagOf } from "../http/etag.ts";
-import { Representation } from "../http/representation.ts";
+import { EXTENSION } from "../web/headers.ts";
+import { Invalid, type Schema, text } from "../web/schema.ts";
+import { VersionedCache } from "../engine/cache.ts";
+import type { VersionRow } from "../engine/versions.ts";
+import { etagOf } from "../web/etag.ts";
+import { Representation } from "../web/representation.ts";
 import { PET_STATUSES } from "./pet.ts";
 import type { PetPage, PetQuery, PetStore } from "./pet_store.ts";
 

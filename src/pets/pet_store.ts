@@ -1,12 +1,12 @@
-import { isJsonObject, type JsonObject } from "../http/body.ts";
-import { parseStoredJson, stringifyJson } from "../http/json.ts";
-import { CorruptRow, decodeText, encodeText, type Entry } from "../kv/row.ts";
-import type { Store } from "../kv/store.ts";
-import { batched } from "../store/batch.ts";
-import { Ids } from "../store/ids.ts";
-import type { Transaction, Write } from "../store/transaction.ts";
-import type { Transactions } from "../store/transactions.ts";
-import type { VersionRow } from "../store/versions.ts";
+import { isJsonObject, type JsonObject } from "../web/body.ts";
+import { parseStoredJson, stringifyJson } from "../web/json.ts";
+import { CorruptRow, decodeText, encodeText, type Entry } from "../engine/row.ts";
+import type { Store } from "../engine/store.ts";
+import { batched } from "../engine/batch.ts";
+import { Ids } from "../engine/ids.ts";
+import type { Transaction, Write } from "../engine/transaction.ts";
+import type { Transactions } from "../engine/transactions.ts";
+import type { VersionRow } from "../engine/versions.ts";
 import { PET, type Pet, PET_FIELDS, type PetStatus } from "./pet.ts";
 
 /** The fields of an animal that this release knows. */

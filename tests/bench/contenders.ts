@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { fill } from "./catalogue.ts";
 import { type Server, startServer } from "./server.ts";
@@ -119,10 +120,12 @@ async function createKey(
     "--per-day",
     "1000000000",
   ];
+  const commands = ["src/process/cli.ts", "src/cli.ts"]; // Older commits have the second.
+  const program = commands.find((path) => existsSync(resolve(folder, path))) ?? "";
   for (const create of CREATE_KEY) {
     const args = [
       "run",
-      ...script(folder, "src/cli.ts"),
+      ...script(folder, program),
       ...create,
       `bench-${crypto.randomUUID()}`,
       ...plan,

@@ -1,4 +1,4 @@
-import { print } from "../../src/process.ts";
+import { print } from "../../src/process/process.ts";
 import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 import type { Page } from "playwright-core";
 

@@ -1,6 +1,6 @@
-import type { ErrorRecord } from "../../src/http/log.ts";
-import { pause } from "../../src/kv/deadline.ts";
-import type { Service } from "../../src/service.ts";
+import type { ErrorRecord } from "../../src/web/log.ts";
+import { pause } from "../../src/base/time.ts";
+import type { Service } from "../../src/app/service.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";

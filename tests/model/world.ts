@@ -1,11 +1,12 @@
+import { dayOf } from "../../src/base/time.ts";
 import { assert, assertEquals } from "@std/assert";
 import { dayTotalKey } from "../../src/accounts/usage_days.ts";
 import type { Limits } from "../../src/accounts/account.ts";
-import { dayOf, decodeUsage, usageKey } from "../../src/accounts/usage.ts";
-import type { Log } from "../../src/http/log.ts";
-import { pause } from "../../src/kv/deadline.ts";
-import { decodeJson } from "../../src/kv/row.ts";
-import { sweepAll } from "../../src/sweeper.ts";
+import { decodeUsage, usageKey } from "../../src/accounts/usage.ts";
+import type { Log } from "../../src/web/log.ts";
+import { pause } from "../../src/base/time.ts";
+import { decodeJson } from "../../src/engine/row.ts";
+import { sweepAll } from "../../src/app/sweeper.ts";
 import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/base/time.ts";
 import type { ServerProcess } from "../support/process.ts";
 import { assertAlive, RawConnection, rawRequest } from "../support/raw_connection.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";

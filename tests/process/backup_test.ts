@@ -14,7 +14,10 @@ function start(
   kvPath: string,
   variables: Variables = {},
 ): DenoProcess {
-  return new DenoProcess(["-P=backup", "src/cli.ts", command, file], { KV_PATH: kvPath, ...variables });
+  return new DenoProcess(["-P=backup", "src/process/cli.ts", command, file], {
+    KV_PATH: kvPath,
+    ...variables,
+  });
 }
 
 /** Adds animals named 0, 1, 2 and so on until `isEnough`. Stores the ids of acknowledged ones by name. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { VERSION } from "../../src/version.ts";
+import { VERSION } from "../../src/app/version.ts";
 import { addAnimal, call, outcome } from "../support/client.ts";
 import { ServerProcess } from "../support/process.ts";
 import { FarStore, untilReady } from "../support/temporary_store.ts";

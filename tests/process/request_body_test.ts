@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/base/time.ts";
 import { residentMemory, type ServerProcess } from "../support/process.ts";
 import {
   assertAlive,

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { START_HELP } from "../../src/config.ts";
-import { VERSION } from "../../src/version.ts";
+import { START_HELP } from "../../src/process/config.ts";
+import { VERSION } from "../../src/app/version.ts";
 import { call } from "../support/client.ts";
 import { runServer, type Variables } from "../support/process.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { againIfLocked, pause, retried } from "../../src/kv/deadline.ts";
-import { encodeJson } from "../../src/kv/row.ts";
+import { againIfLocked, retried } from "../../src/engine/deadline.ts";
+import { pause } from "../../src/base/time.ts";
+import { encodeJson } from "../../src/engine/row.ts";
 import { call, outcome } from "../support/client.ts";
 import { runServer, type ServerProcess } from "../support/process.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";

@@ -3,11 +3,11 @@
  * would read. The new release knows versions 1 and 2 of the rows, the old one only version 1.
  */
 
-import { MARKERS } from "../../src/kv/commit.ts";
-import { decodeJson, decodeText, encodeJson, type Entry, versionstampOf } from "../../src/kv/row.ts";
-import { type KnownVersions, SCHEMA } from "../../src/kv/schema.ts";
-import type { Store } from "../../src/kv/store.ts";
-import type { Transaction } from "../../src/store/transaction.ts";
+import { MARKERS } from "../../src/engine/commit.ts";
+import { decodeJson, decodeText, encodeJson, type Entry, versionstampOf } from "../../src/engine/row.ts";
+import { type KnownVersions, SCHEMA } from "../../src/engine/schema.ts";
+import type { Store } from "../../src/engine/store.ts";
+import type { Transaction } from "../../src/engine/transaction.ts";
 
 /** Versions that the old release knows. */
 export const BEFORE: KnownVersions = { oldest: 1, newest: 1 };

@@ -1,11 +1,12 @@
 import { assertEquals, assertGreater, assertGreaterOrEqual } from "@std/assert";
-import { Connection } from "../../src/kv/connection.ts";
-import { pause, StoreUnavailable } from "../../src/kv/deadline.ts";
-import { type KnownVersions, requireSchema, type Schema } from "../../src/kv/schema.ts";
-import { Store } from "../../src/kv/store.ts";
+import { Connection } from "../../src/engine/connection.ts";
+import { StoreUnavailable } from "../../src/engine/deadline.ts";
+import { pause } from "../../src/base/time.ts";
+import { type KnownVersions, requireSchema, type Schema } from "../../src/engine/schema.ts";
+import { Store } from "../../src/engine/store.ts";
 import { PET_STATUSES } from "../../src/pets/pet.ts";
 import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
-import { Transactions } from "../../src/store/transactions.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
 import { type CommitResult, FakeKv, type Network } from "../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
 import { AFTER, BEFORE, idsOfCategory, indexed, Migration, QUIET } from "./category_index.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { openStore } from "../../src/kv/open.ts";
+import { openStore } from "../../src/engine/open.ts";
 import { MessageStore } from "../../src/messages/message_store.ts";
 import { Harness } from "../support/harness.ts";
 import { REX } from "../support/pets.ts";

@@ -4,8 +4,8 @@
  *     deno run --config tests/deno.json -P tests/releases/write.ts > tests/releases/1.0.0.json
  */
 
-import { Connection } from "../../src/kv/connection.ts";
-import { requireSchema } from "../../src/kv/schema.ts";
+import { Connection } from "../../src/engine/connection.ts";
+import { requireSchema } from "../../src/engine/schema.ts";
 import { Harness } from "../support/harness.ts";
 import { REX } from "../support/pets.ts";
 import { NOON } from "../support/time.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { isDocumented } from "../../src/api/openapi.ts";
-import { resolved } from "../../src/api/schema.ts";
+import { isDocumented } from "../../src/web/openapi.ts";
+import { resolved } from "../../src/web/schema.ts";
 import type { HarnessRequest } from "../support/client.ts";
 import { credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
 import { JSON_TYPE, REX, Shop } from "../support/pets.ts";

@@ -1,5 +1,5 @@
 import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
-import { decodeJson, decodeText } from "../../src/kv/row.ts";
+import { decodeJson, decodeText } from "../../src/engine/row.ts";
 import { upTo } from "../support/client.ts";
 import { ConnectServer, type ServerProcess } from "../support/process.ts";
 import { findFaults } from "../support/stored_rows.ts";

@@ -4,10 +4,10 @@ import { type Account, ACCOUNTS_VERSION, type Issued } from "../../src/accounts/
 import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
 import type { Environment } from "../../src/accounts/api_key.ts";
 import type { Usage } from "../../src/accounts/usage.ts";
-import type { Store } from "../../src/kv/store.ts";
-import type { Transaction } from "../../src/store/transaction.ts";
-import { Transactions } from "../../src/store/transactions.ts";
-import { Versions } from "../../src/store/versions.ts";
+import type { Store } from "../../src/engine/store.ts";
+import type { Transaction } from "../../src/engine/transaction.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { Versions } from "../../src/engine/versions.ts";
 
 /** Changes accounts in another process, which shares no memory with the service. */
 export class RemoteAccounts {

@@ -1,6 +1,6 @@
 // Assertions about errors and about limit headers.
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ErrorCode } from "../../src/http/error.ts";
+import type { ErrorCode } from "../../src/web/error.ts";
 
 /** Asserts the status, and that the Error body has exactly these fields. */
 export async function assertError(

@@ -1,7 +1,7 @@
 // Operators' commands over HTTP.
 import { assertEquals } from "@std/assert";
-import type { App } from "../../src/app.ts";
-import { CLIENT_TASKS } from "../../src/cli.ts";
+import type { App } from "../../src/app/app.ts";
+import { CLIENT_TASKS } from "../../src/process/cli.ts";
 import { Client } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
 import { requestTo } from "./client.ts";

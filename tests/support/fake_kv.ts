@@ -1,7 +1,7 @@
 // A KV in memory, and a wrapper of any KV whose reads and commits hang, fail, or apply late or twice.
-import { Connection } from "../../src/kv/connection.ts";
-import { pause } from "../../src/kv/deadline.ts";
-import { Store } from "../../src/kv/store.ts";
+import { Connection } from "../../src/engine/connection.ts";
+import { pause } from "../../src/base/time.ts";
+import { Store } from "../../src/engine/store.ts";
 
 /** The result of a commit. */
 export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;

@@ -1,13 +1,13 @@
 // The harness: the whole service as a function of a request.
 import { assertLessOrEqual } from "@std/assert";
 import { type Issued, type Limits, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
-import { FOR_CLIENTS, FOR_OPERATORS, type Interface } from "../../src/api/openapi.ts";
-import { InFlight } from "../../src/http/in_flight.ts";
-import type { AccessRecord, ErrorRecord, OperatorRecord } from "../../src/http/log.ts";
-import { hasValidHost, targetOf } from "../../src/http/request.ts";
-import { Connection } from "../../src/kv/connection.ts";
-import { Store } from "../../src/kv/store.ts";
-import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
+import { FOR_CLIENTS, FOR_OPERATORS, type Interface } from "../../src/web/openapi.ts";
+import { InFlight } from "../../src/web/in_flight.ts";
+import type { AccessRecord, ErrorRecord, OperatorRecord } from "../../src/web/log.ts";
+import { hasValidHost, targetOf } from "../../src/web/request.ts";
+import { Connection } from "../../src/engine/connection.ts";
+import { Store } from "../../src/engine/store.ts";
+import { createService, type Service, type ServiceOptions } from "../../src/app/service.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";

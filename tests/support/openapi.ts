@@ -7,10 +7,10 @@ import {
   type Interface,
   isDocumented,
   openApiDocument,
-} from "../../src/api/openapi.ts";
-import type { Operation } from "../../src/api/operation.ts";
-import type { JsonSchema } from "../../src/api/schema.ts";
-import { createMatcher } from "../../src/http/router.ts";
+} from "../../src/web/openapi.ts";
+import type { DeclaredOperation } from "../../src/web/operation.ts";
+import type { JsonSchema } from "../../src/web/schema.ts";
+import { createMatcher } from "../../src/web/router.ts";
 
 /** The part of an OpenAPI document that is used here. */
 export interface Document {
@@ -62,11 +62,11 @@ export class Description {
   /** The document as a client reads it. */
   readonly document: Document;
   readonly #path: string;
-  readonly #match: ReturnType<typeof createMatcher<Operation>>;
+  readonly #match: ReturnType<typeof createMatcher<DeclaredOperation>>;
   readonly #ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   readonly #validators: Map<string, ReturnType<Ajv2020["compile"]>> = new Map();
 
-  private constructor(operations: readonly Operation[], text: string, { path }: Interface) {
+  private constructor(operations: readonly DeclaredOperation[], text: string, { path }: Interface) {
     this.document = JSON.parse(text);
     this.#path = path;
     this.#match = createMatcher(operations);
@@ -76,7 +76,7 @@ export class Description {
   }
 
   /** Creates the document of these operations. */
-  static of(operations: readonly Operation[], described: Interface = FOR_CLIENTS): Description {
+  static of(operations: readonly DeclaredOperation[], described: Interface = FOR_CLIENTS): Description {
     const text = JSON.stringify(openApiDocument(operations, "", described));
     const name = operations.map(({ id, errors }) => `${id} ${errors}`).join() + text;
     const description = Description.#known.get(name) ?? new Description(operations, text, described);
@@ -85,7 +85,7 @@ export class Description {
   }
 
   /** The description of an operation; undefined if the document has none. */
-  describes({ method, path }: Operation): OperationObject | undefined {
+  describes({ method, path }: DeclaredOperation): OperationObject | undefined {
     return this.document.paths[path.replace(this.#path, "")]?.[method.toLowerCase()];
   }
 

@@ -1,9 +1,9 @@
 // A valid request for every operation.
 import { accountKey } from "../../src/accounts/account.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/accounts/usage.ts";
-import type { Operation } from "../../src/api/operation.ts";
-import { needsToken } from "../../src/http/router.ts";
-import { encodeJson } from "../../src/kv/row.ts";
+import type { DeclaredOperation } from "../../src/web/operation.ts";
+import { needsToken } from "../../src/web/router.ts";
+import { encodeJson } from "../../src/engine/row.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { REX, Shop } from "./pets.ts";
@@ -25,7 +25,7 @@ interface Good {
 
 /** An operation and a valid request. */
 export interface Sample extends Required<Pick<Good, "status" | "changes">> {
-  readonly operation: Operation;
+  readonly operation: DeclaredOperation;
   /** Such as `GET /v1/pets/1`. */
   readonly target: string;
   readonly request: HarnessRequest;
@@ -106,7 +106,7 @@ export const SAMPLES: readonly Sample[] = service.app.operations.map((operation)
 
 /** The credentials of a valid request. `key` belongs to the account. */
 export function credentialFor(
-  { access }: Pick<Operation, "access">,
+  { access }: Pick<DeclaredOperation, "access">,
   key: string,
 ): Pick<HarnessRequest, "key"> {
   if (access === "key") return { key };
@@ -116,7 +116,7 @@ export function credentialFor(
 /** A response, its request, and the access of the operation. */
 export interface Answered {
   readonly target: string;
-  readonly access: Operation["access"];
+  readonly access: DeclaredOperation["access"];
   readonly response: Response;
 }
 

@@ -1,6 +1,6 @@
 // Operators' commands, run in the process of the test.
-import { main } from "../../src/cli.ts";
-import { openStore } from "../../src/kv/open.ts";
+import { main } from "../../src/process/cli.ts";
+import { openStore } from "../../src/engine/open.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { NOON } from "./time.ts";
 

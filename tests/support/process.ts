@@ -1,6 +1,6 @@
 // Processes: the service, its commands, a KV Connect server, and other programs in Deno.
 import config from "../../deno.json" with { type: "json" };
-import { pause } from "../../src/kv/deadline.ts";
+import { pause } from "../../src/base/time.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 
 /** Environment variables of a process, in addition to those that every process has. */
@@ -205,7 +205,7 @@ export function runServer(variables: Variables, ...args: readonly string[]): Pro
 
 /** Runs an operator's command, such as `["accounts", "list"]`. */
 export function runCommand(args: readonly string[], variables: Variables): Promise<Outcome> {
-  return new DenoProcess(["-P", "src/cli.ts", ...args], variables).ended();
+  return new DenoProcess(["-P", "src/process/cli.ts", ...args], variables).ended();
 }
 
 /** Options of a KV Connect server. */

@@ -1,8 +1,8 @@
 // A temporary KV file for server processes, used directly or through a KV Connect server.
 import { assert } from "@std/assert";
 import type { Usage } from "../../src/accounts/usage.ts";
-import { openStore } from "../../src/kv/open.ts";
-import { pause } from "../../src/kv/deadline.ts";
+import { openStore } from "../../src/engine/open.ts";
+import { pause } from "../../src/base/time.ts";
 import { call } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
 import {

@@ -1,0 +1,318 @@
+import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../limits/bearer.ts";
+import type { Admission, Caller, Charged, Gate } from "../limits/gate.ts";
+import { refusedResponse, withLimitHeaders } from "../limits/limit_headers.ts";
+import type { Permit } from "../limits/permits.ts";
+import type { Environment } from "../accounts/api_key.ts";
+import { deprecationHeaders } from "../web/deprecation.ts";
+import { BASE_PATH } from "../web/openapi.ts";
+import type { Call, Operation } from "../resource/call.ts";
+import {
+  type Arrival,
+  type ArrivalsOptions,
+  type ConnectionInfo,
+  createArrivals,
+  createSuggester,
+  hasLimits,
+  isForOperator,
+} from "./arrival.ts";
+import { BODY_RULES, readJsonObject } from "../web/body.ts";
+import { setCorsHeaders } from "../web/cors.ts";
+import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } from "../web/error.ts";
+import { type Budget, type InFlight, OutOfTime } from "../web/in_flight.ts";
+import { whenReady } from "../base/when_ready.ts";
+import { errorRecord, type Log } from "../web/log.ts";
+import { createResponse, ownOf } from "../web/response.ts";
+import { needsToken, type OperatorAccess } from "../web/router.ts";
+import { AGAIN, StoreUnavailable } from "../engine/deadline.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { Transactions } from "../engine/transactions.ts";
+import { Outdated, type VersionCheck, type Versions } from "../engine/versions.ts";
+
+/** Options of {@linkcode createApp}. */
+export interface AppOptions extends ArrivalsOptions {
+  readonly gate: Gate;
+  readonly versions: Versions;
+  readonly transactions: Transactions;
+  /** Whether an Authorization header has a token for operations with this access. */
+  readonly hasToken: Readonly<Record<OperatorAccess, (authorization: string | null) => boolean>>;
+  /** Only API keys of this environment are valid. */
+  readonly environment: Environment;
+  /** Whether the service runs on Deno Deploy, where chunked bodies may pause. */
+  readonly onDeploy: boolean;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly inFlight: InFlight;
+}
+
+/** Responds to a request. Never throws or rejects. */
+export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
+
+/** How a request that matches no operation is charged. */
+const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
+/** Methods that metrics and the access log name. Others are `other`, because a client can send any text. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
+
+/**
+ * Returns the whole service as a function of a request. A request passes these functions in order:
+ *
+ *     fetch                 matches the route, checks the versions if necessary, and charges the request
+ *     admitted              records the account and its limits
+ *     answerProvisionally   for a write with a leased permit: responds, then confirms the permit or starts over
+ *     answerFor             returns the refusal, the operation's response, or an error
+ *     finish                adds limit headers and CORS; writes metrics and the access log
+ *
+ * A read runs after a version check has shown that memory is current. A write with a permit from memory does not wait
+ * for a version check. Instead, its first commit checks the accounts' version, or a version check does so before the
+ * response is sent. If the version has changed, the request is admitted again.
+ */
+export function createApp(options: AppOptions): App {
+  const { operations, gate, versions, transactions, hasToken, log, metrics, inFlight } = options;
+  const arrive = createArrivals(options);
+  const suggest = createSuggester(operations);
+  const unauthorized = unauthorizedIn(options.environment);
+  const bodyRules = { ...BODY_RULES, ...(options.onDeploy && { stallMs: Infinity }) };
+  const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
+
+  return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
+    const arrival = arrive(request, info);
+    const done = (response: Response) => finish(arrival, response);
+    const fail = (error: unknown) => {
+      const late = error instanceof OutOfTime ? arrival.ifLate?.() : undefined;
+      if (late) return done(late);
+      const apiError = asApiError(error, arrival);
+      if (apiError.code === "overloaded") uncharge(arrival);
+      return done(errorResponse(apiError));
+    };
+    if (inFlight.isStopping) return done(errorResponse(STOPPING));
+    if (inFlight.isFull) return done(errorResponse(OVERLOADED));
+    try {
+      const caller = callerOf(arrival);
+      const atOnce = caller && gate.admitAtOnce(caller);
+      // A read already charged to its address relies on nothing in memory.
+      const needsCheck = caller && (atOnce === undefined || (caller.isRead && atOnce instanceof Promise));
+      const ready = needsCheck ? versions.check() : undefined;
+      if (atOnce instanceof Promise) atOnce.catch(() => {}); // Not awaited if the check fails.
+      const work = (budget: Budget) => {
+        if (caller === undefined) return answerFor(arrival, budget);
+        return whenReady(
+          atOnce ?? gate.admit(caller),
+          (charged) => admitted(charged, arrival, caller, budget),
+        );
+      };
+      const late = (error: unknown) => void asApiError(error, arrival); // Logs it.
+      const timeoutMs = arrival.matched.kind === "found" ? arrival.matched.endpoint.timeoutMs : undefined;
+      return inFlight.answer({ started: arrival.started, timeoutMs, ready, work, finish: done, fail, late });
+    } catch (error) {
+      return fail(error);
+    }
+  };
+
+  /** What the request is charged to, or undefined if it is free. */
+  function callerOf(arrival: Arrival): Caller | undefined {
+    const { request, matched, now, address } = arrival;
+    const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
+    if (access === "public" || request.method === "OPTIONS") return undefined;
+    const authorization = request.headers.get("authorization");
+    if (needsToken(access) && hasToken[access](authorization)) {
+      if (matched.kind === "found" && access === "operator") arrival.operation = matched.endpoint.id;
+      return undefined;
+    }
+    if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
+    return { authorization: access === "key" ? authorization : null, address, now, isRead: method === "GET" };
+  }
+
+  function admitted(
+    charged: Charged,
+    arrival: Arrival,
+    caller: Caller,
+    budget: Budget,
+  ): Response | Promise<Response> {
+    if (charged === AGAIN) return admitAgain(arrival, caller, budget);
+    arrival.admission = charged;
+    if (charged.permit) return answerProvisionally(charged.permit, charged, arrival, caller, budget);
+    countAdmission(charged);
+    return answerFor(arrival, budget);
+  }
+
+  /** Admits a request again, because an account has changed since it arrived. */
+  async function admitAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
+    budget.check();
+    return await admitted(await gate.admitAgain(caller), arrival, caller, budget);
+  }
+
+  /** Responds to a request that has a permit from memory. Admits it again if an account has changed in the meantime. */
+  async function answerProvisionally(
+    permit: Permit,
+    admission: Admission,
+    arrival: Arrival,
+    caller: Caller,
+    budget: Budget,
+  ): Promise<Response> {
+    const keep = () => {
+      permit.confirm();
+      countAdmission(admission);
+    };
+    try {
+      const response = await withRefusals(() => answerFor(arrival, budget, permit.check));
+      await versions.confirm(permit.check, arrival.started);
+      keep();
+      return response;
+    } catch (error) {
+      if (error instanceof Outdated && !budget.isOver) {
+        permit.withdraw();
+        return await admitAgain(arrival, caller, budget);
+      }
+      keep(); // The request stays charged, because it may have written something.
+      throw error;
+    }
+  }
+
+  /** Takes back the charge of a request that the service was too busy to serve. */
+  function uncharge(arrival: Arrival): void {
+    const { admission, address } = arrival;
+    if (admission) arrival.admission = { ...admission, decision: gate.uncharge(admission, address) };
+  }
+
+  function countAdmission({ account, decision: { refusal } }: Admission): void {
+    const plan = account?.plan ?? "";
+    if (refusal === undefined) metrics.admitted.add(1, plan);
+    else metrics.refused.add(1, plan, refusal);
+  }
+
+  /** Responds to a charged request, or refuses it. The handler's first commit includes `check`, if given. */
+  function answerFor(arrival: Arrival, budget: Budget, check?: VersionCheck): Response | Promise<Response> {
+    const { request, base, path, query, now, address, matched, admission } = arrival;
+    const { refusal } = admission?.decision ?? {};
+    if (admission && refusal) return refusedResponse(admission.decision, refusal);
+    switch (matched.kind) {
+      case "found": {
+        const { endpoint: operation, params } = matched;
+        if (operation.access === "key" && admission?.account === undefined) {
+          return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
+        }
+        if (needsToken(operation.access) && admission) return wrongOperatorToken(operation.access);
+        const accountId = admission?.account?.id ?? "";
+        const { transact, readBody, note, ifLate } = callOf(arrival, budget, check);
+        return operation.answer({
+          request,
+          params,
+          query,
+          base,
+          now,
+          accountId,
+          transact,
+          address,
+          readBody,
+          note,
+          ifLate,
+        });
+      }
+      case "allow": {
+        const { allow } = matched;
+        if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
+        throw new ApiError("method_not_allowed", `Allowed methods: ${allow}.`, { allow });
+      }
+      case "none": {
+        const meant = suggest(path);
+        const hint = meant === undefined ? `See ${BASE_PATH}/openapi.json.` : `Did you mean ${meant}?`;
+        throw new ApiError("not_found", `There is nothing at this path. ${hint}`);
+      }
+      case "bad host":
+        throw new ApiError(
+          "invalid_request",
+          "The Host header must be a host name or address, and a port or none.",
+        );
+    }
+  }
+
+  /** Whose share of the places for bodies a request uses. Operators, who are not charged, have a share like an account. */
+  function senderOf({ admission }: Arrival): string {
+    return admission ? admission.account?.id ?? "" : "operator";
+  }
+
+  /** The functions that a handler can call. */
+  function callOf(
+    arrival: Arrival,
+    budget: Budget,
+    check: VersionCheck | undefined,
+  ): Pick<Call, "transact" | "readBody" | "note" | "ifLate"> {
+    let assumes = check;
+    return {
+      async transact(transaction, mayBegin) {
+        const done = await transactions.run(transaction, {
+          assumes,
+          mayBegin() {
+            budget.check();
+            mayBegin?.();
+          },
+        });
+        // If a later check failed, the handler would run again and repeat this commit.
+        if (done.committed) assumes = undefined;
+        return done.result;
+      },
+      readBody: (rules) =>
+        arrival.body ??= budget.pausedFor(
+          readJsonObject(arrival.request, { ...bodyRules, ...rules }, senderOf(arrival)),
+        ),
+      note: (id) => void (arrival.ids ??= new Set()).add(id),
+      ifLate: (respond) => void (arrival.ifLate = respond),
+    };
+  }
+
+  function finish(arrival: Arrival, made: Response): Response {
+    const { request, id, now, matched, address, admission } = arrival;
+    // Refusals already have limit headers, as do responses with a limit of their own.
+    const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
+    const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
+    const response = decision ? withLimitHeaders(made, decision) : ownOf(made);
+    const { headers } = response;
+    const deprecation = matched.kind === "found" ? matched.endpoint.deprecated : undefined;
+    // Kept responses already have them, which is faster.
+    if (deprecation && !headers.has("deprecation")) {
+      for (const [name, value] of Object.entries(deprecationHeaders(deprecation))) headers.set(name, value);
+    }
+    if (response.status === 404) headers.append("link", description); // RFC 8631
+    headers.set("x-request-id", id);
+    if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
+    record(arrival, response);
+    return response;
+  }
+
+  /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
+  function record(
+    { request, id, now, started, matched, address, admission, operation, ids }: Arrival,
+    { status }: Response,
+  ): void {
+    const method = METHODS.has(request.method) ? request.method : "other";
+    const ms = performance.now() - started;
+    const route = matched.pattern;
+    metrics.requests.add(1, route, method, `${status}`);
+    metrics.requestDuration.observe(ms / 1_000, route);
+    if (!operation && !log.access) return;
+    const time = new Date(now).toISOString();
+    if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });
+    if (!log.access) return;
+    const accountId = admission?.account?.id ?? "";
+    log.access({ time, id, address: address(), method, route, status, ms: Math.round(ms), accountId });
+  }
+
+  /** The error that the client receives. Anything other than an ApiError is logged and stays internal. */
+  function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
+    if (error instanceof ApiError) return error;
+    if (error instanceof OutOfTime || error instanceof Outdated) {
+      return inFlight.isStopping ? STOPPING : UNAVAILABLE;
+    }
+    log.error(errorRecord(error, now, matched.pattern, id));
+    return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
+  }
+}
+
+/** Turns a handler's ApiError into a response, except `overloaded`: such a request is not charged. */
+async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
+  try {
+    return await handle();
+  } catch (error) {
+    if (error instanceof ApiError && error.code !== "overloaded") return errorResponse(error);
+    throw error;
+  }
+}

@@ -1,0 +1,161 @@
+import type { Admission } from "../limits/gate.ts";
+import { BASE_PATH } from "../web/openapi.ts";
+import type { Operation } from "../resource/call.ts";
+import type { JsonBody } from "../web/body.ts";
+import { OutOfTime } from "../web/in_flight.ts";
+import { createRequestIds, hasValidHost, targetOf } from "../web/request.ts";
+import { createMatcher, type Endpoint, type Match, needsToken } from "../web/router.ts";
+import { BoundedMap } from "../base/bounded_map.ts";
+
+/** A request, with its route, ID and time of arrival. */
+export interface Arrival {
+  readonly request: Request;
+  readonly id: string;
+  /** Time of arrival, in ms since the epoch. */
+  readonly now: number;
+  /** Time of arrival, on the `performance.now()` clock. */
+  readonly started: number;
+  /** Prefix of the service's own URLs. */
+  readonly base: string;
+  readonly path: string;
+  readonly query: string;
+  readonly matched: Match<Operation> | typeof BAD_HOST;
+  readonly address: () => string;
+  /** Undefined if the request is not charged, or not admitted yet. */
+  admission: Admission | undefined;
+  /** ID of the operators' operation that it has a valid token for. */
+  operation: string | undefined;
+  /** IDs for the log line of an operator's request, if there are any. */
+  ids: Set<string> | undefined;
+  /** The handler's response for the case that the request times out. */
+  ifLate: (() => Response | undefined) | undefined;
+  /** Set by the handler's first read, because a body can be read only once. */
+  body: Promise<JsonBody> | undefined;
+}
+
+/** A request's connection. */
+export interface ConnectionInfo {
+  readonly remoteAddr: Deno.Addr;
+}
+
+/** Options of {@linkcode createArrivals}. */
+export interface ArrivalsOptions {
+  readonly operations: readonly Operation[];
+  /** Prefix of the URLs in responses; undefined for each request's own origin. */
+  readonly publicUrl: string | undefined;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /** Returns the client's address. Requests without a valid key are counted per address. */
+  readonly clientAddress: (request: Request, info: ConnectionInfo) => string;
+}
+
+/** The match for a request whose Host is invalid, so that its path cannot be determined. */
+export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
+
+/**
+ * Another scheme, such as Deno Deploy's `http+vsock` behind its https front end, or any that an HTTP/2 client sends.
+ */
+const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
+
+/** The route for a method, URL and Host. */
+interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched"> {
+  readonly host: string | null;
+}
+
+const MAX_DESTINATIONS = 10_000;
+/** Maximum length of a cached method and URL. Clients rarely send more. */
+const MAX_NAME_LENGTH = 200;
+
+/** Returns a function that turns a request into an {@linkcode Arrival}. */
+export function createArrivals(
+  { operations, publicUrl, clock, clientAddress }: ArrivalsOptions,
+): (request: Request, info: ConnectionInfo) => Arrival {
+  const match = createMatcher(operations);
+  const requestId = createRequestIds();
+  /** Cached by method and URL. */
+  const destinations = new BoundedMap<string, Destination>(MAX_DESTINATIONS);
+
+  function destinationOf(request: Request): Destination {
+    const { method, url } = request;
+    const name = `${method} ${url}`;
+    const host = request.headers.get("host");
+    const known = destinations.get(name);
+    if (known?.host === host) return known;
+    const target = targetOf(url);
+    const { origin, path, query } = target;
+    const destination = {
+      host,
+      base: publicUrl ?? origin.replace(OTHER_SCHEME, "https:"),
+      path,
+      query,
+      matched: hasValidHost(request, target) ? match(method, path) : BAD_HOST,
+    };
+    // An invalid Host can be of any length.
+    if (name.length <= MAX_NAME_LENGTH && destination.matched !== BAD_HOST) {
+      destinations.set(name, destination);
+    }
+    return destination;
+  }
+
+  return function arrive(request: Request, info: ConnectionInfo): Arrival {
+    const { base, path, query, matched } = destinationOf(request);
+    return {
+      request,
+      id: requestId(request),
+      now: clock(),
+      started: performance.now(),
+      base,
+      path,
+      query,
+      matched,
+      address() {
+        try {
+          return clientAddress(request, info);
+        } catch (cause) {
+          // Deno forgets the connection once a response has been sent: here, after a timeout.
+          throw new OutOfTime("The request already has a response", { cause });
+        }
+      },
+      admission: undefined,
+      operation: undefined,
+      ids: undefined,
+      ifLate: undefined,
+      body: undefined,
+    };
+  };
+}
+
+/** Whether only operators are allowed to call the path. Its responses have no CORS headers. */
+export function isForOperator(matched: Arrival["matched"]): boolean {
+  if (matched.kind === "found") return needsToken(matched.endpoint.access);
+  return matched.kind === "allow" && needsToken(matched.access);
+}
+
+/** Whether requests to the path count toward limits, so that their responses have limit headers. */
+export function hasLimits({ matched, path }: Arrival): boolean {
+  const pattern = matched.pattern || path;
+  return matched === BAD_HOST || pattern === BASE_PATH || pattern.startsWith(`${BASE_PATH}/`);
+}
+
+/**
+ * Returns a function that suggests a path for one with the wrong case, extra slashes or no base path. The suggestion is
+ * a pattern from the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not suggested.
+ * The paths of the endpoints must be in lower case.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const suggest = createSuggester([{ method: "GET", path: "/v1/pets/{petId}", access: "key" }]);
+ * assertEquals(suggest("/Pets/7/"), "/v1/pets/{petId}");
+ * assertEquals(suggest("/v1/pet/7"), undefined);
+ * ```
+ */
+export function createSuggester(endpoints: readonly Endpoint[]): (path: string) => string | undefined {
+  const match = createMatcher(endpoints.filter(({ access }) => !needsToken(access)));
+  return function suggest(path: string): string | undefined {
+    const tidy = path.toLowerCase().replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+    const pattern = match("GET", tidy).pattern || match("GET", BASE_PATH + tidy).pattern;
+    return pattern === "" ? undefined : pattern.replaceAll(/:(\w+)/g, "{$1}");
+  };
+}

@@ -1,0 +1,45 @@
+import { operation } from "../web/operation.ts";
+import type { Operation } from "../resource/call.ts";
+import { jsonResponse } from "../web/response.ts";
+import type { Store } from "../engine/store.ts";
+import { VERSION } from "./version.ts";
+
+const PROBE_INTERVAL = 1_000;
+
+/** Liveness and readiness checks. They are public, so that a load balancer can call them. */
+export function healthOperations(store: Store): Operation[] {
+  let probe = Promise.resolve();
+  let nextProbe = -Infinity;
+
+  /** Probes the store at most once a second, because a probe writes. */
+  async function ready(): Promise<Response> {
+    if (performance.now() >= nextProbe) {
+      nextProbe = Infinity;
+      probe = store.probe().finally(() => nextProbe = performance.now() + PROBE_INTERVAL);
+    }
+    await probe;
+    return statusResponse("ready");
+  }
+
+  const common = { method: "GET", access: "public", tag: "Service" } as const;
+  return [
+    operation({
+      ...common,
+      id: "getHealth",
+      path: "/health",
+      summary: "Check liveness",
+      answers: { 200: { description: "The process is running" } },
+    }, () => statusResponse("alive")),
+    operation({
+      ...common,
+      id: "getReadiness",
+      path: "/ready",
+      summary: "Check readiness",
+      answers: { 200: { description: "The store accepts writes" } },
+    }, ready),
+  ];
+}
+
+function statusResponse(status: string): Response {
+  return jsonResponse(JSON.stringify({ status, version: VERSION }));
+}

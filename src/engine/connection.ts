@@ -1,0 +1,340 @@
+import { Metrics } from "../base/metrics.ts";
+import {
+  againIfLocked,
+  DeadlineExceeded,
+  KV_DEADLINE,
+  retried,
+  StoreUnavailable,
+  withDeadline,
+} from "./deadline.ts";
+import { pause } from "../base/time.ts";
+import type { FileState } from "./file.ts";
+
+/** Options of a {@linkcode Connection}. */
+export interface ConnectionOptions {
+  /** Deadline for one operation, in ms. */
+  readonly deadline?: number;
+  /**
+   * Opens new handles on a KV Connect server as soon as it responds. Rejects when the signal aborts. Not set for a
+   * file, because new handles would not help, and only one of them is allowed to write.
+   */
+  readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
+  /** The state of the file, if KV is one. */
+  readonly file?: FileState | undefined;
+  readonly metrics?: Metrics | undefined;
+}
+
+type Kind = "read" | "write";
+
+interface Handle {
+  readonly kv: Deno.Kv;
+  /** Number of operations under way. */
+  busy: number;
+  /** Time of the first failure since the last success, on the `performance.now()` clock. */
+  failingSince: number | undefined;
+  /** The handle is avoided until this time, on the `performance.now()` clock. */
+  restsUntil: number;
+}
+
+/** Handles that were opened together. */
+interface Generation extends Readonly<Record<Kind, readonly Handle[]>> {
+  readonly kvs: readonly Deno.Kv[];
+  /** Number of operations that missed their deadline and have not ended. */
+  hanging: number;
+  /** Whether new operations are refused. */
+  isGivenUp: boolean;
+}
+
+/** How long a handle is avoided after a failure if there are others, in ms. */
+const REST = 1_000;
+/** The handles are replaced if all operations on one have failed for this many deadlines. */
+const MAX_FAILING = 2;
+const MAX_HANGING = 16;
+/** While this many replaced generations are hanging, no new handles are opened. */
+const MAX_LOST = 8;
+/** Maximum time that hanging operations delay new handles, in ms, because they might never end. */
+const HANGING_PATIENCE = 30_000;
+/** Number of handles on a server. */
+const HANDLES = 12;
+const OPENING_TRIES = 3;
+/** Interval between checks on a server or on hanging operations, in ms. */
+const POLL = 500;
+const PROBE_TIMEOUT = 3_000;
+const WAIT_NOTICE = 1_000;
+
+/**
+ * Handles on one Deno KV, with a deadline on every operation. Each operation uses the least busy handle. A KV Connect
+ * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one handle. A
+ * file has one handle for writes and another for reads, so that reads do not wait for writes.
+ *
+ * Deno's KV Connect client does not notice when its connection is dead, and retries timed-out operations forever. So
+ * after a missed deadline, all operations are refused until new handles are open. A client that received wrong
+ * metadata might fail forever, so all handles are also replaced if one keeps failing. The handles on a file are never
+ * replaced. While too many operations are hanging on a file, only one is tried per deadline.
+ *
+ * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
+ * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
+ */
+export class Connection {
+  /** Undefined if KV is not a file, or SQLite cannot read it. */
+  readonly file: FileState | undefined;
+  readonly metrics: Metrics;
+  readonly #deadline: number;
+  readonly #reopen: ConnectionOptions["reopen"];
+  readonly #closing: AbortController = new AbortController();
+  #generation: Generation;
+  /** Replaced generations with operations that might still be hanging. */
+  #replaced: Generation[] = [];
+  /** Settles when the handles are replaced; undefined if no replacement is under way. */
+  #replacing: Promise<void> | undefined;
+  #nextTry = 0;
+
+  constructor(
+    kvs: readonly Deno.Kv[],
+    { deadline = KV_DEADLINE, reopen, file, metrics = new Metrics() }: ConnectionOptions = {},
+  ) {
+    this.file = file;
+    this.metrics = metrics;
+    this.#deadline = deadline;
+    this.#reopen = reopen;
+    this.#generation = this.#generationOf(kvs);
+  }
+
+  /** Runs an operation that only reads. */
+  read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+    return this.#run("read", operate);
+  }
+
+  /** Runs an operation that writes. */
+  write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+    return this.#run("write", operate);
+  }
+
+  /** Closes the handles. If an operation is hanging on a file, the handles stay open until the process ends. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#replacing;
+    // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
+    this.file?.close();
+    // Closing a handle on a file blocks the whole process until its operations end.
+    if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
+  }
+
+  async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+    const obstacle = this.#obstacle();
+    if (obstacle !== undefined) {
+      this.metrics.kvFailures.add(1, kind);
+      throw new StoreUnavailable(obstacle);
+    }
+    const started = performance.now();
+    const generation = this.#generation;
+    const handle = generation[kind].reduce((least, handle) => load(handle) < load(least) ? handle : least);
+    const operation = operate(handle.kv);
+    handle.busy++;
+    try {
+      const result = await withDeadline(operation, this.#deadline);
+      handle.failingSince = undefined;
+      handle.restsUntil = 0;
+      return result;
+    } catch (error) {
+      this.metrics.kvFailures.add(1, kind);
+      if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
+      else this.#noteFailure(handle, generation);
+      throw error;
+    } finally {
+      handle.busy--;
+      this.metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
+    }
+  }
+
+  /** Why no operation can be started now; undefined if one can. */
+  #obstacle(): string | undefined {
+    if (this.#generation.isGivenUp) return "The server does not respond";
+    if (this.#generation.hanging < MAX_HANGING) return undefined;
+    if (performance.now() < this.#nextTry) return "Earlier operations still hang";
+    this.#nextTry = performance.now() + this.#deadline;
+    return undefined;
+  }
+
+  #giveUp(operation: Promise<unknown>, generation: Generation): void {
+    generation.hanging++;
+    operation.catch(() => {}).finally(() => generation.hanging--);
+    this.#nextTry = performance.now() + this.#deadline;
+    generation.isGivenUp = this.#reopen !== undefined;
+    this.#replace(generation);
+  }
+
+  /** Replaces the handles if one has been failing for too long. Until new ones are open, the old ones stay in use. */
+  #noteFailure(handle: Handle, generation: Generation): void {
+    const now = performance.now();
+    handle.failingSince ??= now;
+    handle.restsUntil = now + REST;
+    if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
+  }
+
+  /** Starts replacing a server's handles, unless a replacement is already under way or done. */
+  #replace(generation: Generation): void {
+    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
+  }
+
+  async #replaceAll(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
+    const { signal } = this.#closing;
+    const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
+    try {
+      const end = performance.now() + HANGING_PATIENCE;
+      while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(POLL);
+      const kvs = await reopen(signal);
+      close(this.#generation);
+      this.#replaced = [...lost(), this.#generation];
+      this.#generation = this.#generationOf(kvs);
+    } catch (error) {
+      if (error !== signal.reason) throw error; // Otherwise, the connection is being closed.
+    } finally {
+      this.#replacing = undefined;
+    }
+  }
+
+  #generationOf(kvs: readonly Deno.Kv[]): Generation {
+    const handles = kvs.map((kv) => ({ kv, busy: 0, failingSince: undefined, restsUntil: 0 }));
+    const [read, write] = this.#reopen || kvs.length === 1
+      ? [handles, handles]
+      : [handles.slice(1), handles.slice(0, 1)];
+    return { kvs, read, write, hanging: 0, isGivenUp: false };
+  }
+}
+
+function close({ kvs }: Generation): void {
+  for (const kv of kvs) kv.close();
+}
+
+/** A handle's load. A handle that has just failed sorts after all others. */
+function load({ busy, restsUntil }: Handle): number {
+  return performance.now() < restsUntil ? busy + 1e9 : busy;
+}
+
+/** How long to wait for a server, in ms. `onWait` is called if the wait takes more than a second. */
+export interface Patience {
+  readonly ms: number;
+  readonly onWait: (host: string) => void;
+}
+
+/**
+ * Connects to a KV Connect server.
+ *
+ * @throws {StoreUnavailable}
+ */
+export async function openServer(
+  url: string,
+  patience: Patience | undefined,
+  metrics: Metrics | undefined,
+): Promise<Connection> {
+  if (patience) {
+    const timer = setTimeout(() => patience.onWait(new URL(url).host), WAIT_NOTICE);
+    try {
+      await waitForServer(url, AbortSignal.timeout(patience.ms));
+    } catch {
+      throw new StoreUnavailable(`it did not respond for ${patience.ms / 1000} s`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  const kvs = await openAll(HANDLES, () => openPersistently(url));
+  return new Connection(kvs, { reopen: reopener(url, HANDLES), metrics });
+}
+
+/**
+ * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
+ * requests, which can be cancelled. A hanging `Deno.openKv` cannot be cancelled, so no more calls start while twice
+ * `count` are hanging. A call counts as hanging for at most 30 s. The function rejects when the signal aborts.
+ */
+export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
+  let hanging = 0;
+  const noteLate = (ended: Promise<void>) => {
+    hanging++;
+    withDeadline(ended, HANGING_PATIENCE).catch(() => {}).finally(() => hanging--);
+  };
+  return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
+    while (true) {
+      await waitForServer(url, signal);
+      try {
+        if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
+      } catch {
+        // The server responds, but not as a KV Connect server, perhaps because it is still starting.
+      }
+      await pause(POLL);
+    }
+  };
+}
+
+/**
+ * Opens a handle.
+ *
+ * @param onFailure Called if opening fails, with a promise that resolves once the attempt has ended.
+ * @throws {StoreUnavailable}
+ */
+export async function openKv(
+  path: string | undefined,
+  onFailure: (ended: Promise<void>) => void = () => {},
+): Promise<Deno.Kv> {
+  // Another process might have locked the file briefly while creating it.
+  const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
+  try {
+    return await withDeadline(opening, KV_DEADLINE);
+  } catch (error) {
+    onFailure(opening.then((kv) => kv.close(), () => {}));
+    throw error;
+  }
+}
+
+/** Opens a handle. Retries if that fails before the deadline, because Deno does not retry a handle's first requests. */
+async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
+  try {
+    return await openKv(url);
+  } catch (error) {
+    if (tries === 1 || error instanceof DeadlineExceeded) throw error;
+    return await openPersistently(url, tries - 1);
+  }
+}
+
+/**
+ * Opens `count` handles, or none.
+ *
+ * @throws the error of the first handle that cannot be opened.
+ */
+async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Deno.Kv[]> {
+  const opened = await Promise.allSettled(Array.from({ length: count }, open));
+  const kvs = opened.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
+  const failure = opened.find((result) => result.status === "rejected");
+  if (failure === undefined) return kvs;
+  for (const kv of kvs) kv.close();
+  throw failure.reason;
+}
+
+/**
+ * Resolves once the server responds with any status. Rejects when the signal aborts. Sends a request every half second,
+ * because packets get lost.
+ */
+export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const done = new AbortController();
+  const probing = AbortSignal.any([signal, done.signal]);
+  const tryOnce = () => sendProbe(url, probing).then(resolve, () => {});
+  const timer = setInterval(tryOnce, POLL);
+  signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
+  tryOnce();
+  try {
+    signal.throwIfAborted();
+    await promise;
+  } finally {
+    clearInterval(timer);
+    done.abort();
+  }
+}
+
+/** Sends one request over a new HTTP/2 connection, as KV Connect does. */
+async function sendProbe(url: string, signal: AbortSignal): Promise<void> {
+  using client = Deno.createHttpClient({ http1: false, http2: true });
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
+  const response = await fetch(url, { client, signal: patience });
+  await response.body?.cancel();
+}

@@ -1,0 +1,265 @@
+import { encodeJson, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
+import type { Done, KnownRow, Rows, RunOptions, Value, Write } from "./transaction.ts";
+import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
+
+/** The known state of some rows. */
+export interface Snapshot {
+  /** By name. */
+  readonly rows: ReadonlyMap<string, Entry | null>;
+  /** When the read of these rows began, on the `performance.now()` clock; -Infinity if they were not read together. */
+  readonly began: number;
+}
+
+/** A transaction that is being carried out. */
+export interface Job {
+  /** Keys of the rows that it decides on, by name. */
+  readonly reads: ReadonlyMap<string, Deno.KvKey>;
+  readonly options: RunOptions;
+  /** Time of the call, on the `performance.now()` clock. */
+  readonly started: number;
+  /** The rows that it decides on; undefined if they have to be read. */
+  snapshot: Snapshot | undefined;
+  /** Number of refused commits that it was part of. Those that it caused, because its rows had changed, count twice. */
+  refusals: number;
+  /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
+  hasFailed: boolean;
+  decide(rows: Rows, write: Write, now: number): Outcome;
+  reject(reason: unknown): void;
+}
+
+/** A transaction's decision, before its commit. */
+interface Outcome {
+  readonly result: unknown;
+  /** Resolves the call. */
+  resolve(done: Omit<Done<unknown>, "result">): void;
+}
+
+/** The result of offering a job to a commit. If it is `settled`, the job's call has already resolved or rejected. */
+type Verdict = "joined" | "settled" | "left out";
+
+/** A change to one row. */
+interface Change {
+  readonly key: Deno.KvKey;
+  /** Null to delete the row. */
+  readonly value: Value | null;
+}
+
+/** Limits on one atomic operation. They leave room for everything that is not counted here. */
+const MAX_KEY_BYTES = 75_000;
+const MAX_VALUE_BYTES = 600_000;
+const MAX_MUTATIONS = 900;
+
+/** The value of a version row. It is empty, because only the version matters. */
+const NOTHING = encodeJson({});
+
+/** Shared by all blind jobs, of which there are many. Only blind ones are in the same commit, and need no changes. */
+const NO_CHANGES: Map<string, Entry | null> = new Map();
+
+/** One job's decision, based on its rows as earlier decisions in the same commit leave them. */
+class Decision implements Rows, Write {
+  readonly job: Job;
+  readonly outcome: Outcome;
+  readonly changes: Change[] = [];
+  readonly bumps: VersionRow[] = [];
+  /** Rows as this decision leaves them, by name. */
+  readonly changed: Map<string, Entry | null>;
+  /** Whether it depends on another decision's write. */
+  restsOnOthers = false;
+  keyBytes = 0;
+  valueBytes = 0;
+  /** Rows as earlier decisions leave them. */
+  readonly #earlier: ReadonlyMap<string, Entry | null>;
+
+  constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
+    this.job = job;
+    this.#earlier = earlier;
+    this.changed = isBlind(job) ? NO_CHANGES : new Map();
+    try {
+      this.outcome = job.decide(this, this, now);
+    } catch (error) {
+      this.changes.length = 0;
+      this.bumps.length = 0;
+      this.changed.clear();
+      this.outcome = { result: undefined, resolve: () => job.reject(error) };
+    }
+  }
+
+  get hasWritten(): boolean {
+    return this.changes.length + this.bumps.length > 0;
+  }
+
+  get(key: Deno.KvKey): Entry | null {
+    const name = nameOf(key);
+    const read = this.job.snapshot?.rows.get(name);
+    if (read === undefined) throw new TypeError(`A transaction has not read a row of ${String(key[0])}`);
+    this.restsOnOthers ||= this.#earlier.has(name);
+    const changed = this.#changedRow(name);
+    return changed === undefined ? read : changed;
+  }
+
+  set(key: Deno.KvKey, value: Value): void {
+    this.#change(key, value);
+  }
+
+  delete(key: Deno.KvKey): void {
+    this.#change(key, null);
+  }
+
+  bump(row: VersionRow): void {
+    this.bumps.push(row);
+  }
+
+  #change(key: Deno.KvKey, value: Value | null): void {
+    this.changes.push({ key, value });
+    this.keyBytes += bytesOf(key);
+    if (value instanceof Uint8Array) this.valueBytes += value.length;
+    if (isBlind(this.job)) return;
+    const name = nameOf(key);
+    const { versionstamp = "" } = this.job.snapshot?.rows.get(name) ?? {};
+    this.changed.set(name, value && { key, value, versionstamp });
+  }
+
+  /** A row as this decision and earlier ones leave it; undefined if none changes it. */
+  #changedRow(name: string): Entry | null | undefined {
+    const own = this.changed.get(name);
+    return own === undefined ? this.#earlier.get(name) : own;
+  }
+}
+
+/** The content of one commit: the jobs' decisions, in order. Each is based on the rows as earlier ones leave them. */
+export class Round {
+  readonly decisions: Decision[] = [];
+  readonly #now: number;
+  /** Checks that rows are still as they were read or assumed, by name. */
+  readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
+  /** Rows as the decisions leave them. */
+  readonly #changed: Map<string, Entry | null> = new Map();
+  readonly #bumps: Set<VersionRow> = new Set();
+  #mutations = 0;
+  #keyBytes = 0;
+  #valueBytes = 0;
+
+  /** `now` is in ms since the epoch. */
+  constructor(now: number) {
+    this.#now = now;
+  }
+
+  /** Lets a job decide, and adds its decision if there is room. */
+  take(job: Job): Verdict {
+    const assumes = job.options.assumes;
+    if (assumes && !assumes.holds) {
+      job.reject(new Outdated());
+      return "settled";
+    }
+    const checks = checksOf(job);
+    for (const [name, { versionstamp }] of checks) {
+      const check = this.#checks.get(name);
+      // A commit can check only one version of a row.
+      if (check && check.versionstamp !== versionstamp) return leaveUnread(job);
+    }
+    if (assumes && this.#bumps.has(assumes.row)) return isBlind(job) ? "left out" : leaveUnread(job);
+    const decision = new Decision(job, this.#changed, this.#now);
+    if (!decision.hasWritten && !decision.restsOnOthers) {
+      const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
+      if (!isRead && checks.length > 0) return leaveUnread(job);
+      decision.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
+      return "settled";
+    }
+    if (!this.#hasRoomFor(decision)) {
+      if (this.decisions.length > 0) return isBlind(job) ? "left out" : leaveUnread(job);
+      job.reject(new RangeError("The transaction is too large for one commit"));
+      return "settled";
+    }
+    for (const [name, check] of checks) this.#checks.set(name, check);
+    this.#add(decision);
+    return "joined";
+  }
+
+  get checks(): readonly Deno.AtomicCheck[] {
+    return [...this.#checks.values()];
+  }
+
+  /** The checked rows, from the result of reading them since `began`, together with a marker. */
+  checkedRows(rows: readonly (Entry | null)[], began: number): Snapshot {
+    const names = [...this.#checks.keys()];
+    const isOneSnapshot = rows.length < MAX_KEYS;
+    return {
+      rows: new Map(names.map((name, index) => [name, rows[index] ?? null])),
+      began: isOneSnapshot ? began : -Infinity,
+    };
+  }
+
+  /** Adds the changes to an atomic operation. */
+  build(operation: Deno.AtomicOperation): void {
+    for (const { changes } of this.decisions) {
+      for (const { key, value } of changes) {
+        if (value === null) operation.delete(key);
+        else operation.set(key, value);
+      }
+    }
+    for (const { key } of this.#bumps) operation.set(key, NOTHING);
+  }
+
+  /** Resolves its jobs' calls after the commit has applied. It began at `started`, on the `performance.now()` clock. */
+  resolve(versionstamp: string, started: number): void {
+    for (const row of this.#bumps) noteVersion(row, versionstamp);
+    for (const { job, outcome, hasWritten } of this.decisions) {
+      job.options.assumes?.noteHeld(started);
+      outcome.resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
+    }
+  }
+
+  #hasRoomFor({ changes, keyBytes, valueBytes }: Decision): boolean {
+    return this.#mutations + changes.length <= MAX_MUTATIONS &&
+      this.#keyBytes + keyBytes <= MAX_KEY_BYTES && this.#valueBytes + valueBytes <= MAX_VALUE_BYTES;
+  }
+
+  #add(decision: Decision): void {
+    this.decisions.push(decision);
+    this.#mutations += decision.changes.length;
+    this.#keyBytes += decision.keyBytes;
+    this.#valueBytes += decision.valueBytes;
+    for (const [name, entry] of decision.changed) this.#changed.set(name, entry);
+    for (const row of decision.bumps) this.#bumps.add(row);
+  }
+
+  /** The rows that a job decides on: as they were read or, once the commit has applied, as it left them. */
+  #rowsOf({ reads, snapshot }: Job, versionstamp?: string): KnownRow[] {
+    const known: KnownRow[] = [];
+    for (const [name, key] of reads) {
+      const changed = this.#changed.get(name);
+      const isRead = versionstamp === undefined || changed === undefined;
+      const entry = isRead ? snapshot?.rows.get(name) ?? null : changed && { ...changed, versionstamp };
+      known.push({ key, entry });
+    }
+    return known;
+  }
+}
+
+/** Leaves a job out of a commit. Its rows are read before it decides again. */
+function leaveUnread(job: Job): Verdict {
+  job.snapshot = undefined;
+  return "left out";
+}
+
+/** The conditions for a job's decision: its rows as they were read, and its assumption. */
+function checksOf(
+  { reads, snapshot, options: { assumes } }: Job,
+): readonly (readonly [string, Deno.AtomicCheck])[] {
+  const checks: (readonly [string, Deno.AtomicCheck])[] = [];
+  for (const [name, key] of reads) {
+    checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);
+  }
+  if (assumes) checks.push([assumes.name, assumes]);
+  return checks;
+}
+
+/** Whether a job decides without any rows. */
+export function isBlind({ reads }: Job): boolean {
+  return reads.size === 0;
+}
+
+/** The approximate size of a key. */
+function bytesOf(key: Deno.KvKey): number {
+  return key.reduce<number>((sum, part) => sum + (typeof part === "string" ? part.length + 2 : 10), 0);
+}

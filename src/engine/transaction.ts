@@ -1,0 +1,75 @@
+import { StoreUnavailable } from "./deadline.ts";
+import type { Entry } from "./row.ts";
+import type { VersionCheck, VersionRow } from "./versions.ts";
+
+/** Transactions that share commits: those that take permits and give them back, and all others. */
+export type Queue = "leases" | "changes";
+
+/** A row as last seen. Its entry is null if the row does not exist. */
+export interface KnownRow {
+  readonly key: Deno.KvKey;
+  readonly entry: Entry | null;
+}
+
+/** A change to the store. */
+export interface Transaction<Result> {
+  readonly queue: Queue;
+  /**
+   * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows can pass them
+   * in.
+   */
+  readonly reads?: readonly (Deno.KvKey | KnownRow)[];
+  /**
+   * Decides what to write, given the rows at `now` (ms since the epoch). It has no effect except through `write`, and
+   * might run several times. If it throws, the transaction is rejected with that error and writes nothing.
+   */
+  decide(rows: Rows, write: Write, now: number): Result;
+}
+
+/** The rows that a transaction reads. */
+export interface Rows {
+  /** The row, or null. */
+  get(key: Deno.KvKey): Entry | null;
+}
+
+/** The value of a row: bytes, or a count. */
+export type Value = Uint8Array<ArrayBuffer> | Deno.KvU64;
+
+/**
+ * A transaction's changes. If others in its queue decide on a row, the transaction is allowed to change that row only
+ * if it also decides on the row.
+ */
+export interface Write {
+  set(key: Deno.KvKey, value: Value): void;
+  delete(key: Deno.KvKey): void;
+  /** Changes the version of a row. */
+  bump(row: VersionRow): void;
+}
+
+/** Options for running a transaction. */
+export interface RunOptions {
+  /** An assumption that the commit also checks. */
+  readonly assumes?: VersionCheck | undefined;
+  /** Throws if no new step is allowed to begin, because the caller does not wait any longer. */
+  readonly mayBegin?: () => void;
+}
+
+/** The result of a transaction. */
+export interface Done<Result> {
+  readonly result: Result;
+  /** Whether it wrote anything. */
+  readonly committed: boolean;
+  /** The rows of `reads`, as its commit left them or, without a commit, as they were read. */
+  readonly rows: readonly KnownRow[];
+}
+
+/** It is unknown whether a transaction was carried out. If it was, it had this `result`. */
+export class Unresolved extends StoreUnavailable {
+  override readonly name = "Unresolved";
+  readonly result: unknown;
+
+  constructor(result: unknown, cause: unknown) {
+    super("It is not known whether the transaction was carried out", { cause });
+    this.result = result;
+  }
+}

@@ -1,0 +1,424 @@
+import { CommitInDoubt, type CommitResult } from "./commit.ts";
+import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
+import { pause } from "../base/time.ts";
+import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
+import type { Store } from "./store.ts";
+import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
+import {
+  type Done,
+  type KnownRow,
+  type Queue,
+  type RunOptions,
+  type Transaction,
+  Unresolved,
+} from "./transaction.ts";
+import { nameOf, noteVersion, Outdated } from "./versions.ts";
+
+/*
+ * Every write by this service is a transaction: it reads some rows, uses them to decide what to write, and commits on
+ * condition that none of them has changed. If one has, the transaction decides again. This file runs many transactions
+ * in one commit, because a commit costs far more than its content.
+ *
+ * A transaction that is being carried out is a job. It is in one of two states, and its `Line` alone changes them:
+ *
+ *     waiting   for a lane, and for its rows if another job holds them. No later job gets its rows first.
+ *     held      in a lane, together with others. No other job in its line has its rows.
+ *
+ *     run()      →  waiting
+ *     #next()       waiting → held: the oldest job whose rows are free, and all that can share its commit
+ *     #carryOut()   reads the rows that are not known, lets the jobs decide, one after the other, each on the rows as
+ *                   earlier ones leave them (`Round`), and commits: checks on all these rows, then writes and version
+ *                   rows
+ *     #requeue()    held → waiting: a job that had no room, whose rows must be read again, or that was refused
+ *     otherwise     held → done: the caller gets the result or the error
+ *
+ * How the commit can end:
+ *
+ *     applied   Each caller gets the result of its transaction.
+ *     refused   A read shows which rows have changed. The jobs decide on these rows, immediately: those that lost a
+ *               race share a commit only with jobs on their rows, all others share one. If the rows are contested, they
+ *               are read at the same time as the commit, so that losing a race costs one round trip and not two.
+ *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
+ *               (`commit.ts`). If they cannot be read while a caller waits, callers get `Unresolved`.
+ *
+ * Why the results are exact:
+ *
+ * - `decide` is a pure function of its rows. Ids and random values are drawn before the transaction runs.
+ * - If a decision depends on another's write in the same commit, its result is returned after the commit has applied.
+ *   If the commit is refused, that write never happened.
+ * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
+ *   call: its result was true at that moment. Rows that the caller passed in might be older, so they are not enough.
+ * - An assumption about a version row is checked in the same commit, or read in the same snapshot.
+ * - The step that sends the commit to KV checks whether the caller is still waiting. A commit can wait a long time for
+ *   that step, and nothing must be stored for a request that has already received 503.
+ *
+ * Why no transaction waits forever:
+ *
+ * - A job that is held has exclusive use of its rows, from its read to the end of its commit. Other jobs get them in
+ *   order of arrival. So none starves, and no commit from this line causes another to be refused.
+ * - The oldest job whose rows are free is part of the next commit.
+ * - Jobs whose rows must be read, jobs that know their rows, and jobs without any do not share a commit. So none waits
+ *   for a read that it does not need.
+ * - Rows are read for each commit, even if this process knows how its last commit left them. A process that kept
+ *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
+ *   writing them. A job that loses a second race pauses, and reads its rows again right before it commits.
+ * - A job that has lost a race, or was refused twice because others had, no longer shares a commit with jobs on other
+ *   rows. So a row that other processes keep changing delays only jobs on that row.
+ */
+
+/** Carries out transactions. */
+export class Transactions {
+  readonly #lines: Readonly<Record<LineName, Line>>;
+  #requests = 0;
+
+  /** `clock` returns ms since the epoch. */
+  constructor(store: Store, clock: () => number) {
+    const lineOf = (name: LineName) => new Line(store, clock, name, () => this.#requests);
+    this.#lines = { leases: lineOf("leases"), changes: lineOf("changes"), blind: lineOf("blind") };
+  }
+
+  /**
+   * Carries out a transaction at most once. Keeps trying for five seconds.
+   *
+   * @throws errors from `decide` or `mayBegin`. Nothing was done.
+   * @throws {Outdated} if its assumption no longer holds. Nothing was done.
+   * @throws {Unresolved} if it is unknown whether the transaction was carried out.
+   * @throws {StoreUnavailable} if it was not carried out.
+   */
+  run<Result>(transaction: Transaction<Result>, options: RunOptions = {}): Promise<Done<Result>> {
+    this.noteRequest();
+    const { queue, reads = [] } = transaction;
+    return this.#lines[reads.length === 0 ? "blind" : queue].run(transaction, options);
+  }
+
+  /** Counts a request that joins a transaction. A commit waits while requests arrive one right after the other. */
+  noteRequest(): void {
+    this.#requests++;
+  }
+}
+
+/** A queue, or the transactions of all queues that decide without any rows. */
+type LineName = Queue | "blind";
+
+/** Limits on a line's commits. */
+interface Bounds {
+  /** Maximum number of simultaneous rounds, each of which is a read, if it needs one, and a commit. */
+  readonly lanes: number;
+  /** Maximum number of rows that one commit checks for several jobs. KV has a limit, too. */
+  readonly checks: number;
+  /** Whether rows that have to be read are contested, because they are read if other processes are writing them. */
+  readonly isContested: boolean;
+}
+
+const NEAR: Bounds = { lanes: 3, checks: Infinity, isContested: false };
+/**
+ * Commits of leases to a distant KV are small and many, because a conflict over one account delays all jobs in the
+ * commit by a round trip.
+ */
+const BOUNDS: Readonly<Record<LineName, { readonly near: Bounds; readonly far: Bounds }>> = {
+  leases: { near: { ...NEAR, lanes: 1 }, far: { lanes: 12, checks: 4, isContested: true } },
+  changes: { near: NEAR, far: { ...NEAR, lanes: 6 } },
+  blind: { near: NEAR, far: NEAR },
+};
+const MAX_READS = 8;
+/** A job that has been refused this often shares commits only with jobs on its rows. */
+const APART = 2;
+/** Shared by transactions without rows, of which there are many. */
+const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
+const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
+/** Thrown if a caller ran out of time before its commit was sent to KV. */
+const LATE: unique symbol = Symbol("late");
+
+/** Transactions that share commits. */
+class Line {
+  readonly #store: Store;
+  readonly #clock: () => number;
+  readonly #name: LineName;
+  /** Number of requests so far. */
+  readonly #requests: () => number;
+  /** By age. */
+  #waiting: Job[] = [];
+  /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
+  readonly #held: Set<Job> = new Set();
+  /** Number of lanes in use. */
+  #lanes = 0;
+  #isGathering = false;
+
+  constructor(store: Store, clock: () => number, name: LineName, requests: () => number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#name = name;
+    this.#requests = requests;
+  }
+
+  get #bounds(): Bounds {
+    const { near, far } = BOUNDS[this.#name];
+    return this.#store.commits.isFar ? far : near;
+  }
+
+  run<Result>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
+    const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
+    const { reads = [] } = transaction;
+    const known = reads.filter(isKnown);
+    const job: Job = {
+      reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
+      options,
+      started: performance.now(),
+      snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
+      refusals: 0,
+      hasFailed: false,
+      decide(rows, write, now) {
+        const result = transaction.decide(rows, write, now);
+        return { result, resolve: (done) => resolve({ result, ...done }) };
+      },
+      reject,
+    };
+    if (reads.length > MAX_READS) reject(new RangeError("A transaction reads too many rows"));
+    else {
+      this.#waiting.push(job);
+      if (!this.#isGathering && this.#lanes < this.#bounds.lanes) this.#gather();
+    }
+    return promise;
+  }
+
+  /** Waits for transactions that arrive at the same time, then advances. */
+  async #gather(): Promise<void> {
+    this.#isGathering = true;
+    await Promise.resolve(); // Calls made in the same turn of the event loop always join.
+    await this.#store.commits.gather(this.#requests);
+    this.#isGathering = false;
+    this.#advance();
+  }
+
+  /** Puts jobs into the free lanes. */
+  #advance(): void {
+    while (!this.#isGathering && this.#lanes < this.#bounds.lanes) {
+      const jobs = this.#next();
+      if (jobs.length === 0) return;
+      this.#lanes++;
+      this.#carryOut(jobs).finally(() => {
+        this.#lanes--;
+        this.#advance();
+      });
+    }
+  }
+
+  /** Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. */
+  #next(): readonly Job[] {
+    const limit = Math.min(this.#store.maxChecks, this.#bounds.checks);
+    const reserved = new Set<string>();
+    for (const { reads } of this.#held) for (const name of reads.keys()) reserved.add(name);
+    const jobs: Job[] = [];
+    let checked: ReadonlySet<string> = new Set();
+    this.#waiting = this.#waiting.filter((job) => {
+      if (!this.#mayBegin(job)) return false;
+      const first = jobs[0] ?? job;
+      const together = isBlind(job) ? checked : checked.union(keysToRead(job));
+      const isTaken = mayJoin(job, first) && (job === first || together.size <= limit) &&
+        (isBlind(job) || reserved.isDisjointFrom(job.reads));
+      if (isTaken) {
+        jobs.push(job);
+        checked = together;
+      } else for (const name of job.reads.keys()) reserved.add(name);
+      return !isTaken;
+    });
+    for (const job of jobs) if (!isBlind(job)) this.#held.add(job);
+    return jobs;
+  }
+
+  /** Reads, decides and commits. */
+  async #carryOut(jobs: readonly Job[]): Promise<void> {
+    const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
+    await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
+    const round = new Round(this.#clock());
+    for (const job of jobs) {
+      if (job.snapshot === undefined) continue; // Its read has failed.
+      const verdict = round.take(job);
+      if (verdict === "settled") this.#held.delete(job);
+      else if (verdict === "left out") this.#requeue([job]);
+    }
+    if (round.decisions.length > 0) await this.#commit(round);
+  }
+
+  /** Reads some jobs' rows in one snapshot. */
+  async #read(jobs: readonly Job[]): Promise<void> {
+    const began = performance.now();
+    const keys = new Map(jobs.flatMap((job) => [...keysToRead(job)]));
+    let entries: readonly (Entry | null)[];
+    try {
+      entries = await this.#store.getMany([...keys.values()]);
+    } catch (error) {
+      this.#fail(jobs, error);
+      return;
+    }
+    const names = [...keys.keys()];
+    const snapshot = { rows: new Map(names.map((name, index) => [name, entries[index] ?? null])), began };
+    for (const job of jobs) {
+      if (assumptionHolds(job, snapshot)) job.snapshot = snapshot;
+      else this.#fail([job], new Outdated());
+    }
+  }
+
+  async #commit(round: Round): Promise<void> {
+    const jobs = round.decisions.map(({ job }) => job);
+    this.#store.metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
+    const started = performance.now();
+    const isContested = this.#bounds.isContested &&
+      jobs.some(({ snapshot = NO_ROWS }) => snapshot.began > -Infinity);
+    const commit = this.#store.commit((operation) => {
+      // Checked here, because a commit can wait a long time for its turn.
+      if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
+      round.build(operation);
+    }, { checks: round.checks, isContested });
+    const result = await commit.catch((error) => this.#resultAfter(error, round));
+    if (result?.ok) {
+      round.resolve(result.versionstamp, started);
+      for (const job of jobs) this.#held.delete(job);
+    } else if (result) await this.#retry(jobs, round.checkedRows(result.rows, started));
+  }
+
+  /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
+  async #resultAfter(error: unknown, { decisions }: Round): Promise<CommitResult | undefined> {
+    const jobs = decisions.map(({ job }) => job);
+    if (error === LATE) this.#requeue(jobs);
+    else if (!(error instanceof CommitInDoubt)) this.#fail(jobs, error);
+    else {
+      const found = await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined);
+      if (found?.ok) return found;
+      for (const { job, outcome } of decisions) {
+        if (found === undefined) this.#fail([job], new Unresolved(outcome.result, error));
+        else if (job.hasFailed) {
+          this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
+        } else {
+          job.hasFailed = true; // Another job's write might be the reason, so this one is tried once more, alone.
+          this.#requeue([job]);
+        }
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Retries the jobs in a refused commit. `shown` has the rows that the commit checked, as they are now. Jobs decide on
+   * these at once. If one loses a race again, the race is close: it waits for a random time, so that processes do not
+   * retry in step, and reads its rows right before it commits.
+   */
+  async #retry(jobs: readonly Job[], shown: Snapshot): Promise<void> {
+    const { outdated = [], lost = [], others = [] } = Object.groupBy(jobs, (job) => {
+      if (!assumptionHolds(job, shown)) return "outdated";
+      return hasChanged(job, shown) ? "lost" : "others";
+    });
+    this.#fail(outdated, new Outdated());
+    const losers = outdated.length + lost.length > 0 ? lost : others; // If nothing has changed, the reason is unknown.
+    for (const job of others) job.refusals++;
+    for (const job of losers) job.refusals += APART;
+    const { again = [], now = [] } = Object.groupBy([...lost, ...others], (job) => {
+      job.snapshot = shown;
+      return losers.includes(job) && job.refusals > APART ? "again" : "now";
+    });
+    this.#requeue(now);
+    if (again.length === 0) return;
+    await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
+    for (const job of again.filter((job) => this.#mayBegin(job))) {
+      if (!isBlind(job)) job.snapshot = undefined;
+      if (performance.now() <= job.started + KV_DEADLINE) this.#requeue([job]);
+      else this.#fail([job], new StoreUnavailable("Too many conflicting writes"));
+    }
+  }
+
+  /** Returns jobs from their lane to those that wait. */
+  #requeue(jobs: readonly Job[]): void {
+    for (const job of jobs) this.#held.delete(job);
+    this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) => one.started - other.started);
+    this.#advance();
+  }
+
+  /** Whether a job is still allowed to begin. If not, its caller gets the error. */
+  #mayBegin(job: Job): boolean {
+    try {
+      job.options.mayBegin?.();
+      return true;
+    } catch (error) {
+      this.#fail([job], error);
+      return false;
+    }
+  }
+
+  #fail(jobs: readonly Job[], error: unknown): void {
+    for (const job of jobs) {
+      job.reject(error);
+      this.#held.delete(job);
+    }
+  }
+}
+
+/** Divides jobs among snapshots of at most ten keys each. All of a job's keys are in one snapshot. */
+function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
+  const groups: Job[][] = [];
+  let names: ReadonlySet<string> = new Set();
+  for (const job of jobs) {
+    const own = new Set(keysToRead(job).keys());
+    names = names.union(own);
+    const group = names.size <= MAX_KEYS ? groups.at(-1) : undefined;
+    if (group === undefined) {
+      groups.push([job]);
+      names = own;
+    } else group.push(job);
+  }
+  return groups;
+}
+
+/** Keys of all rows that a job needs, by name, including the version row for its assumption. */
+function keysToRead({ reads, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
+  return assumes ? new Map(reads).set(assumes.name, assumes.key) : reads;
+}
+
+/** Whether a job's assumption holds in a snapshot. */
+function assumptionHolds({ options: { assumes } }: Job, { rows, began }: Snapshot): boolean {
+  if (assumes === undefined) return true;
+  const versionstamp = versionstampOf(rows.get(assumes.name) ?? null);
+  noteVersion(assumes.row, versionstamp);
+  if (versionstamp !== assumes.versionstamp) return false;
+  assumes.noteHeld(began);
+  return true;
+}
+
+/** Whether a snapshot has another version of a row that a job has decided on. */
+function hasChanged({ reads, snapshot }: Job, { rows }: Snapshot): boolean {
+  const versionIn = (some: Snapshot["rows"] | undefined, name: string) =>
+    versionstampOf(some?.get(name) ?? null);
+  return reads.keys().some((name) => versionIn(rows, name) !== versionIn(snapshot?.rows, name));
+}
+
+function isKnown(read: Deno.KvKey | KnownRow): read is KnownRow {
+  return "entry" in read;
+}
+
+/** A snapshot of the rows that a caller passed in. */
+function snapshotOf(rows: readonly KnownRow[]): Snapshot {
+  if (rows.length === 0) return NO_ROWS;
+  return { rows: new Map(rows.map(({ key, entry }) => [nameOf(key), entry])), began: -Infinity };
+}
+
+function byName(keys: readonly Deno.KvKey[]): ReadonlyMap<string, Deno.KvKey> {
+  return keys.length === 0 ? NO_KEYS : new Map(keys.map((key) => [nameOf(key), key]));
+}
+
+/** Whether a job's caller is still waiting. */
+function isAwaited({ options }: Job): boolean {
+  try {
+    options.mayBegin?.();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a job can share a commit with the first one. */
+function mayJoin(job: Job, first: Job): boolean {
+  if (job === first) return true;
+  if (job.hasFailed || first.hasFailed) return false;
+  if ((job.snapshot === undefined) !== (first.snapshot === undefined)) return false;
+  if (first.refusals < APART) return job.refusals < APART;
+  return isBlind(first) || job.reads.keys().some((name) => first.reads.has(name));
+}

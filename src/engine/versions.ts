@@ -1,0 +1,175 @@
+import { versionstampOf } from "./row.ts";
+import type { Store } from "./store.ts";
+import { batched } from "./batch.ts";
+
+/**
+ * A row whose version changes whenever any row in a group does. Reading it shows whether caches of the group are
+ * current.
+ */
+export interface VersionRow {
+  readonly key: Deno.KvKey;
+  /** The last known version; "" if there is no row. Versions compare as strings. */
+  version: string;
+}
+
+/** Records a version that was read; null if there was no row. Versions only rise. */
+export function noteVersion(row: VersionRow, versionstamp: string | null): void {
+  if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
+}
+
+/** A unique text for each key. JSON has no bigint, but none of this service's keys contains one. */
+export function nameOf(key: Deno.KvKey): string {
+  return JSON.stringify(key);
+}
+
+const MAX_READS = 10;
+/** Number of requests that justify a read. Waiting for more would take longer than sharing the read saves. */
+const ENOUGH = 24;
+
+/**
+ * The version rows that a process's caches depend on. One read tells all requests waiting for it whether the caches
+ * are current. Versions only rise, so a slow read never replaces a version from a later read or from this process's own
+ * commit.
+ *
+ * @example
+ * ```ts
+ * import { assert } from "@std/assert";
+ * import { openStore } from "./open.ts";
+ *
+ * const store = await openStore(":memory:", { clock: Date.now, create: true });
+ * const versions = new Versions(store);
+ * const catalogue = versions.watch(["catalogue"]);
+ * await versions.check();
+ * const before = catalogue.version;
+ * await store.commit((operation) => operation.set(["catalogue"], new Uint8Array()));
+ * await versions.check();
+ * assert(catalogue.version > before);
+ * await store.close();
+ * ```
+ */
+export class Versions {
+  readonly #store: Store;
+  readonly #maxStaleness: number;
+  readonly #rows: VersionRow[] = [];
+  /** Begins a check, or joins the one that begins next. */
+  readonly #begin: (check: void) => Promise<void>;
+  /** The background check, which no request is waiting for. */
+  #refreshing: Promise<void> | undefined;
+  /** When the latest finished check started, on the `performance.now()` clock. */
+  #checkedAt = -Infinity;
+  /** The store's data version before the rows were last read. */
+  #dataVersion: number | undefined;
+  /** Number of requests for the next check. */
+  #asked = 0;
+
+  /** Checks up to `maxStaleness` ms old are accepted; by default, a check starts after the request for it. */
+  constructor(store: Store, maxStaleness: number = 0) {
+    this.#store = store;
+    this.#maxStaleness = maxStaleness;
+    this.#begin = batched(async () => {
+      store.metrics.roundSize.observe(this.#asked, "look");
+      this.#asked = 0;
+      await this.#read();
+      return () => {};
+    }, {
+      gather: () => store.reads.gather(() => this.#asked, ENOUGH),
+      lanes: () => store.reads.isFar ? MAX_READS : 1,
+    });
+  }
+
+  /** Returns the version row with this key. Every check reads it from now on. */
+  watch(key: Deno.KvKey): VersionRow {
+    const row = { key, version: "" };
+    this.#rows.push(row);
+    this.#dataVersion = undefined;
+    return row;
+  }
+
+  /**
+   * Resolves once the known versions are at most `maxStaleness` ms older than this call; undefined if they already are.
+   *
+   * @throws {StoreUnavailable}
+   */
+  check(): Promise<void> | undefined {
+    this.#asked++;
+    if (this.#maxStaleness === 0) return this.#begin();
+    const age = performance.now() - this.#checkedAt;
+    if (age > this.#maxStaleness) return this.#begin();
+    // One at a time. Otherwise, with a distant KV, every request that arrives during a check would begin another.
+    if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
+    return undefined;
+  }
+
+  /**
+   * Requires that a check held at `since`, on the `performance.now()` clock, or later.
+   *
+   * @throws {Outdated} if it did not.
+   * @throws {StoreUnavailable}
+   */
+  async confirm(check: VersionCheck, since: number): Promise<void> {
+    if (check.heldSince(since)) return;
+    await this.check();
+    if (!check.holds) throw new Outdated();
+  }
+
+  async #refresh(): Promise<void> {
+    await Promise.allSettled([this.#begin()]);
+    this.#refreshing = undefined;
+  }
+
+  /** Reads the rows, unless it is certain that nothing has changed since the last read. */
+  async #read(): Promise<void> {
+    const started = performance.now();
+    const { dataVersion } = this.#store;
+    if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
+      const rows = [...this.#rows];
+      const entries = await this.#store.getMany(rows.map(({ key }) => key));
+      rows.forEach((row, index) => noteVersion(row, versionstampOf(entries[index] ?? null)));
+      // A row that was added in the meantime has not been read.
+      if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
+    }
+    this.#checkedAt = Math.max(this.#checkedAt, started);
+  }
+}
+
+/** A version row does not have the version that a transaction assumed. Nothing was changed. */
+export class Outdated extends Error {
+  override readonly name = "Outdated";
+}
+
+/**
+ * The assumption that a version row still has its last known version. A transaction that makes this assumption also
+ * verifies it, so the row need not be read beforehand.
+ */
+export class VersionCheck implements Deno.AtomicCheck {
+  readonly row: VersionRow;
+  readonly key: Deno.KvKey;
+  /** The name of the row. */
+  readonly name: string;
+  /** Null if there was no row. */
+  readonly versionstamp: string | null;
+  /** The assumption held at this time or later, on the `performance.now()` clock. */
+  #heldAt = -Infinity;
+
+  constructor(row: VersionRow) {
+    this.row = row;
+    this.key = row.key;
+    this.name = nameOf(row.key);
+    this.versionstamp = row.version || null;
+  }
+
+  /** Whether the assumption holds, as far as this process knows. */
+  get holds(): boolean {
+    return this.row.version === (this.versionstamp ?? "");
+  }
+
+  /** Whether a commit or a read has shown that it held at this time, on the `performance.now()` clock, or later. */
+  heldSince(time: number): boolean {
+    return this.#heldAt >= time;
+  }
+
+  /** Records that it held at some time after `started`, on the `performance.now()` clock. */
+  noteHeld(started: number): void {
+    this.#heldAt = Math.max(this.#heldAt, started);
+  }
+}

@@ -1,0 +1,75 @@
+import { MINUTE, SECOND } from "../base/time.ts";
+import type { Decision } from "../accounts/usage.ts";
+import { BoundedMap } from "../base/bounded_map.ts";
+
+/** Requests a minute from an address without a valid key. */
+export const LIMIT = 60;
+/** Maximum key lookups per second for a spent address. */
+export const READS = 5;
+/** If the clock is set back by less than this, the current minute continues. */
+const MAX_AHEAD = 5 * MINUTE;
+const MAX_ADDRESSES = 20_000;
+
+/** An address's count. */
+interface Count {
+  /** Start of the minute, in ms since the epoch. */
+  readonly minute: number;
+  readonly used: number;
+  /** Start of the second in which the spent address last caused a read, in ms since the epoch. */
+  readonly second: number;
+  /** Number of reads in that second. */
+  readonly reads: number;
+}
+
+/** Counts requests without a valid key by client address and minute, in the memory of this process. */
+export class AnonymousLimiter {
+  readonly #counts: BoundedMap<string, Count> = new BoundedMap(MAX_ADDRESSES);
+
+  /** Counts a request, or refuses it if the address is spent. */
+  take(address: string, now: number): Decision {
+    const before = this.#countOf(address, now);
+    if (before.used >= LIMIT) return decision(before, now, "minute");
+    const count = { ...before, used: before.used + 1 };
+    this.#counts.set(address, count);
+    return decision(count, now);
+  }
+
+  /** Takes back the count of a request that was admitted with this decision. */
+  giveBack(address: string, { minute: { reset } }: Decision): void {
+    const count = this.#counts.get(address);
+    if (count === undefined || count.minute + MINUTE !== reset || count.used === 0) return;
+    this.#counts.set(address, { ...count, used: count.used - 1 });
+  }
+
+  /** Whether the address has used all its requests for the minute. */
+  isSpent(address: string, now: number): boolean {
+    return this.#countOf(address, now).used >= LIMIT;
+  }
+
+  /** Takes one of a spent address's reads; false if none is left in this second. */
+  takeRead(address: string, now: number): boolean {
+    const count = this.#countOf(address, now);
+    const second = now - now % SECOND;
+    const reads = count.second === second ? count.reads : 0;
+    if (reads >= READS) return false;
+    this.#counts.set(address, { ...count, second, reads: reads + 1 });
+    return true;
+  }
+
+  /** An address's limits, without counting a request. */
+  peek(address: string, now: number): Decision {
+    return decision(this.#countOf(address, now), now);
+  }
+
+  #countOf(address: string, now: number): Count {
+    const minute = now - now % MINUTE;
+    const count = this.#counts.get(address);
+    const isCurrent = count && count.minute >= minute && count.minute - minute < MAX_AHEAD;
+    return isCurrent ? count : { minute, used: 0, second: 0, reads: 0 };
+  }
+}
+
+function decision({ minute, used }: Count, now: number, refusal?: "minute"): Decision {
+  const window = { limit: LIMIT, remaining: LIMIT - used, reset: minute + MINUTE };
+  return { refusal, minute: window, day: undefined, epoch: 0, now };
+}

@@ -1,0 +1,145 @@
+import { ACCOUNTS_VERSION } from "../accounts/account.ts";
+import { AccountStore } from "../accounts/account_store.ts";
+import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, type Variables } from "./config.ts";
+import { isUrl, MEMORY, OpenError, openStore } from "../engine/open.ts";
+import { MessageStore } from "../messages/message_store.ts";
+import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
+import { backUp, restore } from "../operator/backup.ts";
+import { Client, remoteFetch } from "../operator/client.ts";
+import {
+  CommandError,
+  type CommandIo,
+  runCommandLine,
+  type Task,
+  type Work,
+} from "../operator/command_line.ts";
+import { localFetch } from "../operator/local.ts";
+import { MESSAGE_COMMANDS } from "../operator/message_commands.ts";
+import { operatorOperations } from "../operator/operations.ts";
+import { PET_COMMANDS } from "../operator/pet_commands.ts";
+import type { CopyOptions } from "../operator/store_copy.ts";
+import { CATALOGUE_VERSION, PetStore } from "../pets/pet_store.ts";
+import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
+import { Transactions } from "../engine/transactions.ts";
+import { Versions } from "../engine/versions.ts";
+
+/** The store's file, for commands that work on it. */
+interface StoreFile extends CopyOptions {
+  readonly kvPath: string;
+}
+
+/** Commands that are clients of operators' operations. */
+export const CLIENT_TASKS: readonly Task<Client>[] = [ACCOUNT_COMMANDS, PET_COMMANDS, MESSAGE_COMMANDS];
+
+/** Commands on the store's file. They need neither the service nor the network. */
+export const FILE_TASKS: readonly Task<StoreFile>[] = [
+  {
+    name: "backup",
+    command: {
+      words: ["FILE"],
+      help: `Copies the store at KV_PATH (default: ${DEFAULT_KV_PATH}) to a new file, while the service
+runs. The backup contains everything that was stored when the command started. FILE appears only once it
+is complete and checked. An interrupted backup leaves nothing behind; only kill -9 leaves a folder whose
+name ends with .unfinished. Keep a backup as safe as the store itself. Relative paths start from the
+project's folder, not from your current folder.`,
+      prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => backUp(kvPath, file, options),
+    },
+  },
+  {
+    name: "restore",
+    command: {
+      words: ["FILE"],
+      help: `Restores the backup FILE to KV_PATH (default: ${DEFAULT_KV_PATH}), where no store may exist.
+First stop the service, because a running service keeps using the old file even after you move it. Then
+move that file away, with its -wal, -shm and -journal files if they exist. The store appears only once it
+is complete and checked. An interrupted restore leaves nothing behind. Relative paths start from the
+project's folder, not from your current folder.`,
+      prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
+    },
+  },
+];
+
+/**
+ * Runs an operator's command, such as `["accounts", "list"]` or `["backup", FILE]`. Most commands call operators'
+ * operations: those of the service at SERVICE_URL or, without it, the same operations here, on the KV. Resolves to the
+ * exit code: 0 success, 1 failure, 2 invalid arguments.
+ */
+export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
+  try {
+    if (FILE_TASKS.some(({ name }) => name === args[0])) {
+      return await runCommandLine(FILE_TASKS, args, io, (work) => runOnFile(work, env, io));
+    }
+    return await runCommandLine(CLIENT_TASKS, args, io, async (work) => {
+      const config = readConfig(env);
+      const { serviceUrl, operatorTokens: [token] } = config;
+      if (serviceUrl === undefined) return await runLocally(work, config, io);
+      if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
+      await work(new Client(remoteFetch({ url: serviceUrl, token })));
+    });
+  } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
+    const saysWhy = error instanceof ConfigError || error instanceof OpenError;
+    const reason = error instanceof Error ? error.message : typeof error;
+    io.err(saysWhy ? reason : `Failed: ${reason}`);
+    return 1;
+  }
+}
+
+/** Works with operators' operations in this process. */
+async function runLocally(
+  work: Work<Client>,
+  { kvPath, environment }: Config,
+  { clock }: CommandIo,
+): Promise<void> {
+  requireReachable(kvPath);
+  const store = await openStore(kvPath, { clock, create: false });
+  try {
+    const versions = new Versions(store);
+    const transactions = new Transactions(store, clock);
+    const operations = operatorOperations({
+      accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
+      pets: new PetStore(store, transactions, versions.watch(CATALOGUE_VERSION)),
+      messages: new MessageStore(store),
+      usedBy: ({ usage }) => usage,
+      isStopping: () => false,
+    });
+    await work(new Client(localFetch(operations, { transactions, clock })));
+  } finally {
+    await store.close();
+  }
+}
+
+/** Works on the store's file. SIGINT and SIGTERM stop it. These commands may read only two environment variables. */
+async function runOnFile(work: Work<StoreFile>, env: Variables, { err }: CommandIo): Promise<void> {
+  if (env("SERVICE_URL")) {
+    throw new ConfigError(
+      "Backups need the store's file. Unset SERVICE_URL, set KV_PATH, and run this on the machine that has the file.",
+    );
+  }
+  const { kvPath = DEFAULT_KV_PATH } = readConfig((name) => name === "KV_PATH" ? env(name) : undefined);
+  requireReachable(kvPath);
+  if (isUrl(kvPath)) {
+    throw new ConfigError(
+      "KV_PATH is the URL of a KV Connect server. Run this on that server's machine, with the path of its SQLite file.",
+    );
+  }
+  const stop = new AbortController();
+  using _ = onStopSignal((name) => stop.abort(new CommandError(`it was stopped by ${name}`)));
+  await work({ kvPath, err, signal: stop.signal });
+}
+
+function requireReachable(kvPath: string | undefined): void {
+  if (kvPath === MEMORY) {
+    throw new ConfigError("Commands cannot use KV_PATH=:memory:, because only the server has access to it.");
+  }
+}
+
+if (import.meta.main) {
+  const io: CommandIo = {
+    clock: Date.now,
+    input: () => Array.fromAsync(readLines()),
+    out: printOutput,
+    err: print,
+  };
+  Deno.exit(await main(Deno.args, (name) => Deno.env.get(name), io));
+}

@@ -1,0 +1,60 @@
+import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
+import type { Environment } from "../accounts/api_key.ts";
+import { type Config, DEFAULT_KV_PATH } from "./config.ts";
+import { MEMORY, nameOfKv } from "../engine/open.ts";
+import type { Store } from "../engine/store.ts";
+import { print } from "./process.ts";
+import { VERSION } from "../app/version.ts";
+
+/** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
+export function describeStart(
+  { environment, signUpIsOpen, kvPath, host }: Config,
+  { origin, schema }: { readonly origin: string; readonly schema: number },
+): string {
+  const others = /^(?:0\.0\.0\.0|::)$/.test(host) ? ` and on all other addresses of this machine` : "";
+  const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
+  const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
+  return `Listening on ${origin}/${others}
+Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
+}
+
+/**
+ * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
+ * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
+ * production, a first call to `origin`.
+ */
+export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
+  const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
+  if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
+    print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
+  }
+  if (kvPath === MEMORY) return;
+  const environments = await environmentsIn(store);
+  const warning = foreignWarning(environments, environment);
+  if (warning !== undefined) print(warning);
+  if (environments.size === 0 && !onDeploy && kvPath !== undefined) {
+    print(firstCommands(kvPath, environment, origin));
+  }
+}
+
+function firstCommands(kvPath: string, environment: Environment, origin: string): string {
+  const path = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
+  if (environment === "production") {
+    return `
+There is no account yet. Create the first one in another terminal. Its API key is shown only once:
+
+  ENVIRONMENT=production ${path}deno task accounts create me
+`;
+  }
+  return `
+There is no account yet. Create one in another terminal and list the animals:
+
+  export KEY=$(${path}deno task accounts create me)
+  curl -w '\\n' -H "Authorization: Bearer $KEY" ${origin}/v1/pets
+`;
+}
+
+/** Quotes a word for a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,19 @@
+import type { Transaction } from "../engine/transaction.ts";
+import type { Call as WebCall, Operation as WebOperation } from "../web/operation.ts";
+
+/** The context of a request, with what its handler writes with. */
+export interface Call extends WebCall {
+  /**
+   * Runs a transaction. This is a handler's only way to write, except that it can draw ids. `mayBegin`, if given,
+   * throws if no step is allowed to begin any more.
+   *
+   * @throws the error that the transaction throws.
+   * @throws {OutOfTime} if the request has timed out.
+   * @throws {Outdated} if an account has changed since the request was admitted. The handler is then called again.
+   * @throws {StoreUnavailable}
+   */
+  readonly transact: <Result>(transaction: Transaction<Result>, mayBegin?: () => void) => Promise<Result>;
+}
+
+/** An operation of this service. */
+export type Operation = WebOperation<Call>;

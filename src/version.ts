@@ -1,4 +1,0 @@
-import manifest from "../deno.json" with { type: "json" };
-
-/** Version of this service (Semantic Versioning). */
-export const VERSION: string = manifest.version;

@@ -1,0 +1,230 @@
+/** Limits of {@linkcode InFlight}. */
+export interface InFlightLimits {
+  /** Maximum number of requests in flight. */
+  readonly capacity: number;
+  /** Maximum time to respond to a request, in ms. Time spent waiting for the client does not count. */
+  readonly budgetMs: number;
+  /** Maximum time to respond to the remaining requests when the service stops, in ms. */
+  readonly stopMs: number;
+}
+
+/** The limits of the service. */
+export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
+
+/** How often to check for requests that have timed out, in ms. */
+const TICK = 100;
+
+/** A request did not get its response in time. */
+export class OutOfTime extends Error {
+  override readonly name = "OutOfTime";
+}
+
+/** The time left for a request. */
+export class Budget {
+  /** By `performance.now()`. */
+  deadline: number;
+  /** Whether the request has timed out. */
+  isOver = false;
+
+  constructor(deadline: number) {
+    this.deadline = deadline;
+  }
+
+  /**
+   * Call before each step with side effects. A client might repeat a request that timed out, so no new step is allowed
+   * to begin.
+   *
+   * @throws {OutOfTime} if the request has timed out.
+   */
+  check(): void {
+    if (this.isOver) throw new OutOfTime();
+  }
+
+  /** Stops the clock while the service is waiting for the client. */
+  pausedFor<T>(client: Promise<T>): Promise<T> {
+    const left = this.deadline - performance.now();
+    const resume = () => void (this.deadline = performance.now() + left);
+    this.deadline = Infinity;
+    client.then(resume, resume);
+    return client;
+  }
+}
+
+/** A request to respond to. */
+export interface Task<Answer, Result> {
+  /** Time of arrival, on the `performance.now()` clock. */
+  readonly started: number;
+  /** Maximum time to respond, in ms; by default that of the limits. */
+  readonly timeoutMs?: number | undefined;
+  /** `work` begins when this resolves; undefined if it can begin immediately. */
+  readonly ready?: Promise<void> | undefined;
+  readonly work: (budget: Budget) => Answer | Promise<Answer>;
+  /** Turns the value from `work` into the result. */
+  readonly finish: (answer: Answer) => Result;
+  /** Turns an error into the result: OutOfTime, or one that `work` threw. */
+  readonly fail: (error: unknown) => Result;
+  /** Called with an error that `work` throws after the request has timed out. */
+  readonly late?: (error: unknown) => void;
+}
+
+/** A pending request. */
+interface Wait {
+  readonly budget: Budget;
+  readonly begin: () => void;
+  readonly fail: (error: unknown) => void;
+  /** Its index in `#waits`. */
+  index: number;
+}
+
+/** Requests that are waiting for the same promise before they begin. */
+interface Round {
+  readonly ready: Promise<void>;
+  readonly waits: Wait[];
+}
+
+/**
+ * The requests in flight. One timer times out requests that take too long, and the service can wait for the last
+ * request before it stops. A synchronous response costs neither a promise nor a timer. Requests that are waiting for
+ * the same promise begin in a single callback.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
+ * const answer = inFlight.answer({
+ *   started: performance.now(),
+ *   work: () => new Promise<string>(() => {}),
+ *   finish: (answer) => answer,
+ *   fail: (error) => error instanceof OutOfTime ? "too late" : "failed",
+ * });
+ * assertEquals(inFlight.isFull, true);
+ * assertEquals(await answer, "too late");
+ * await inFlight.stop();
+ * ```
+ */
+export class InFlight {
+  readonly #limits: InFlightLimits;
+  /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
+  readonly #waits: Wait[] = [];
+  #round: Round | undefined;
+  readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** When a stop must be complete, on the `performance.now()` clock. */
+  #end = Infinity;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(limits: InFlightLimits = IN_FLIGHT_LIMITS) {
+    this.#limits = limits;
+  }
+
+  /** Number of requests in flight. */
+  get size(): number {
+    return this.#waits.length;
+  }
+
+  /** Whether no further request should be accepted. */
+  get isFull(): boolean {
+    return this.size >= this.#limits.capacity;
+  }
+
+  /** Whether the service is stopping, so that further requests should be refused. */
+  get isStopping(): boolean {
+    return this.#end !== Infinity;
+  }
+
+  /** Responds to a request in time, even if a promise that it is waiting for never settles. */
+  answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
+    const { started, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = task;
+    const budget = new Budget(started + timeoutMs);
+    if (ready) return this.#inTime(task, budget, () => work(budget));
+    try {
+      const answer = work(budget);
+      return answer instanceof Promise ? this.#inTime(task, budget, () => answer) : finish(answer);
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  /** Resolves once every request has its response or has timed out, after `stopMs` at most. */
+  async stop(): Promise<void> {
+    this.#end = performance.now() + this.#limits.stopMs;
+    if (this.size === 0) this.#empty.resolve();
+    await this.#empty.promise;
+    this.#stopTimer();
+  }
+
+  /** Settles with the result of `work`, an error or a timeout, whichever comes first. */
+  #inTime<Answer, Result>(
+    { ready, finish, fail, late }: Task<Answer, Result>,
+    budget: Budget,
+    work: () => Answer | Promise<Answer>,
+  ): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const settle = (result: () => Result) => {
+      this.#remove(wait);
+      try {
+        resolve(result());
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const succeed = (answer: Answer) => budget.isOver || settle(() => finish(answer));
+    const wait: Wait = {
+      budget,
+      begin() {
+        try {
+          const answer = work();
+          if (answer instanceof Promise) answer.then(succeed, wait.fail);
+          else succeed(answer);
+        } catch (error) {
+          wait.fail(error);
+        }
+      },
+      fail: (error) => budget.isOver ? late?.(error) : settle(() => fail(error)),
+      index: this.size,
+    };
+    this.#waits.push(wait);
+    this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
+    if (ready) this.#beginWhen(ready, wait);
+    else wait.begin();
+    return promise;
+  }
+
+  #beginWhen(ready: Promise<void>, wait: Wait): void {
+    if (this.#round?.ready !== ready) {
+      const round: Round = { ready, waits: [] };
+      this.#round = round;
+      const forEach = (settle: (wait: Wait) => void) => {
+        if (this.#round === round) this.#round = undefined;
+        for (const wait of round.waits) if (!wait.budget.isOver) settle(wait);
+      };
+      ready.then(() => forEach((wait) => wait.begin()), (error) => forEach((wait) => wait.fail(error)));
+    }
+    this.#round.waits.push(wait);
+  }
+
+  #remove({ index }: Wait): void {
+    const last = this.#waits.pop();
+    if (last && last.index !== index) {
+      this.#waits[index] = last;
+      last.index = index;
+    }
+    if (this.size === 0 && this.isStopping) this.#empty.resolve();
+  }
+
+  #giveUpLate(): void {
+    const now = performance.now();
+    const isLate = ({ budget: { deadline } }: Wait) => Math.min(deadline, this.#end) <= now;
+    for (const wait of this.#waits.filter(isLate)) {
+      wait.fail(new OutOfTime());
+      wait.budget.isOver = true;
+    }
+    // The timer is not stopped when the last request ends, because starting a timer costs as much as a request.
+    if (this.size === 0) this.#stopTimer();
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}

@@ -1,0 +1,196 @@
+import { Metrics } from "../base/metrics.ts";
+import type { Counter } from "../base/prometheus.ts";
+
+/** A destination of log lines, such as `Deno.stdout`. */
+export interface Output {
+  write(bytes: Uint8Array): Promise<number>;
+}
+
+/** A line of the access log. */
+export interface AccessRecord {
+  /** ISO 8601, UTC. */
+  readonly time: string;
+  readonly id: string;
+  /** The client's address. */
+  readonly address: string;
+  /** A known method, or `other`. */
+  readonly method: string;
+  /** The route's pattern. Unlike the path, it has no data from the client. */
+  readonly route: string;
+  readonly status: number;
+  /** Duration in whole ms. */
+  readonly ms: number;
+  readonly accountId: string;
+}
+
+/** A line of the error log. */
+export interface ErrorRecord {
+  /** ISO 8601, UTC. */
+  readonly time: string;
+  /** Request ID as sent to the client; empty if no request failed. */
+  readonly id: string;
+  /** The route's pattern, or another task that failed: `accept`, `schema` or `sweep`. */
+  readonly route: string;
+  /** Name of the error and of its cause. */
+  readonly error: string;
+  /** Source file and line, if known. */
+  readonly at: string;
+  /** The error's `logReason`, which failures of KV have. */
+  readonly reason?: string;
+}
+
+/** A line of the log for an operator's request. */
+export interface OperatorRecord {
+  /** Time of arrival (ISO 8601, UTC). */
+  readonly time: string;
+  /** The client's address. */
+  readonly address: string;
+  readonly operation: string;
+  /** IDs of the accounts, messages or items that it is about. */
+  readonly ids: readonly string[];
+  readonly status: number;
+}
+
+/** The service's log. It never contains a key, a body, or the message of an error without a `logReason`. */
+export interface Log {
+  /** Logs a request with its response. */
+  readonly access?: (record: AccessRecord) => void;
+  /** Logs an internal failure. */
+  readonly error: (record: ErrorRecord) => void;
+  /** Logs an operator's request with its response. */
+  readonly operator: (record: OperatorRecord) => void;
+  /** Resolves once every line so far has been written or dropped. */
+  readonly flushed: () => Promise<void>;
+}
+
+/** Options of {@linkcode createLog}. */
+export interface LogOptions {
+  /** Destination of the access log; undefined if it is off. */
+  readonly access: Output | undefined;
+  /** Destination of failures and operators' requests. */
+  readonly errors: Output;
+  /** Text replaced with `[secret]` in every line, because clients may put secrets anywhere. */
+  readonly secrets: readonly (string | RegExp)[];
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  readonly metrics?: Metrics;
+}
+
+/** Maximum length of a reason. */
+const MAX_REASON = 200;
+/** Maximum number of buffered characters. */
+const MAX_WAITING = 1_000_000;
+const ENCODER = new TextEncoder();
+/** URL of the folder `src`. */
+const SOURCES = new URL("../", import.meta.url).href;
+
+/** Creates a log of JSON lines. */
+export function createLog(
+  { access, errors, secrets, clock, metrics = new Metrics() }: LogOptions,
+): Log {
+  const hide = (text: string) =>
+    secrets.reduce((text: string, secret) => text.replaceAll(secret, "[secret]"), text);
+  const line = (record: object) => hide(JSON.stringify(record));
+  const notice = (dropped: number) => line({ time: new Date(clock()).toISOString(), dropped });
+  const toErrors = new LineWriter(errors, notice, metrics.logLinesDropped);
+  const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
+  return {
+    error: ({ reason, ...record }) => {
+      // Truncated afterwards, because a truncated secret would not be found.
+      const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
+      toErrors.write(line({ ...record, ...shown }));
+    },
+    operator: (record) => toErrors.write(line(record)),
+    ...(toAccess && { access: (record) => toAccess.write(line(record)) }),
+    flushed: async () => void await Promise.all([toErrors.flushed(), toAccess?.flushed()]),
+  };
+}
+
+/**
+ * The log line of an error: its name, place and `logReason`. Its message is left out, because it may contain secrets.
+ *
+ * @param now The time, in ms since the epoch.
+ * @param id ID of the request that failed, if any.
+ */
+export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
+  return { time: new Date(now).toISOString(), id, route, ...describe(error) };
+}
+
+function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> {
+  if (!(error instanceof Error)) return { error: typeof error, at: "" };
+  const { cause } = error;
+  const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];
+  const at = placeIn(stack ?? "");
+  const reason = "logReason" in error && typeof error.logReason === "string" ? error.logReason : undefined;
+  return { error: error.name + name, at, ...(reason !== undefined && { reason }) };
+}
+
+/** The first source file and line in a stack, such as `src/app.ts:1`; empty if there is none. */
+function placeIn(stack: string): string {
+  for (const frame of stack.split(SOURCES).slice(1)) {
+    const [place] = /^[\w/]+\.ts:\d+/.exec(frame) ?? [];
+    if (place !== undefined) return `src/${place}`;
+  }
+  return "";
+}
+
+/**
+ * Writes lines in the background, so that no request waits for a slow reader. Once a million characters are buffered,
+ * it drops further lines. When there is room again, it writes a line from `notice` with the number of dropped lines.
+ */
+export class LineWriter {
+  readonly #output: Output;
+  readonly #notice: (dropped: number) => string;
+  readonly #lost: Counter;
+  #waiting: string[] = [];
+  #characters = 0;
+  #dropped = 0;
+  #writing: Promise<void> | undefined;
+
+  constructor(output: Output, notice: (dropped: number) => string, lost: Counter) {
+    this.#output = output;
+    this.#notice = notice;
+    this.#lost = lost;
+  }
+
+  /** Adds a line to the buffer. */
+  write(line: string): void {
+    if (this.#characters > MAX_WAITING) {
+      this.#dropped++;
+      this.#lost.add(1);
+    } else {
+      this.#waiting.push(line);
+      this.#characters += line.length;
+      this.#writing ??= this.#writeAll();
+    }
+  }
+
+  /** Resolves once every line so far has been written or dropped. */
+  async flushed(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    // Lines of the same turn of the event loop share a write.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      if (this.#dropped > 0) this.#waiting.push(this.#notice(this.#dropped));
+      const lines = this.#waiting;
+      this.#waiting = [];
+      this.#characters = 0;
+      this.#dropped = 0;
+      await this.#send(lines);
+    }
+    this.#writing = undefined;
+  }
+
+  /** Never rejects. Lines that cannot be written are counted as dropped. */
+  async #send(lines: readonly string[]): Promise<void> {
+    const bytes = ENCODER.encode(`${lines.join("\n")}\n`);
+    try {
+      for (let sent = 0; sent < bytes.length;) sent += await this.#output.write(bytes.subarray(sent));
+    } catch {
+      this.#lost.add(lines.length);
+    }
+  }
+}

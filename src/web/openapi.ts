@@ -1,0 +1,374 @@
+import { type ErrorCode, ERRORS } from "./error.ts";
+import { MAX_ID_LENGTH } from "./request.ts";
+import type { Access } from "./router.ts";
+import { DEPRECATION_HEADERS } from "./deprecation.ts";
+import { EXTENSION, NO_IDEMPOTENCY_KEY } from "./headers.ts";
+import { type Answer, type DeclaredOperation, TAGS } from "./operation.ts";
+import {
+  answer,
+  int64,
+  integer,
+  isRequired,
+  type JsonSchema,
+  named,
+  oneOf,
+  resolved,
+  type Schema,
+  text,
+} from "./schema.ts";
+
+/** Prefix of the interface's paths. */
+export const BASE_PATH = "/v1";
+
+/** What a document describes: the operations below a path. */
+export interface Interface {
+  readonly path: string;
+  readonly title: string;
+  readonly summary: string;
+  readonly description: string;
+  /** The credential of its operations. */
+  readonly scheme: string;
+  readonly credential: string;
+}
+
+const DESCRIPTION =
+  `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
+error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
+that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and for twice as long
+with each further ban within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
+\`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
+Unknown fields and query parameters get 400 if an operation is an extension or has \`Prefer: handling=strict\`.
+Otherwise they are ignored.`;
+
+/** Clients' operations. */
+export const FOR_CLIENTS: Interface = {
+  path: BASE_PATH,
+  title: "Animal Store",
+  summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
+  description: DESCRIPTION,
+  scheme: "apiKey",
+  credential: "The API key of an account, sent as a bearer token",
+};
+
+/** Operators' operations. */
+export const FOR_OPERATORS: Interface = {
+  path: "/operator/v1",
+  title: "Animal Store for operators",
+  summary: "Accounts, plans, usage and messages of an Animal Store.",
+  description:
+    `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
+Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. A change takes effect with the
+next request of the account, in every process. An API key is shown only once, so no operation accepts an
+Idempotency-Key: it gets 400.`,
+  scheme: "operatorToken",
+  credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
+};
+
+/** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
+export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
+
+/** The Error body of these operations, and of requests below their path that match none. */
+function errorOf(operations: readonly DeclaredOperation[]): Schema {
+  const codes = new Set<string>([...operations.flatMap(errorsOf), "not_found", "method_not_allowed"]);
+  const example = codes.has("account_not_found") ? "account_not_found" : "not_found";
+  const members = Object.assign({}, ...operations.map(({ errorMembers }) => errorMembers));
+  return named(
+    "Error",
+    answer({
+      code: oneOf(Object.keys(ERRORS).filter((code) => codes.has(code)), {
+        description: "Machine-readable error code",
+      }),
+      message: text({ description: "Human-readable description" }),
+      status: integer(400, 599, { description: "The HTTP status code" }),
+      ...members,
+    }, { examples: [{ code: example, message: ERRORS[example].means, status: 404 }] }),
+  );
+}
+
+/** Headers of responses. A response that lists a required header always has it. */
+const HEADERS: Readonly<Record<string, object>> = {
+  "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
+  "X-RateLimit-Remaining": required("Requests remaining", 59),
+  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", 1_795_294_080),
+  "RateLimit-Policy": required(
+    "Each limit: q requests in w seconds",
+    '"minute";q=60;w=60, "day";q=1000;w=86400',
+  ),
+  "RateLimit": required(
+    "Remaining requests of each limit: r in the next t seconds",
+    '"minute";r=59;t=21, "day";r=999;t=11541',
+  ),
+  "X-Request-Id": required(
+    `The request's id: the client's own if it has 1 to ${MAX_ID_LENGTH} visible characters, otherwise a generated one`,
+    "5e5dd3e6-2b1c-7",
+  ),
+  "Retry-After": required("Seconds to wait before the next request", 21, { ...COUNT.json, minimum: 1 }),
+  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
+  "Cache-Control": required("Whether the response may be cached (RFC 9111)", "private, no-cache"),
+  "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
+  "Link": header("Related URLs (RFC 8288)", '</v1/pets?limit=20&cursor=MjA>; rel="next"'),
+  "Location": required("URL of the new resource", "https://pets.example/v1/pets/1", {
+    type: "string",
+    format: "uri",
+  }),
+  "Content-Location": header("The same URL: the body is the new resource", "https://pets.example/v1/pets/1"),
+  "Idempotency-Replayed": header("Present if this response repeats the first one", "true"),
+  "Preference-Applied": header("Present if the request is handled as Prefer asks", "handling=strict"),
+  "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
+  "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
+};
+const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
+/** Headers of errors, by status. */
+const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
+  [401, ["WWW-Authenticate"]],
+  [404, ["Link"]],
+  [412, ["ETag"]],
+  [429, ["Retry-After", ...LIMIT_HEADERS]],
+  [503, ["Retry-After"]],
+]);
+
+const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
+const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
+  key: [
+    "missing_api_key",
+    "invalid_api_key",
+    "account_suspended",
+    "rate_limit_minute",
+    "rate_limit_day",
+    "key_banned",
+  ],
+  address: ["rate_limit_minute"],
+  operator: ["invalid_operator_token", "rate_limit_minute"],
+  metrics: ["invalid_operator_token", "rate_limit_minute"],
+  public: [],
+};
+/** Errors of operations with a body. */
+export const BODY_ERRORS: readonly ErrorCode[] = [
+  "invalid_json",
+  "invalid_content_type",
+  "request_timeout",
+  "payload_too_large",
+];
+
+/** Every error of an operation. */
+export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorCode[] {
+  const gone = deprecated ? ["gone"] as const : [];
+  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
+}
+
+/** Every error of an operation by status, in ascending order. */
+export function errorsByStatus(operation: DeclaredOperation): [status: number, codes: ErrorCode[]][] {
+  const byStatus = Map.groupBy(errorsOf(operation), (code) => ERRORS[code].status);
+  return [...byStatus].sort(([one], [other]) => one - other);
+}
+
+/** Whether a document includes an operation: it has a tag, and its path is below the server's URL. */
+export function isDocumented({ tag, path }: DeclaredOperation, base: string = BASE_PATH): boolean {
+  return tag !== undefined && path.startsWith(`${base}/`);
+}
+
+/**
+ * Creates the OpenAPI 3.1 document.
+ *
+ * @param base Prefix of its URLs; empty for URLs relative to the document's own.
+ */
+export function openApiDocument(
+  all: readonly DeclaredOperation[],
+  base: string,
+  described: Interface = FOR_CLIENTS,
+): object {
+  const { title, summary, description, scheme, credential } = described;
+  const operations = all.filter((operation) => isDocumented(operation, described.path));
+  const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
+  const error = errorOf(operations);
+  const responses = Object.fromEntries(operations.flatMap((operation) => errorResponses(operation, error)));
+  const paths = [...byPath].map(([path, own]) => [
+    path,
+    Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
+  ]);
+  const text = JSON.stringify([paths, responses]);
+  const headers = Object.entries(HEADERS).filter(([name]) => text.includes(`"${referenceTo(name)}"`));
+  return {
+    openapi: "3.1.0",
+    info: {
+      title,
+      version: "1.0.0",
+      summary,
+      description,
+      contact: { name: "The operator of this service" },
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: base + described.path }],
+    security: [{ [scheme]: [] }],
+    tags: TAGS.filter(({ name }) => operations.some(({ tag }) => tag === name)),
+    paths: Object.fromEntries(paths),
+    components: {
+      securitySchemes: { [scheme]: { type: "http", scheme: "bearer", description: credential } },
+      schemas: Object.assign(
+        {},
+        ...[...operations.flatMap(schemasOf), error].map(({ definitions }) => definitions),
+      ),
+      headers: Object.fromEntries(headers),
+      responses,
+    },
+  };
+}
+
+/** The operation in the document. JSON leaves out undefined fields. */
+function operationObject(operation: DeclaredOperation): object {
+  const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
+  const parameters = parametersOf(operation).map(parameterObject);
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: description + (operation.isExtension ? `\n\n${EXTENSION}` : ""),
+    deprecated: deprecated && true,
+    security: access === "key" || access === "operator" ? undefined : [],
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody: body && requestBody(body, operation),
+    responses: Object.fromEntries([
+      ...Object.entries(operation.answers).map((
+        [status, answer],
+      ) => [status, answerObject(answer, operation)]),
+      ...errorsByStatus(operation).map(([status, codes]) => [
+        status,
+        { $ref: `#/components/responses/${errorName(codes, operation)}` },
+      ]),
+    ]),
+  };
+}
+
+/** A parameter or header of a request. */
+interface Parameter {
+  readonly name: string;
+  readonly place: "path" | "query" | "header";
+  readonly schema: Schema;
+}
+
+/** The parameters of an operation, without headers that it declares only to reject them. */
+function parametersOf({ params, query, headers }: DeclaredOperation): Parameter[] {
+  const byPlace = [["path", params], ["query", query], ["header", headers]] as const;
+  return byPlace.flatMap(([place, members]) =>
+    Object.entries(members).map(([name, schema]) => ({ name, place, schema }))
+  ).filter(({ schema }) => schema !== NO_IDEMPOTENCY_KEY);
+}
+
+function parameterObject({ name, place, schema }: Parameter): object {
+  const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
+  return {
+    name,
+    in: place,
+    required: isRequired(schema) || undefined,
+    description,
+    schema: json,
+    example,
+  };
+}
+
+function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: DeclaredOperation): object {
+  const types = ["application/json", ...(bodyType ? [bodyType] : [])];
+  return {
+    required: !bodyIsOptional,
+    content: Object.fromEntries(types.map((type) => [type, { schema: json }])),
+  };
+}
+
+/** Headers of every response of the operation, in addition to those that all responses have. */
+function headersOf({ deprecated, headers }: DeclaredOperation): readonly string[] {
+  return [...(deprecated ? DEPRECATION_HEADERS : []), ...("Prefer" in headers ? ["Preference-Applied"] : [])];
+}
+
+function answerObject({ description, body, headers = [] }: Answer, operation: DeclaredOperation): object {
+  return {
+    description,
+    headers: references(headers, operation),
+    content: body && { "application/json": { schema: body.json } },
+  };
+}
+
+/** The operation's error responses by name. Operations with the same errors and headers share them. */
+function errorResponses(operation: DeclaredOperation, error: Schema): [name: string, response: object][] {
+  return errorsByStatus(operation).map(([status, codes]) => [
+    errorName(codes, operation),
+    errorResponse(status, codes, operation, error),
+  ]);
+}
+
+function errorName(codes: readonly ErrorCode[], operation: DeclaredOperation): string {
+  return [...codes, ...headersOf(operation)].join(".");
+}
+
+function errorResponse(
+  status: number,
+  codes: readonly ErrorCode[],
+  operation: DeclaredOperation,
+  error: Schema,
+): object {
+  const examples = codes.map((code) => [code, { value: { code, message: ERRORS[code].means, status } }]);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERRORS[code].means} ${ERRORS[code].todo}`).join("\n\n"),
+    headers: references(ERROR_HEADERS.get(status) ?? [], operation),
+    content: { "application/json": { schema: error.json, examples: Object.fromEntries(examples) } },
+  };
+}
+
+/** References to these headers and to those of every response of the operation. */
+function references(names: readonly string[], operation: DeclaredOperation): object {
+  const limits = operation.path.startsWith(`${BASE_PATH}/`) ? LIMIT_HEADERS : [];
+  const all = ["X-Request-Id", ...limits, ...names, ...headersOf(operation)];
+  return Object.fromEntries(all.map((name) => [name, { $ref: referenceTo(name) }]));
+}
+
+function referenceTo(header: string): string {
+  return `#/components/headers/${header}`;
+}
+
+function schemasOf(operation: DeclaredOperation): Schema[] {
+  const { body, answers } = operation;
+  const bodies = [body, ...Object.values(answers).map(({ body }) => body)];
+  return [
+    ...parametersOf(operation).map(({ schema }) => schema),
+    ...bodies.filter((schema) => schema !== undefined),
+  ];
+}
+
+function required(description: string, example: string | number, schema?: JsonSchema): object {
+  return { ...header(description, example, schema), required: true };
+}
+
+function header(
+  description: string,
+  example: string | number,
+  schema: JsonSchema = typeof example === "number" ? COUNT.json : { type: "string" },
+): object {
+  return { description, schema, example };
+}
+
+/** A parameter, a header or a body field of a request. */
+export interface InputMember {
+  readonly name: string;
+  readonly place: Parameter["place"] | "body";
+  readonly isRequired: boolean;
+  readonly schema: JsonSchema;
+}
+
+/** Every parameter, header and body field of the operation's requests that clients can set. */
+export function inputsOf(operation: DeclaredOperation): InputMember[] {
+  const { json = {}, definitions = {} } = operation.body ?? {};
+  const { properties = {}, required = [] } = resolved({ json, definitions });
+  const parameters = parametersOf(operation).map(({ name, place, schema }) => ({
+    name,
+    place,
+    isRequired: isRequired(schema),
+    schema: resolved(schema),
+  }));
+  const settable = Object.entries(properties).filter(([, { readOnly }]) => !readOnly);
+  const members = settable.map(([name, json]) => ({
+    name,
+    place: "body" as const,
+    isRequired: required.includes(name),
+    schema: resolved({ json, definitions }),
+  }));
+  return [...parameters, ...members];
+}

@@ -1,0 +1,264 @@
+import { BoundedMap } from "../base/bounded_map.ts";
+import type { BodyRules, JsonBody, JsonObject } from "./body.ts";
+import { ApiError, type ErrorCode } from "./error.ts";
+import type { Endpoint } from "./router.ts";
+import { type Deprecation, requireLasting } from "./deprecation.ts";
+import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
+import {
+  Invalid,
+  MAX_FAULTS,
+  type Members,
+  membersParser,
+  type Optional,
+  type ParsedMembers,
+  requireKnown,
+  type Schema,
+  strict,
+  together,
+} from "./schema.ts";
+
+/** The context of a request, for its handler. A service extends it with what its handlers write with. */
+export interface Call {
+  readonly request: Request;
+  /** Prefix of the service's own URLs, such as `http://localhost:8000`. */
+  readonly base: string;
+  /** Time of arrival, in ms since the epoch. */
+  readonly now: number;
+  /** ID of the account; empty if the operation needs no API key. */
+  readonly accountId: string;
+  /** Returns the client's address. */
+  readonly address: () => string;
+  /**
+   * Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the budget.
+   */
+  readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
+  /** Adds the id of an account, message or item to the log line of an operator's request. */
+  readonly note: (id: string) => void;
+  /** Sets what is returned if the request times out from now on; undefined for the usual 503. */
+  readonly ifLate: (respond: () => Response | undefined) => void;
+}
+
+/** A call whose request is not parsed yet. */
+export type Incoming<Context extends Call = Call> = Context & Unparsed;
+
+/** The parts of a request that are not parsed yet. */
+interface Unparsed {
+  /** Path parameters by name, percent-decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Query string with its leading `?`, or empty. */
+  readonly query: string;
+}
+
+type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
+
+/** The parsed input of a request. */
+export interface Input<
+  Params extends Members = Members,
+  Query extends Members = Members,
+  Headers extends OptionalMembers = OptionalMembers,
+  Body = unknown,
+> {
+  readonly params: ParsedMembers<Params>;
+  readonly query: ParsedMembers<Query>;
+  readonly headers: ParsedMembers<Headers>;
+  readonly body: Body;
+  /** The raw body. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** Handles the requests of an operation. */
+export type Handler<Sent extends Input = Input, Context extends Call = Call> = (
+  input: Sent,
+  call: Context,
+) => Response | Promise<Response>;
+
+/** Tags of operations, in the order of the document. */
+export const TAGS = [
+  { name: "Animals", description: "The catalogue of animals" },
+  { name: "Messages", description: "Messages to the operator" },
+  { name: "Account", description: "The account of an API key: its limits, usage and key" },
+  { name: "Service", description: "The service itself" },
+  { name: "Accounts", description: "All accounts" },
+] as const;
+
+/** A successful response of an operation. */
+export interface Answer {
+  readonly description: string;
+  /** Schema of the JSON body, if it has one. */
+  readonly body?: Schema;
+  /** Names of its headers, except those that all responses have. */
+  readonly headers?: readonly string[];
+}
+
+/** The declaration of an operation. The document includes it if it has a tag and its path is below `/v1`. */
+export interface Declaration<
+  Params extends Members = Members,
+  Query extends Members = Members,
+  Headers extends OptionalMembers = OptionalMembers,
+  Body = unknown,
+> extends Endpoint {
+  readonly id: string;
+  readonly tag?: typeof TAGS[number]["name"];
+  readonly summary: string;
+  readonly description?: string;
+  readonly deprecated?: Deprecation;
+  /**
+   * Not part of interface 1.0.0. Unless it is public, it refuses unknown fields and query parameters, as operators'
+   * operations do. The others refuse them only for `Prefer: handling=strict`.
+   */
+  readonly isExtension?: true;
+  /** Path parameters by name. An invalid one gets `invalid_request`, unless its schema throws an ApiError. */
+  readonly params?: Params;
+  readonly query?: Query;
+  /** Headers by name. All are optional. */
+  readonly headers?: Headers;
+  readonly body?: Schema<Body>;
+  /** A media type of the body in addition to application/json. */
+  readonly bodyType?: string;
+  /** Whether the body may be left out. */
+  readonly bodyIsOptional?: true;
+  /** Successful responses by status. */
+  readonly answers?: Readonly<Record<number, Answer>>;
+  /** Errors in addition to those implied by its access and body. */
+  readonly errors?: readonly ErrorCode[];
+  /** Members that its Error body may have in addition to code, message and status. */
+  readonly errorMembers?: OptionalMembers;
+  /** Maximum time to respond, in ms; by default that of all requests. */
+  readonly timeoutMs?: number;
+  /** Called before the request is parsed. Throws an ApiError to refuse it. */
+  readonly before?: (call: Call) => void;
+}
+
+/** An operation as documents describe it. */
+export interface DeclaredOperation extends Declaration {
+  readonly params: Members;
+  readonly query: Members;
+  readonly headers: OptionalMembers;
+  readonly answers: Readonly<Record<number, Answer>>;
+  readonly errors: readonly ErrorCode[];
+}
+
+/** An operation with its handler: a row of the route table. */
+export interface Operation<in Context extends Call = Call> extends DeclaredOperation {
+  /**
+   * Responds to a request.
+   *
+   * @throws {ApiError} if the request is invalid. Its message names the faults.
+   * @throws an error of the handler.
+   */
+  readonly answer: (call: Incoming<Context>) => Response | Promise<Response>;
+}
+
+type None = Readonly<Record<never, never>>;
+
+const NO_BYTES = new Uint8Array();
+const MAX_QUERIES = 1_000;
+/** Maximum length of a cached query string. */
+const MAX_QUERY_LENGTH = 100;
+
+/** Creates an operation from its declaration and its handler. */
+export function operation<
+  Params extends Members = None,
+  Query extends Members = None,
+  Headers extends OptionalMembers = None,
+  Body = undefined,
+  Context extends Call = Call,
+>(
+  declaration: Declaration<Params, Query, Headers, Body>,
+  handle: Handler<Input<Params, Query, Headers, Body>, Context>,
+): Operation<Context>;
+export function operation(declaration: Declaration, handle: Handler): Operation {
+  const { access, isExtension = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
+  const { params = {}, query = {}, headers = {} } = declaration;
+  const isForClients = access === "key" || access === "address";
+  const isAlwaysStrict = (isForClients && isExtension) || access === "operator";
+  const mayBeStrict = isForClients && !isExtension;
+  const body = isAlwaysStrict && declaration.body ? strict(declaration.body) : declaration.body;
+  const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
+  const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
+    return schema.fromStrings([texts[name] ?? ""], name);
+  });
+  const answerAsUsual = answerer(isAlwaysStrict);
+  const answerStrictly = answerer(true);
+
+  function answer(call: Incoming): Response | Promise<Response> {
+    const prefer = mayBeStrict && call.request.headers.get("prefer");
+    if (!prefer || !prefersStrict(prefer)) return answerAsUsual(call);
+    return withStrictApplied(() => answerStrictly(call));
+  }
+
+  function answerer(isStrict: boolean): Operation["answer"] {
+    const parseHead = headParser(headers, query, isStrict);
+
+    async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
+      const { object, bytes } = await call.readBody(rules);
+      const [{ headers, query }, parsed] = valid(() =>
+        together(() => parseHead(call), () => schema.parse(object, "", isStrict))
+      );
+      return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
+    }
+
+    return function answer(call: Incoming): Response | Promise<Response> {
+      if (deprecated) requireLasting(deprecated, call.now);
+      declaration.before?.(call);
+      const inPath = valid(() => parseParams(call.params));
+      if (body) return answerWithBody(body, inPath, call);
+      const { headers, query } = valid(() => parseHead(call));
+      return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
+    };
+  }
+
+  const accepted = mayBeStrict ? { ...headers, Prefer: PREFER } : headers;
+  const own = { params, query, headers: accepted, ...(body && { body }), answer };
+  return { answers: {}, errors: [], ...declaration, ...own };
+}
+
+/** The parsed headers and query of a request. */
+interface Head {
+  readonly headers: JsonObject;
+  readonly query: JsonObject;
+}
+
+/** Returns a parser of headers and query strings. Results for requests without these headers are cached. */
+function headParser(headers: Members, query: Members, isStrict: boolean): (call: Incoming) => Head {
+  const names = Object.keys(headers);
+  const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
+  const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
+    const texts = given.getAll(name);
+    return texts.length === 0 ? undefined : schema.fromStrings(texts, `The query parameter ${name}`);
+  });
+  const usual = new BoundedMap<string, Head>(MAX_QUERIES);
+
+  return function parseHead({ request, query: text }: Incoming): Head {
+    const isUsual = !names.some((name) => request.headers.has(name));
+    const known = isUsual ? usual.get(text) : undefined;
+    if (known) return known;
+    const given = new URLSearchParams(text);
+    const [inHeaders, inQuery] = together(
+      () => parseHeaders(request.headers),
+      () => parseQuery(given, "The query parameter "),
+      () => isStrict && requireKnown(given.keys(), query, "unknown query parameter "),
+    );
+    const head = { headers: inHeaders, query: inQuery };
+    if (isUsual && text.length <= MAX_QUERY_LENGTH) usual.set(text, head);
+    return head;
+  };
+}
+
+/**
+ * Calls `parse`.
+ *
+ * @throws {ApiError} `invalid_request` if it throws Invalid.
+ */
+function valid<Value>(parse: () => Value): Value {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof Invalid)) throw error;
+    const { faults } = error;
+    const more = faults.length > MAX_FAULTS ? [`and ${faults.length - MAX_FAULTS} more`] : [];
+    const message = [...faults.slice(0, MAX_FAULTS), ...more].join("; ");
+    // A fault may end in a question.
+    throw new ApiError("invalid_request", `${message.replaceAll("?; ", "? ")}.`.replace(/\?\.$/, "?"));
+  }
+}

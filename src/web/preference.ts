@@ -1,0 +1,57 @@
+import { ApiError } from "./error.ts";
+import { ownOf } from "./response.ts";
+import { EXTENSION } from "./headers.ts";
+import { type Optional, optional, text } from "./schema.ts";
+
+const STRICT = "handling=strict";
+
+/** The Prefer header of operations that ignore unknown fields and query parameters unless they are asked not to. */
+export const PREFER: Optional<string> = optional(
+  text({
+    description:
+      `With \`${STRICT}\` (RFC 7240), unknown fields and query parameters get 400 instead of being ignored. The ` +
+      `response then has \`Preference-Applied: ${STRICT}\`. ${EXTENSION}`,
+    examples: [STRICT],
+  }),
+);
+
+const TOKEN = String.raw`[!#$%&'*+.^_\`|~\w-]+`;
+const WORD = String.raw`${TOKEN}|"(?:[^"\\]|\\.)*"`;
+const VALUE = String.raw`[ \t]*=[ \t]*`;
+/** A preference with its parameters, after any commas. Of what follows a malformed one, nothing is read. */
+const PREFERENCE = new RegExp(
+  String
+    .raw`[ \t,]*(${TOKEN})(?:${VALUE}(${WORD}))?(?:[ \t]*;(?:[ \t]*${TOKEN}(?:${VALUE}(?:${WORD}))?)?)*[ \t]*(?=,|$)`,
+  "gy",
+);
+
+/**
+ * Whether a Prefer header has the preference `handling=strict` (RFC 7240 sections 2 and 4.4). If it has several of that
+ * name, the first one counts.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(prefersStrict('respond-async; x="a, b", Handling="strict"'), true);
+ * assertEquals(prefersStrict("handling=lenient, handling=strict"), false);
+ * ```
+ */
+export function prefersStrict(prefer: string): boolean {
+  for (const [, name = "", value = ""] of prefer.matchAll(PREFERENCE)) {
+    if (name.toLowerCase() === "handling") return /^"?strict"?$/i.test(value.replaceAll("\\", ""));
+  }
+  return false;
+}
+
+/** Adds Preference-Applied to the response of `respond`, or to its ApiError. */
+export async function withStrictApplied(respond: () => Response | Promise<Response>): Promise<Response> {
+  try {
+    const response = ownOf(await respond());
+    response.headers.set("preference-applied", STRICT);
+    return response;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new ApiError(error.code, error.message, { ...error.headers, "preference-applied": STRICT });
+  }
+}

@@ -1,0 +1,78 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createApiKey, hashApiKey, isApiKey, randomBase62 } from "../../src/accounts/api_key.ts";
+import { API_KEY_LIKE } from "../../src/web/request.ts";
+
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+for (
+  const [environment, other, form] of [
+    ["production", "staging", /^as_live_[0-9A-Za-z]{38}$/],
+    ["staging", "production", /^as_test_[0-9A-Za-z]{38}$/],
+  ] as const
+) {
+  Deno.test(`createApiKey() returns a key that is valid only in ${environment}`, () => {
+    for (let count = 0; count < 100; count++) {
+      const key = createApiKey(environment);
+      assertMatch(key, form);
+      assert(isApiKey(key, environment));
+      assert(!isApiKey(key, other));
+    }
+  });
+
+  Deno.test(`isApiKey() detects every mistyped character in a key of ${environment}`, () => {
+    const key = createApiKey(environment);
+    for (let place = 0; place < key.length; place++) {
+      for (const character of BASE62 + "_- é") {
+        const typo = key.slice(0, place) + character + key.slice(place + 1);
+        if (typo !== key) assert(!isApiKey(typo, environment), typo);
+      }
+    }
+  });
+
+  Deno.test(`isApiKey() detects every swap of adjacent characters in a key of ${environment}`, () => {
+    for (let count = 0; count < 100; count++) {
+      const key = createApiKey(environment);
+      for (let place = 1; place < key.length; place++) {
+        const pair = key.charAt(place) + key.charAt(place - 1);
+        const swapped = key.slice(0, place - 1) + pair + key.slice(place + 1);
+        if (swapped !== key) assert(!isApiKey(swapped, environment), `${key} ${swapped}`);
+      }
+    }
+  });
+}
+
+Deno.test("isApiKey() rejects a truncated, extended or uppercase key, and one with another prefix", () => {
+  const key = createApiKey("staging");
+
+  for (
+    const text of [
+      ...["", "as_test_", key.slice(1), key.slice(0, -1), `${key}0`, `0${key}`, ` ${key}`, `${key}\n`],
+      ...[key.toUpperCase(), key.replace("as_test_", "as_prod_"), key.replace("as_test_", "as_live_")],
+    ]
+  ) assert(!isApiKey(text, "staging"), text);
+});
+
+Deno.test("randomBase62() draws all characters equally often, for any length", () => {
+  for (const length of [0, 1, 16, 500]) {
+    assertMatch(randomBase62(length), new RegExp(`^[0-9A-Za-z]{${length}}$`));
+  }
+  const drawn = Map.groupBy(randomBase62(310_000), (character) => character);
+  assertEquals(drawn.size, 62);
+  // Within seven standard deviations; a byte modulo 62 would draw the first eight 6,055 times.
+  for (const [character, { length }] of drawn) {
+    assert(Math.abs(length - 5_000) < 491, `${character} ${length}`);
+  }
+});
+
+Deno.test("hashApiKey() returns the SHA-256 hash in hex", () => {
+  const hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  assertEquals(hashApiKey("abc"), hash);
+});
+
+Deno.test("API_KEY_LIKE matches keys of both environments anywhere in a text", () => {
+  const [live, staging] = [createApiKey("production"), createApiKey("staging")];
+
+  const text = `"${live}",x${staging}`.replace(API_KEY_LIKE, "[secret]");
+
+  assertEquals(text, '"[secret]",x[secret]');
+});

@@ -1,0 +1,223 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { inputsOf } from "../../src/web/openapi.ts";
+import type { JsonSchema } from "../../src/web/schema.ts";
+import { Harness } from "../support/harness.ts";
+import { ALL, SAMPLES } from "../support/operations.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
+import { seededRandom } from "../support/time.ts";
+
+const REQUESTS = 10_000;
+const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301205");
+const AFTER_SUNSET = Date.UTC(2031, 0, 1);
+
+/** Samples that change neither the account nor its key, so requests stay admitted. */
+const LASTING = SAMPLES.filter(({ changes }) => !changes.includes("versions"));
+const ENDING = SAMPLES.filter((sample) => !LASTING.includes(sample)).map(({ operation }) => operation.path);
+const WRITES = LASTING.filter(({ operation }) => operation.body);
+/** Targets of the samples. Those that write are repeated. */
+const CALLS = [...LASTING, ...WRITES, ...WRITES].map(({ target }) => target);
+const INPUTS = LASTING.flatMap(({ operation }) => inputsOf(operation));
+const METHODS = words("GET POST PATCH DELETE HEAD OPTIONS PUT PROPFIND get patch a!#$%&'*+-.^_~");
+const PATHS = LASTING.filter(({ operation }) => !ENDING.includes(operation.path))
+  .map(({ target }) => target.replace(/^\w+ /, ""));
+const SEGMENTS = words(
+  "v1 v2 V1 pets messages .. . * : __proto__ constructor 0 1 2 -1 1e1 9007199254740993 ;",
+);
+const ESCAPES = words("% %zz %ff %00 %2f %2e%2e %F0%9F%90%95 %C0%AF %ED%A0%80 %u0041 + & = ' \\ é 🐕");
+const PARAMETERS = [...namesIn("query"), ...namesIn("query"), ...words("Limit x __proto__")];
+const NUMBERS = words("1 20 100 0 101 -1 1.5 1e1 0x10 01 1_0 abc 99999999999999999999 1e400 -0 NaN");
+const INT64 = words(
+  `${"1 7 8 -1 9223372036854775807 9007199254740993 ".repeat(4)}9223372036854775808 1.0 1e400 "1" null`,
+);
+const STATUSES = words(`${"available pending sold ".repeat(5)}Sold toString null MQ MTA OTk5`);
+const STRINGS = words(`${'"Rex" "Tom" "🐕" '.repeat(5)}"\\ud800" "a\\u0000" "" null "${"é".repeat(256)}"`);
+const MEMBERS = words('"id":7 "__proto__":{"name":"x"} "constructor":null "name":1 "a":[{"b":[]}]');
+const DOCUMENTS = words(
+  `${"[".repeat(50_000)} {} [] null 1 "a" {"a":"${"x".repeat(70_000)}"} ${"9".repeat(70_000)}`,
+).concat("");
+const TYPES = words(
+  "application/merge-patch+json application/json;charset=utf-8 APPLICATION/JSON text/plain application/jsonp ;",
+);
+const HEADERS = words(
+  "accept accept-encoding access-control-request-method connection content-encoding content-length cookie date " +
+    "expect forwarded host origin te transfer-encoding upgrade " +
+    "x-forwarded-for x-forwarded-host x-forwarded-proto x-request-id",
+).concat(namesIn("header"));
+const VALUES = words('* "a" W/"a" " "a","b" null https 0 -1 gzip [::1]:x \xe9').concat("");
+
+/** A request that can be sent again and printed. */
+interface Sent {
+  readonly target: string;
+  readonly headers: [name: string, value: string][];
+  readonly body: string | Uint8Array<ArrayBuffer> | undefined;
+  /** Whether the connection breaks before the body has ended. */
+  readonly broken: boolean;
+}
+
+Deno.test("service returns documented responses to 10,000 random requests", async () => {
+  const random = new Random(SEED);
+  await using service = await Harness.open(ALL);
+  const credentials = await createCredentials(service);
+  const statuses = new Set<number>();
+  let etag = "*";
+  for (let count = 1; count <= REQUESTS; count++) {
+    if (random.chance(0.01)) service.now += random.below(90_000);
+    if (count === REQUESTS * 0.95) service.now = AFTER_SUNSET;
+    service.address = `192.0.2.${random.below(40)}`;
+    const sent = randomRequest(random, credentials, etag);
+    try {
+      const response = await send(service, sent);
+      statuses.add(response.status);
+      if (/^PATCH|^GET \/v1\/pets\//.test(sent.target)) etag = response.headers.get("etag") ?? etag;
+      await assertPromises(response, sent.target);
+      assertEquals(service.errors, []);
+    } catch (cause) {
+      const shown = JSON.stringify(sent).slice(0, 1_000);
+      throw new Error(`Request ${count} of FUZZ_SEED=${SEED} failed: ${shown}`, { cause });
+    }
+  }
+  const expected = [200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 410, 412, 413, 422, 429];
+  assertEquals(expected.filter((status) => !statuses.has(status)), [], `with FUZZ_SEED=${SEED}`);
+  await assertConsistent(service.kv);
+});
+
+/** Asserts what holds for every response. */
+async function assertPromises(response: Response, target: string): Promise<void> {
+  const { status, headers } = response;
+  const body = await response.text();
+  const { pathname } = new URL(target.replace(/^.* /, "http://localhost"));
+  assert(status >= 200 && status < 500, `status ${status}`);
+  assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]{1,64}$/);
+  if (/^\/v1(\/|$)/.test(pathname)) {
+    for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]) {
+      assertMatch(headers.get(name) ?? "", /^\d+$/, name);
+    }
+  }
+  if (status >= 400) {
+    const { code, message, ...rest }: Record<string, unknown> = JSON.parse(body);
+    assertMatch(String(code), /^[a-z]+(_[a-z]+)*$/);
+    assert(typeof message === "string" && message !== "");
+    assertEquals(rest, { status });
+  } else if (status === 204 || status === 304) {
+    assertEquals(body, "");
+  } else if (headers.get("content-type") === "application/json") {
+    JSON.parse(body);
+  }
+  assertEquals(headers.has("retry-after"), status === 429);
+  assertEquals(headers.has("www-authenticate"), status === 401);
+  if (status === 405) assertMatch(headers.get("allow") ?? "", /^[A-Z]+(, [A-Z]+)*$/);
+}
+
+function send(service: Harness, { target, headers, body, broken }: Sent): Promise<Response> {
+  const init = { headers: new Headers(headers) };
+  if (body === undefined) return service.fetch(target, init);
+  return service.fetch(target, { ...init, body: broken ? brokenStream() : body });
+}
+
+function brokenStream(): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start: (controller) => controller.error(new TypeError("The connection broke")),
+  });
+}
+
+/** Values of Authorization: keys in every state, and nonsense. An empty value means no header. */
+async function createCredentials(service: Harness): Promise<string[]> {
+  const { apiKey } = await service.createAccount();
+  const free = await service.createAccount("free");
+  const scarce = await service.createAccount({ minute: 2, day: 40 });
+  const closed = await service.createAccount();
+  await service.accounts.change(closed.account.id, { closedAt: service.now });
+  const good = Array.from({ length: 30 }, () => `Bearer ${apiKey}`);
+  const keys = [free, scarce, closed].map((issued) => `Bearer ${issued.apiKey}`);
+  const typos = [`${apiKey}x`, apiKey.toLowerCase(), apiKey.replace("_test_", "_live_"), "\xff", "", "a b"];
+  const odd = [`bearer  ${apiKey} `, `Bearer${apiKey}`, apiKey, `Basic ${btoa(`a:${apiKey}`)}`, "Bearer", ""];
+  return [...good, ...keys, ...typos.map((typo) => `Bearer ${typo}`), ...odd];
+}
+
+function randomRequest(random: Random, credentials: readonly string[], etag: string): Sent {
+  const target = random.chance(0.7)
+    ? random.pick(CALLS).replace(/\/1$/, `/${1 + random.below(120)}`)
+    : `${random.pick(METHODS)} ${randomPath(random)}`;
+  const authorization = random.pick(credentials);
+  const type = random.chance(0.9) ? "application/json" : random.pick(TYPES);
+  const headers = random.list(2, (): [string, string] => [random.pick(HEADERS), random.pick(VALUES)]);
+  headers.push(["content-type", type]);
+  if (random.chance(0.2)) headers.push(["idempotency-key", random.pick(["a", '"b"', "c"])]);
+  if (random.chance(0.1)) headers.push(["if-none-match", random.pick(["*", etag])]);
+  if (random.chance(0.2)) headers.push(["if-match", random.pick(["*", etag, `"a", ${etag}`, `W/${etag}`])]);
+  if (authorization !== "") headers.push(["authorization", authorization]);
+  const bodiless = /^(get|head) /i.test(target) || random.chance(0.05);
+  return {
+    target: target + randomQuery(random),
+    headers,
+    body: bodiless ? undefined : randomBody(random),
+    broken: random.chance(0.03),
+  };
+}
+
+function randomPath(random: Random): string {
+  if (random.chance(0.6)) return random.pick(PATHS);
+  if (random.chance(0.3)) return `/v1/pets/${random.pick([...NUMBERS, ...ESCAPES])}`;
+  return `/${random.list(5, () => random.pick([...SEGMENTS, ...ESCAPES])).join("/")}`;
+}
+
+function randomQuery(random: Random): string {
+  if (random.chance(0.5)) return "";
+  const values = [...NUMBERS, ...STATUSES, ...STATUSES, ...ESCAPES, ""];
+  return `?${random.list(3, () => `${random.pick(PARAMETERS)}=${random.pick(values)}`).join("&")}`;
+}
+
+/** JSON text, mostly of fields that some operation accepts, and sometimes corrupted. */
+function randomBody(random: Random): string | Uint8Array<ArrayBuffer> {
+  if (random.chance(0.1)) return random.pick(DOCUMENTS);
+  const inputs = INPUTS.filter(({ place }) => place === "body").filter(() => random.chance(0.9));
+  const members = inputs.map(({ name, schema }) => `"${name}":${randomValue(random, schema)}`);
+  const text = `{${[...members, ...random.list(1, () => random.pick(MEMBERS))].join(",")}}`;
+  if (random.chance(0.1)) return text.slice(0, random.below(text.length));
+  if (random.chance(0.9)) return text;
+  const bytes = new TextEncoder().encode(text);
+  bytes[random.below(bytes.length)] = random.below(256);
+  return bytes;
+}
+
+/** A value for a field, mostly valid. */
+function randomValue(random: Random, { type, enum: values, items }: JsonSchema): string {
+  if (values) return `"${random.pick(STATUSES)}"`;
+  if (items) return `[${random.list(3, () => randomValue(random, items))}]`;
+  return random.pick(type === "integer" ? INT64 : STRINGS);
+}
+
+function namesIn(place: string): string[] {
+  return [...new Set(INPUTS.filter((input) => input.place === place).map(({ name }) => name))];
+}
+
+function words(text: string): string[] {
+  return text.split(" ");
+}
+
+/** Random choices, repeatable by seed. */
+class Random {
+  readonly #next: () => number;
+
+  constructor(seed: number) {
+    this.#next = seededRandom(seed);
+  }
+
+  /** An integer from 0 to `bound`, exclusive. */
+  below(bound: number): number {
+    return Math.floor(this.#next() * bound);
+  }
+
+  chance(probability: number): boolean {
+    return this.below(1_000_000) < probability * 1_000_000;
+  }
+
+  pick(items: readonly string[]): string {
+    return items[this.below(items.length)] ?? "";
+  }
+
+  /** Up to `most` results of `make`. */
+  list<Item>(most: number, make: () => Item): Item[] {
+    return Array.from({ length: this.below(most + 1) }, make);
+  }
+}

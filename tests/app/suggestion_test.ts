@@ -1,0 +1,67 @@
+import { assertEquals } from "@std/assert";
+import { needsToken } from "../../src/web/router.ts";
+import { assertError } from "../support/assertions.ts";
+import { Harness } from "../support/harness.ts";
+
+const OPERATOR = { operatorToken: "the-operators-token-in-this-one-test" };
+
+Deno.test.each([
+  ["/pets", "/v1/pets"],
+  ["/v1/pets/", "/v1/pets"],
+  ["/v1/Pets", "/v1/pets"],
+  ["/V1/PETS//", "/v1/pets"],
+  ["//v1///pets", "/v1/pets"],
+  ["/v1/P%65ts", "/v1/pets"],
+  ["/Pets/?limit=7", "/v1/pets"],
+  ["/pets/7", "/v1/pets/{petId}"],
+  ["/v1//pets/7/", "/v1/pets/{petId}"],
+  ["/account/key", "/v1/account/key"],
+  ["/openapi.json", "/v1/openapi.json"],
+  ["/Health/", "/health"],
+])("service returns 404 to GET %s and suggests %s", async (path, meant) => {
+  await using service = await Harness.open(OPERATOR);
+  const { apiKey: key } = await service.createAccount();
+
+  for (const request of [{ key }, {}]) {
+    const response = await service.fetch(`GET ${path}`, request);
+    const body = await response.clone().json();
+    await assertError(response, 404, "not_found");
+    assertEquals(body.message, `There is nothing at this path. Did you mean ${meant}?`);
+  }
+});
+
+Deno.test.each([
+  ["with a different word", "/v1/pet"],
+  ["with an extra segment", "/v1/pets/7/owner"],
+  ["of another version", "/v2/pets"],
+  ["that cannot be decoded", "/pets/%zz"],
+  ["that is only the base path", "/v1/"],
+  ["that is long", `/${"/".repeat(50_000)}x`],
+  ["of the operator", "/operator/v1/accounts/"],
+  ["of the operator, below the base path", "/v1/metrics"],
+])("service suggests nothing for a path %s", async (_, path) => {
+  await using service = await Harness.open(OPERATOR);
+
+  await assertError(
+    await service.fetch(`GET ${path}`),
+    404,
+    "not_found",
+    /^There is nothing at this path\. See \/v1\/openapi\.json\.$/,
+  );
+});
+
+Deno.test("service suggests each client path for its uppercase form with a trailing slash", async () => {
+  await using service = await Harness.open(OPERATOR);
+  const operations = service.app.operations.filter(({ access }) => !needsToken(access));
+  const paths = new Set(operations.map(({ path }) => path));
+  paths.delete("/"); // Its uppercase form is the path itself.
+
+  for (const path of paths) {
+    const response = await service.fetch(`GET ${path.toUpperCase()}/`);
+    const { message } = await response.json();
+    assertEquals([response.status, message], [
+      404,
+      `There is nothing at this path. Did you mean ${path}?`,
+    ]);
+  }
+});

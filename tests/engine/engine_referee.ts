@@ -1,0 +1,530 @@
+import { assert, assertEquals } from "@std/assert";
+import { Connection } from "../../src/engine/connection.ts";
+import { StoreUnavailable } from "../../src/engine/deadline.ts";
+import { pause } from "../../src/base/time.ts";
+import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
+import { Store } from "../../src/engine/store.ts";
+import {
+  type KnownRow,
+  type Rows,
+  type Transaction,
+  Unresolved,
+  type Write,
+} from "../../src/engine/transaction.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { Outdated, VersionCheck, type VersionRow } from "../../src/engine/versions.ts";
+import { type CommitResult, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
+import { seededRandom, type VirtualTime } from "../support/time.ts";
+
+/** A random transaction. Its effects depend only on this plan and its rows. */
+interface Plan {
+  readonly id: number;
+  /** Numbers of the rows that it decides on. */
+  readonly reads: readonly number[];
+  /** Number of a row that it decides on, and that others create without reading it. */
+  readonly awaits: number | undefined;
+  /** Number of a row that it creates without reading it. */
+  readonly creates: number | undefined;
+  readonly bumps: boolean;
+  /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
+  readonly salt: number;
+}
+
+/** A run of a plan, and its outcome. */
+interface Call {
+  readonly plan: Plan;
+  readonly assumed: string | undefined;
+  /** Number of commits that had applied when it began, and when it was answered. */
+  readonly began: number;
+  answered: number;
+  readonly deadline: number;
+  answer: "none" | "result" | "refused" | "out of time" | "outdated" | "unresolved" | "unavailable";
+  /** What the plan found in its rows. */
+  finding: string;
+  committed: boolean;
+  rows: readonly KnownRow[];
+}
+
+/** The rows at one moment: their numbers by name. */
+interface State {
+  readonly values: ReadonlyMap<string, number>;
+  /** Version of the version row. */
+  readonly version: string;
+}
+
+/** The message is what the plan found. */
+class Refused extends Error {}
+
+class OutOfTime extends Error {}
+
+const ROWS = 6;
+const VERSION = ["version"];
+const QUEUES = ["leases", "changes"] as const;
+const ENGINES = 3;
+const HANDLES = 2;
+const PATIENCE = 300;
+const KV_PATIENCE = 200;
+/** How long it takes to find out about the last commits in doubt, and to replace the last broken handles, in ms. */
+const RECOVERY = 60_000;
+
+const rowKey = (row: number): Deno.KvKey => ["row", row];
+const newKey = (created: number): Deno.KvKey => ["new", created];
+const logKey = (id: number): Deno.KvKey => ["log", id];
+const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
+
+/** Decides as planned. */
+function decide(plan: Plan, rows: Rows, write: Write): string {
+  const numbers = plan.reads.map((row) => numberIn(rows.get(rowKey(row))));
+  if (plan.awaits !== undefined) numbers.push(numberIn(rows.get(newKey(plan.awaits))));
+  const sum = numbers.reduce((total, number) => total + number + 1, 0);
+  const finding = `${plan.id}: ${numbers}`;
+  const remainder = (sum + plan.salt) % 8;
+  if (numbers.length > 0 && remainder < 2) throw new Refused(finding);
+  if (numbers.length > 0 && remainder < 4) return finding;
+  write.set(logKey(plan.id), encodeJson(0));
+  if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(plan.id));
+  plan.reads.forEach((row, index) => {
+    if (index === 0 && remainder === 4) write.delete(rowKey(row));
+    else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
+  });
+  if (plan.bumps) write.bump(ROW);
+  return finding;
+}
+
+/** The version row of the process whose plan is running. */
+let ROW: VersionRow = { key: VERSION, version: "" };
+
+function numberIn(entry: Entry | null): number {
+  return entry ? decodeJson<number>(entry) : -1;
+}
+
+/** Three engines on one KV, random calls to them, and random faults of their networks. */
+export class Referee {
+  readonly calls: Call[] = [];
+  readonly #kv: FakeKv = new FakeKv();
+  readonly #random: () => number;
+  readonly #time: VirtualTime;
+  readonly #engines: readonly Engine[];
+  /** Writes of foreign processes, by the number of their row in the log. */
+  readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
+  readonly #faults: string[] = [];
+  readonly #lines: Line[] = [];
+  readonly #faultsEnd: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** On average, one in this number of operations is disturbed. */
+  readonly #rarity: number;
+  #isFaulty = true;
+  #id = 0;
+  #created = 0;
+
+  constructor(seed: number, time: VirtualTime) {
+    this.#random = seededRandom(seed);
+    this.#rarity = 10 + this.#below(60);
+    this.#time = time;
+    this.#engines = Array.from({ length: ENGINES }, () => {
+      const isServer = this.#below(2) === 0;
+      return new Engine(isServer, () => this.#open(isServer));
+    });
+  }
+
+  /** Runs `count` transactions, a few at a time, until all have ended. Then every engine must work again. */
+  async run(count: number): Promise<void> {
+    while (this.#id < count) {
+      for (let some = this.#below(12); some > 0; some--) this.#call();
+      if (this.#below(3) === 0) await this.#meddle();
+      if (this.#below(this.#rarity) === 0) this.#breakHandle();
+      await this.#time.advance(this.#below(30));
+    }
+    this.#faultsEnd.resolve();
+    this.#isFaulty = false;
+    await this.#time.advance(RECOVERY);
+    assertEquals(this.calls.filter(({ answer }) => answer === "none"), []);
+    this.#breakHandle();
+    for (let count = 0; count < 10; count++) {
+      await this.#time.until(Promise.allSettled(this.#engines.map((engine) => engine.use())), RECOVERY);
+      await this.#time.advance(KV_PATIENCE);
+    }
+    await this.#time.advance(RECOVERY);
+    const uses = this.#engines.flatMap((engine) => Array.from({ length: 4 * HANDLES }, () => engine.use()));
+    await this.#time.until(Promise.all(uses), KV_PATIENCE);
+  }
+
+  /** Breaks one of the handles that were opened last, if they are on a server, for good. */
+  #breakHandle(): void {
+    const line = this.#lines.at(-1 - this.#below(HANDLES));
+    if (line?.isServer) line.condition = this.#below(2) === 0 ? "dead" : "nonsense";
+  }
+
+  #engine(): Engine {
+    const engine = this.#engines[this.#below(ENGINES)];
+    assert(engine);
+    return engine;
+  }
+
+  #below(limit: number): number {
+    return Math.floor(this.#random() * limit);
+  }
+
+  /** Up to `count` different numbers below a limit. */
+  #some(count: number, limit: number): number[] {
+    return [...new Set(Array.from({ length: count }, () => this.#below(limit)))];
+  }
+
+  #plan(): Plan {
+    const isBlind = this.#below(3) === 0;
+    return {
+      id: ++this.#id,
+      reads: isBlind ? [] : this.#some(1 + this.#below(3), ROWS),
+      awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
+      creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
+      bumps: this.#below(12) === 0,
+      salt: this.#below(8),
+    };
+  }
+
+  #call(): void {
+    const engine = this.#engine();
+    const plan = this.#plan();
+    const assumes = this.#below(3) === 0 ? new VersionCheck(engine.row) : undefined;
+    const call: Call = {
+      plan,
+      assumed: assumes && (assumes.versionstamp ?? ""),
+      began: this.#kv.repetitions.length,
+      answered: Infinity,
+      deadline: this.#time.now + 20 + this.#below(PATIENCE),
+      answer: "none",
+      finding: "",
+      committed: false,
+      rows: [],
+    };
+    this.calls.push(call);
+    const mayBegin = () => {
+      if (this.#time.now > call.deadline) throw new OutOfTime();
+    };
+    const transaction: Transaction<string> = {
+      queue: QUEUES[this.#below(2) === 0 ? 0 : 1],
+      reads: [...plan.reads.map(rowKey), ...(plan.awaits === undefined ? [] : [newKey(plan.awaits)])]
+        .map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
+      decide(rows, write) {
+        ROW = engine.row;
+        return decide(plan, rows, write);
+      },
+    };
+    engine.transactions.run(transaction, { assumes, mayBegin }).then(
+      ({ result, committed, rows }) => {
+        this.#answer(call, "result", result, committed, rows);
+        for (const row of rows) engine.remember(row);
+        if (plan.bumps && committed) {
+          const isNoted = engine.row.version >= this.#stampOf(logKey(plan.id));
+          if (!isNoted) this.#faults.push(`${plan.id} returned before its new version was noted`);
+        }
+      },
+      (error) => {
+        if (error instanceof Refused) this.#answer(call, "refused", error.message);
+        else if (error instanceof OutOfTime) this.#answer(call, "out of time");
+        else if (error instanceof Outdated) this.#answer(call, "outdated");
+        else if (error instanceof Unresolved) this.#answer(call, "unresolved");
+        else if (error instanceof StoreUnavailable) this.#answer(call, "unavailable");
+        else throw error;
+      },
+    );
+  }
+
+  #answer(
+    call: Call,
+    answer: Call["answer"],
+    finding: string = "",
+    committed: boolean = false,
+    rows: readonly KnownRow[] = [],
+  ): void {
+    Object.assign(call, { answer, finding, committed, rows, answered: this.#kv.repetitions.length });
+  }
+
+  /** Writes a row as a foreign process, without reading it. */
+  async #meddle(): Promise<void> {
+    const id = ++this.#id;
+    const [row, value] = [this.#below(ROWS), this.#below(1_000)];
+    this.#foreign.set(id, [row, value]);
+    await this.#kv.connect().atomic().check({ key: logKey(id), versionstamp: null })
+      .set(rowKey(row), encodeJson(value)).set(logKey(id), encodeJson(0)).commit();
+  }
+
+  /** Opens the handles of an engine. */
+  #open(isServer: boolean): Deno.Kv[] {
+    return Array.from({ length: HANDLES }, () => {
+      const line = new Line(
+        isServer,
+        () => this.#fate(isServer),
+        (limit) => this.#below(limit),
+        this.#faultsEnd.promise,
+      );
+      this.#lines.push(line);
+      return this.#watched(this.#kv.connect(line));
+    });
+  }
+
+  /** Draws the fate of an operation that starts now. */
+  #fate(isServer: boolean): Fate {
+    const fates = isServer ? ON_SERVER : ON_FILE;
+    return this.#isFaulty && this.#below(this.#rarity) === 0
+      ? fates[this.#below(fates.length)] ?? "well"
+      : "well";
+  }
+
+  /** The same handle, which records transactions that are sent to KV after their deadline. */
+  #watched(kv: Deno.Kv): Deno.Kv {
+    const atomic = kv.atomic.bind(kv);
+    return Object.assign(kv, {
+      atomic: () => {
+        const operation = atomic();
+        const [set, commit] = [operation.set, operation.commit];
+        const ids: unknown[] = [];
+        return Object.assign(operation, {
+          set: (key: Deno.KvKey, value: unknown) => {
+            if (key[0] === "log") ids.push(key[1]);
+            return set(key, value);
+          },
+          commit: () => {
+            for (const { plan, deadline } of this.calls) {
+              const isLate = ids.includes(plan.id) && this.#time.now > deadline;
+              if (isLate) this.#faults.push(`${plan.id} was sent to KV too late`);
+            }
+            return commit();
+          },
+        });
+      },
+    });
+  }
+
+  #stampOf(key: Deno.KvKey): string {
+    return this.#kv.rows.get(nameOf(key))?.versionstamp ?? "";
+  }
+
+  /** Replays all commits, and compares every answer with the expected one. */
+  check(): void {
+    assertEquals(this.#faults, []);
+    const { states, applied } = this.#replay();
+    for (const call of this.calls) {
+      const { plan, answer, committed, began, answered } = call;
+      const at = applied.get(plan.id);
+      if (answer === "result" && committed) {
+        assert(at !== undefined && at.commit <= answered, `${plan.id} was reported as committed, but is not`);
+        assertEquals(call.finding, at.finding, `Result of ${plan.id}`);
+        if (call.assumed !== undefined) assertEquals(at.version, call.assumed, `Assumption of ${plan.id}`);
+      } else if (answer === "result" || answer === "refused") {
+        assertEquals(at, undefined, `${plan.id} was reported as unchanged, but is committed`);
+        assert(
+          this.#isTrueSometime(call, states, began, answered),
+          `Outcome of ${plan.id}: ${call.finding}`,
+        );
+      } else if (answer !== "unresolved") {
+        assertEquals(at, undefined, `${plan.id} was ${answer}`);
+      }
+      this.#checkRows(call, states);
+    }
+    const last = states.at(-1)?.at(-1);
+    const values = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "row" || key[0] === "new");
+    assertEquals(
+      new Map(values.map(({ key, ...row }) => [nameOf(key), numberIn({ key, ...row })])),
+      last?.values,
+    );
+    for (const repeat of [...this.#kv.repetitions]) assertEquals(repeat().ok, false);
+  }
+
+  /** Checks that each row that a call returned has the content of its version. */
+  #checkRows({ plan, rows }: Call, states: readonly (readonly State[])[]): void {
+    for (const { key, entry } of rows) {
+      if (entry === null) continue;
+      const state = states[Number(entry.versionstamp)]?.at(-1);
+      assertEquals(numberIn(entry), state?.values.get(nameOf(key)), `A row shown to ${plan.id}: ${key}`);
+    }
+  }
+
+  #isTrueSometime(
+    { plan, finding, assumed }: Call,
+    states: readonly (readonly State[])[],
+    began: number,
+    answered: number,
+  ): boolean {
+    return states.slice(began, answered + 1).flat().some((state) => {
+      if (assumed !== undefined && state.version !== assumed) return false;
+      return decideOn(plan, state).found === finding;
+    });
+  }
+
+  /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
+  #replay(): {
+    states: State[][];
+    applied: Map<number, { commit: number; finding: string; version: string }>;
+  } {
+    const applied = new Map<number, { commit: number; finding: string; version: string }>();
+    const log = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "log");
+    const byCommit = Map.groupBy(log, ({ versionstamp }) => Number(versionstamp));
+    const plans = new Map(this.calls.map(({ plan }) => [plan.id, plan]));
+    let state: State = { values: new Map(), version: "" };
+    const states = [[state]];
+    for (let commit = 1; commit <= this.#kv.repetitions.length; commit++) {
+      const within: State[] = [];
+      for (const { key } of byCommit.get(commit) ?? []) {
+        const id = Number(key[1]);
+        const [row, value] = this.#foreign.get(id) ?? [];
+        if (row !== undefined && value !== undefined) {
+          state = { ...state, values: new Map([...state.values, [nameOf(rowKey(row)), value]]) };
+        } else {
+          const plan = plans.get(id);
+          assert(plan !== undefined);
+          const { found, after, isRefused } = decideOn(plan, state);
+          assert(!isRefused, `${id} committed although it should have refused: ${found}`);
+          applied.set(id, { commit, finding: found, version: state.version });
+          state = after(`${commit}`.padStart(20, "0"));
+        }
+        within.push(state);
+      }
+      states.push(within.length > 0 ? within : [state]);
+    }
+    return { states, applied };
+  }
+}
+
+/** What happens to an operation. */
+type Fate =
+  | "well"
+  | "hangs"
+  | "fails"
+  | "fails when done"
+  | "gets no reply"
+  | "repeated"
+  | "lands late"
+  | "locked";
+
+const ON_SERVER: readonly Fate[] = [
+  "hangs",
+  "fails",
+  "fails when done",
+  "gets no reply",
+  "repeated",
+  "repeated",
+  "repeated",
+  "lands late",
+];
+/** A file loses no replies, and operations that hang on it end at some time. */
+const ON_FILE: readonly Fate[] = ["hangs", "fails", "locked", "locked", "lands late"];
+
+/** The network between one handle and KV. It loses, repeats and delays messages. */
+class Line implements Network {
+  /** Whether every operation hangs, because the connection is dead, or fails, because it received wrong metadata. */
+  condition: "well" | "dead" | "nonsense" = "well";
+  readonly isServer: boolean;
+  readonly #fate: () => Fate;
+  readonly #below: (limit: number) => number;
+  readonly #faultsEnd: Promise<void>;
+
+  constructor(
+    isServer: boolean,
+    fate: () => Fate,
+    below: (limit: number) => number,
+    faultsEnd: Promise<void>,
+  ) {
+    this.isServer = isServer;
+    this.#fate = fate;
+    this.#below = below;
+    this.#faultsEnd = faultsEnd;
+  }
+
+  async read(): Promise<void> {
+    await this.#pass(this.#fate());
+  }
+
+  async commit(apply: () => CommitResult): Promise<CommitResult> {
+    const fate = this.#fate();
+    if (fate === "lands late" || (this.condition === "dead" && this.#below(2) === 0)) {
+      await pause(this.#below(2 * KV_PATIENCE));
+      apply();
+      return await this.#hang();
+    }
+    await this.#pass(fate);
+    const result = apply();
+    if (fate === "fails when done") await fail();
+    if (fate === "gets no reply") await this.#hang();
+    await pause(this.#below(15));
+    return fate === "repeated" ? apply() : result; // A repetition that no process notices.
+  }
+
+  async #pass(fate: Fate): Promise<void> {
+    if (this.condition === "nonsense" || fate === "fails") await fail();
+    await pause(this.#below(15));
+    if (this.condition === "dead" || fate === "hangs") await this.#hang();
+    if (fate === "locked") await locked();
+  }
+
+  async #hang(): Promise<never> {
+    if (this.isServer) return await hang();
+    await this.#faultsEnd;
+    return await fail();
+  }
+}
+
+/** A process. */
+class Engine {
+  readonly row: VersionRow = { key: VERSION, version: "" };
+  readonly transactions: Transactions;
+  /** The newest version of each row that was returned, by name. */
+  readonly known: Map<string, KnownRow> = new Map();
+
+  constructor(isServer: boolean, open: () => Deno.Kv[]) {
+    const reopen = async (signal: AbortSignal) => {
+      await pause(KV_PATIENCE);
+      signal.throwIfAborted();
+      return open();
+    };
+    const connection = new Connection(open(), { deadline: KV_PATIENCE, ...(isServer ? { reopen } : {}) });
+    const store = new Store(connection, { maxChecks: isServer ? 10 : 100, clock: () => 0 });
+    this.transactions = new Transactions(store, () => 0);
+  }
+
+  /** Reads and writes a row of its own. */
+  async use(): Promise<void> {
+    const key = ["use", crypto.randomUUID()];
+    await this.transactions.run({
+      queue: "changes",
+      reads: [key],
+      decide: (_rows, write) => write.set(key, encodeJson(0)),
+    });
+  }
+
+  remember(row: KnownRow): void {
+    const name = nameOf(row.key);
+    if ((this.known.get(name)?.entry?.versionstamp ?? "") <= (row.entry?.versionstamp ?? "")) {
+      this.known.set(name, row);
+    }
+  }
+}
+
+/** The result of a plan in a state. */
+function decideOn(
+  plan: Plan,
+  { values, version }: State,
+): { found: string; isRefused: boolean; after: (versionstamp: string) => State } {
+  const next = new Map(values);
+  let isBumped = false;
+  const rows: Rows = {
+    get(key) {
+      const number = values.get(nameOf(key));
+      if (number === undefined) return null;
+      return { key, value: encodeJson(number), versionstamp: "" };
+    },
+  };
+  const write: Write = {
+    set: (key, value) => {
+      if (key[0] !== "log") next.set(nameOf(key), numberIn({ key, value, versionstamp: "" }));
+    },
+    delete: (key) => void next.delete(nameOf(key)),
+    bump: () => void (isBumped = true),
+  };
+  const after = (versionstamp: string) => ({ values: next, version: isBumped ? versionstamp : version });
+  try {
+    return { found: decide(plan, rows, write), isRefused: false, after };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { found: error.message, isRefused: true, after };
+  }
+}

@@ -1,0 +1,87 @@
+import { assertEquals } from "@std/assert";
+import { pause } from "../../src/base/time.ts";
+import { assertError } from "../support/assertions.ts";
+import { type Disturbance, disturbed, fail, hang } from "../support/fake_kv.ts";
+import { Harness } from "../support/harness.ts";
+import { ALL, SAMPLES } from "../support/operations.ts";
+import { NOON } from "../support/time.ts";
+
+const WITH_KEY = SAMPLES.filter(({ operation }) => operation.access === "key");
+
+/** A service on the KV of `calm`. Its KV operations hang or fail on demand. */
+class RoughService extends Harness {
+  readonly calm: Harness;
+  override expectsErrors: boolean = true;
+  disturbance: Disturbance = {};
+
+  constructor(calm: Harness) {
+    const kv = disturbed(calm.kv, {
+      read: (keys) => this.disturbance.read?.(keys),
+      commit: (commit) => this.disturbance.commit?.(commit) ?? commit.apply(),
+    });
+    super(kv, { ...ALL, deadline: 500 });
+    this.calm = calm;
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    this.disturbance = {};
+    await super[Symbol.asyncDispose]();
+  }
+}
+
+for (
+  const [what, trouble, logged] of [
+    ["hangs", hang, "DeadlineExceeded"],
+    ["fails", fail, "StoreUnavailable (TypeError)"],
+  ] as const
+) {
+  Deno.test(`service returns 503 with limit headers, logs the error, and counts nothing if KV ${what}`, async () => {
+    await using service = new RoughService(await Harness.open());
+    const { account, apiKey: key } = await service.createAccount({ minute: 5, day: 5 });
+    await service.fetch("GET /v1/nothing", { key });
+    service.disturbance = { read: trouble, commit: trouble };
+    const targets = [...WITH_KEY.map(({ target }) => target), "GET /v1/nothing", "PUT /v1/pets"];
+    const headers = { "x-request-id": "r1" };
+
+    const responses = await Promise.all(targets.map((target) => service.fetch(target, { key, headers })));
+
+    for (const response of responses) {
+      const { headers } = response;
+      const limit = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
+      assertEquals(limit, ["60", "60", `${NOON / 1000 + 60}`]);
+      assertEquals([headers.get("retry-after"), headers.get("x-request-id")], ["5", "r1"]);
+      await assertError(
+        response,
+        503,
+        "store_unavailable",
+        /^The store does not respond\. Try again shortly\.$/,
+      );
+    }
+    // Writes begin with a commit, and other requests with a read.
+    const writeErrors = targets.filter((target) => !/^(GET|PUT) /.test(target)).map(() =>
+      "Unresolved (CommitInDoubt)"
+    );
+    const readErrors = targets.slice(writeErrors.length).map(() => logged);
+    // Commits in doubt are looked up until their requests time out.
+    while (service.errors.length < targets.length) await pause(10);
+    assertEquals(service.errors.map(({ id }) => id), targets.map(() => "r1"));
+    assertEquals(service.errors.map(({ error }) => error).sort(), [...writeErrors, ...readErrors].sort());
+    service.disturbance = {};
+    assertEquals((await service.fetch("GET /v1/nothing", { key })).headers.get("x-ratelimit-remaining"), "3");
+    assertEquals((await service.calm.accounts.find(account.id))?.usage.used, 2);
+  });
+}
+
+Deno.test("service returns 401 without a key and serves public paths except /ready while KV hangs", async () => {
+  await using service = new RoughService(await Harness.open());
+  service.disturbance = { read: hang, commit: hang };
+
+  for (const { operation, target, status } of SAMPLES) {
+    const isReadiness = operation.id === "getReadiness";
+    const expected = { key: 401, operator: 401, metrics: 401, public: isReadiness ? 503 : status };
+    if (operation.access === "address") continue;
+    const response = await service.fetch(target);
+    await response.body?.cancel();
+    assertEquals([target, response.status], [target, expected[operation.access]]);
+  }
+});

@@ -1,0 +1,280 @@
+import { DatabaseSync } from "node:sqlite";
+import { assertEquals, assertLess, assertRejects } from "@std/assert";
+import { Connection } from "../../src/engine/connection.ts";
+import { StoreUnavailable } from "../../src/engine/deadline.ts";
+import { pause } from "../../src/base/time.ts";
+import { openFileState } from "../../src/engine/file.ts";
+import { Store } from "../../src/engine/store.ts";
+import { noteVersion, Outdated, VersionCheck, type VersionRow, Versions } from "../../src/engine/versions.ts";
+import { calmNetwork, disturbed, fail, FakeKv } from "../support/fake_kv.ts";
+import { VirtualTime } from "../support/time.ts";
+
+/** Two watched rows, one of which another process changes, in virtual time. */
+class Fixture implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly kv: FakeKv = new FakeKv();
+  readonly versions: Versions;
+  readonly row: VersionRow;
+  readonly none: VersionRow;
+  /** How long a read takes, in ms. */
+  latency = 0;
+  isBroken = false;
+  reads = 0;
+  /** Number of reads under way, now and at most. */
+  reading = 0;
+  mostReading = 0;
+
+  constructor(maxStalenessMs?: number) {
+    const read = async () => {
+      this.reads++;
+      this.mostReading = Math.max(this.mostReading, ++this.reading);
+      await pause(this.latency);
+      this.reading--;
+      if (this.isBroken) await fail();
+    };
+    const connection = new Connection([this.kv.connect({ ...calmNetwork(), read })]);
+    const store = new Store(connection, { maxChecks: 10, clock: () => 0 });
+    this.versions = new Versions(store, maxStalenessMs);
+    this.none = this.versions.watch(["none"]);
+    this.row = this.versions.watch(["row"]);
+  }
+
+  /** Changes the row in another process, and returns its version. */
+  async change(): Promise<string> {
+    const result = await this.kv.connect().atomic().set(["row"], 1).commit();
+    return result.ok ? result.versionstamp : "";
+  }
+
+  /** Checks the versions, which may take up to `ms`. */
+  async check(ms: number): Promise<void> {
+    await this.time.until(Promise.resolve(this.versions.check()), ms);
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
+  }
+}
+
+Deno.test("Versions.check() updates every watched row, with one read for simultaneous calls", async () => {
+  using fixture = new Fixture();
+  const { versions, row, none } = fixture;
+  for (let round = 1; round <= 3; round++) {
+    const version = await fixture.change();
+
+    await fixture.time.until(Promise.all(Array.from({ length: 50 }, () => versions.check())), 10);
+
+    assertEquals([row.version, none.version, fixture.reads], [version, "", round]);
+  }
+});
+
+Deno.test("Versions.check() waits for a read that starts after the call", async () => {
+  for (const latency of [0, 100]) {
+    using fixture = new Fixture();
+    fixture.latency = latency;
+    for (let count = 0; count < 8; count++) await fixture.check(500);
+    const reads = fixture.reads;
+    fixture.latency = 100;
+    const early = fixture.versions.check();
+    await fixture.time.advance(50);
+    const late = [fixture.versions.check(), fixture.versions.check()];
+    await fixture.time.until(Promise.resolve(early), 100);
+    const version = await fixture.change();
+    await fixture.time.until(Promise.all(late), 200);
+
+    assertEquals([fixture.row.version, fixture.reads - reads], [version, 2]);
+  }
+});
+
+Deno.test.each([[1, 1], [100, 10]])(
+  "Versions.check() with reads of %i ms runs up to %i of them at a time",
+  async (latency, most) => {
+    using fixture = new Fixture();
+    fixture.latency = latency;
+    for (let count = 0; count < 8; count++) await fixture.check(500);
+    fixture.mostReading = 0;
+
+    for (let count = 0; count < 100; count++) {
+      fixture.versions.check();
+      await fixture.time.advance(latency / 20);
+    }
+
+    assertEquals(fixture.mostReading, most);
+    await fixture.time.advance(500);
+  },
+);
+
+Deno.test("Versions.check() and noteVersion() never lower a known version", async () => {
+  using fixture = new Fixture();
+  const version = await fixture.change();
+  noteVersion(fixture.row, `${version}1`);
+
+  await fixture.check(10);
+  noteVersion(fixture.row, version);
+
+  assertEquals(fixture.row.version, `${version}1`);
+});
+
+Deno.test("Versions.check() rejects all calls that share a failed read, and no later ones", async () => {
+  using fixture = new Fixture();
+  fixture.isBroken = true;
+  const checks = [fixture.versions.check(), fixture.versions.check()].map((check) =>
+    assertRejects(() => Promise.resolve(check), StoreUnavailable)
+  );
+  await fixture.time.until(Promise.all(checks), 10);
+  fixture.isBroken = false;
+
+  const version = await fixture.change();
+  await fixture.check(10);
+
+  assertEquals(fixture.row.version, version);
+});
+
+Deno.test("Versions.check() returns at once after a recent read and reads again in the background", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, row, time } = fixture;
+  fixture.latency = 200;
+  await fixture.check(300);
+  const version = await fixture.change();
+
+  await time.advance(300);
+  assertEquals([versions.check(), fixture.reads, row.version], [undefined, 1, ""]);
+  await time.advance(1);
+  assertEquals([versions.check(), versions.check()], [undefined, undefined]);
+  await time.advance(201);
+  assertEquals([fixture.reads, row.version], [2, version]);
+  await time.advance(799);
+  assertEquals(versions.check() === undefined, true);
+  await time.advance(1_500);
+  assertEquals(versions.check() instanceof Promise, true);
+  await time.advance(300);
+});
+
+Deno.test("Versions.check() runs one read at a time in the background, however many calls arrive", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, time } = fixture;
+  fixture.latency = 200;
+  await fixture.check(300);
+
+  for (let ms = 0; ms < 5_000; ms += 10) {
+    assertEquals(versions.check(), undefined);
+    await time.advance(10);
+  }
+
+  // The first read, then one every 510 ms, started by the first call after half the permitted staleness.
+  assertEquals([fixture.reads, fixture.mostReading], [11, 1]);
+  await time.advance(500);
+});
+
+Deno.test("Versions.check() ignores failed background reads until the last good read is too old", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, time } = fixture;
+  await fixture.check(10);
+  fixture.isBroken = true;
+
+  await time.advance(600);
+  for (let count = 0; count < 3; count++) {
+    assertEquals(versions.check(), undefined);
+    await time.advance(100);
+  }
+  assertEquals(fixture.reads, 4);
+  await time.advance(200);
+  await assertRejects(() => fixture.check(10), StoreUnavailable);
+});
+
+Deno.test("Versions.confirm() reads the rows unless the check held at the given time or later", async () => {
+  using fixture = new Fixture();
+  const { versions, row, time } = fixture;
+  const check = new VersionCheck(row);
+  check.noteHeld(10);
+  await fixture.change();
+
+  await versions.confirm(check, 10);
+  assertEquals(fixture.reads, 0);
+
+  await time.until(assertRejects(() => versions.confirm(check, 11), Outdated), 1_000);
+  assertEquals(fixture.reads, 1);
+});
+
+Deno.test("Versions.check() reads the rows of a file only if there was a commit since the last read", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/animals.kv`;
+  const kv = await Deno.openKv(path);
+  const other = await Deno.openKv(path);
+  const file = await openFileState(path);
+  assertEquals(typeof file?.version(), "number");
+  assertEquals(await openFileState(`${folder}/none.kv`), undefined);
+  let reads = 0;
+  let onRead = () => {};
+  const counted = disturbed(kv, { read: () => (reads++, onRead()) });
+  const store = new Store(new Connection([counted], { file }), { maxChecks: 100, clock: () => 0 });
+  const versions = new Versions(store);
+  const row = versions.watch(["row"]);
+  const changed = async (handle: Deno.Kv, key: string) => (await handle.set([key], 1)).versionstamp;
+
+  await versions.check();
+  await versions.check();
+  assertEquals([row.version, reads], ["", 1]);
+  for (const handle of [other, kv]) {
+    const version = await changed(handle, "row");
+    await versions.check();
+    await versions.check();
+    assertEquals(row.version, version);
+  }
+  await changed(other, "unwatched");
+  await versions.check();
+  assertEquals(reads, 4);
+  const added = versions.watch(["unwatched"]);
+  await versions.check();
+  assertEquals([added.version > row.version, reads], [true, 5]);
+  await changed(other, "last");
+  let last: VersionRow | undefined;
+  onRead = () => void (last ??= versions.watch(["last"]));
+  await versions.check();
+  await versions.check();
+  assertEquals([(last?.version ?? "") > added.version, reads], [true, 7]);
+
+  await store.close();
+  assertEquals(file?.version(), undefined);
+  other.close();
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("Versions.check() reads again if another process committed right after the last read", async () => {
+  const fake = new FakeKv();
+  const kv = fake.connect();
+  const getMany = kv.getMany.bind(kv);
+  let change: (() => Promise<unknown>) | undefined = () => fake.connect().atomic().set(["row"], 1).commit();
+  kv.getMany = async (...given) => {
+    const entries = await getMany(...given);
+    await change?.();
+    change = undefined;
+    return entries;
+  };
+  const file = { version: () => fake.repetitions.length, size: () => 0, close: () => {} };
+  const store = new Store(new Connection([kv], { file }), { maxChecks: 100, clock: () => 0 });
+  const versions = new Versions(store);
+  const row = versions.watch(["row"]);
+
+  await versions.check();
+  await versions.check();
+
+  assertEquals(row.version, fake.rows.get('["row"]')?.versionstamp);
+});
+
+Deno.test("openFileState() returns a state that never waits for a lock on the file", async () => {
+  const path = await Deno.makeTempFile();
+  using database = new DatabaseSync(path);
+  database.exec("CREATE TABLE kv (k)");
+  const file = await openFileState(path);
+  assertEquals(typeof file?.version(), "number");
+
+  database.exec("BEGIN EXCLUSIVE");
+  const started = performance.now();
+  assertEquals([file?.version(), file?.size()], [undefined, undefined]);
+  assertLess(performance.now() - started, 1_000);
+
+  database.exec("COMMIT");
+  assertEquals([typeof file?.version(), typeof file?.size()], ["number", "number"]);
+  file?.close();
+  await Deno.remove(path);
+});

@@ -1,0 +1,161 @@
+import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch } from "@std/assert";
+import { pardon, reset, type Usage } from "../../src/accounts/usage.ts";
+import { pause } from "../../src/base/time.ts";
+import { call, callAtOnce, tally } from "../support/client.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { NOON } from "../support/time.ts";
+
+const MINUTE = 60_000;
+
+/** A service, and an account on the Free plan that has just been banned. */
+async function withBanned(): Promise<{ service: Harness; id: string; apiKey: string }> {
+  const service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(121, [service], apiKey);
+  return { service, id, apiKey };
+}
+
+async function usageOf(service: Harness, id: string): Promise<Usage | undefined> {
+  return (await service.accounts.find(id))?.usage;
+}
+
+Deno.test("service admits requests after a ban is lifted during the commit that started it", async () => {
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await time.until(call(service, apiKey), 1_000);
+  await time.advance(5_000);
+  service.disturbance = {
+    async commit({ apply }) {
+      const result = await apply();
+      // The check of versions takes longer than the rest of this commit.
+      service.disturbance = { read: () => pause(300) };
+      await pause(200);
+      return result;
+    },
+  };
+  const banned = callAtOnce(125, [service], apiKey);
+  await time.advance(50);
+  let bannedUntil = 0;
+  await other.accounts.changeUsage(id, (usage) => {
+    bannedUntil = usage.bannedUntil;
+    return reset(pardon(usage), NOON);
+  });
+
+  const after = call(service, apiKey);
+
+  assertGreater(bannedUntil, NOON);
+  assertEquals((await time.until(after, 5_000)).status, 200);
+  await time.until(banned, 5_000);
+});
+
+Deno.test("service bans a key at its 61st refusal if requests are sequential", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
+
+  for (let count = 0; count < 120; count++) {
+    assertEquals((await call(service, apiKey)).code, count < 60 ? "" : "rate_limit_minute");
+  }
+
+  const { status, code, retryAfter, limit, remaining, reset } = await call(service, apiKey);
+  assertEquals([status, code, retryAfter], [429, "key_banned", 300]);
+  assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
+});
+
+Deno.test("service bans a key at its 61st refusal if requests are simultaneous", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount("free");
+
+  const replies = await callAtOnce(200, [service], apiKey);
+
+  assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
+});
+
+Deno.test("service counts refusals of two processes together, and bans once in both", async () => {
+  await using one = await Harness.open();
+  await using other = one.beside();
+  const { account: { id }, apiKey } = await one.createAccount("free");
+
+  const codes = [];
+  while (codes.at(-1) !== "key_banned") {
+    codes.push((await call(codes.length % 3 === 0 ? other : one, apiKey)).code);
+    assert(codes.length < 400);
+  }
+
+  assertGreaterOrEqual(codes.filter((code) => code === "rate_limit_minute").length, 60);
+  for (const service of [one, other]) {
+    const { code, retryAfter } = (await callAtOnce(70, [service], apiKey)).at(-1) ?? {};
+    assertEquals([code, retryAfter], ["key_banned", 300]);
+  }
+  const usage = await usageOf(one, id);
+  assertEquals([usage?.bans, usage?.bannedUntil], [1, NOON + 5 * MINUTE]);
+});
+
+Deno.test("service soon stores its number of refusals, even without further requests", async () => {
+  await using service = await RecordingService.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await callAtOnce(60, [service], apiKey);
+  await call(service, apiKey);
+
+  await service.time.advance(500);
+
+  const usage = await usageOf(service, id);
+  assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
+});
+
+Deno.test.each([["none", 0], ["one", 1]])(
+  "service stores only refusals since another process lifted a ban: %s",
+  async (_, refused) => {
+    await using service = await RecordingService.open();
+    await using operator = service.beside();
+    const { account: { id }, apiKey } = await service.createAccount("free");
+    await callAtOnce(60, [service], apiKey);
+    await callAtOnce(10, [service], apiKey);
+
+    await operator.accounts.changeUsage(id, pardon);
+    await callAtOnce(refused, [service], apiKey);
+    await service.time.advance(1_500);
+
+    assertEquals((await usageOf(service, id))?.strikes, refused);
+  },
+);
+
+Deno.test("service keeps a ban after a restart, and serves other accounts", async () => {
+  const { service, apiKey } = await withBanned();
+  await using _ = service;
+  const { apiKey: free } = await service.createAccount("free");
+
+  await using restarted = service.beside();
+  restarted.now = NOON + 2 * MINUTE;
+  const { status, code, retryAfter } = await call(restarted, apiKey);
+
+  assertEquals([status, code, retryAfter], [429, "key_banned", 180]);
+  assertEquals((await call(restarted, free)).remaining, 59);
+});
+
+Deno.test("service does not extend a ban if requests continue, and admits them after its end", async () => {
+  const { service, id, apiKey } = await withBanned();
+  await using _ = service;
+  const usage = await usageOf(service, id);
+
+  for (let minute = 0; minute < 5; minute++) {
+    service.now = NOON + minute * MINUTE;
+    const replies = await callAtOnce(130, [service], apiKey);
+    assertEquals(tally(replies), { "429 key_banned": 130 });
+    assertEquals(replies[0]?.retryAfter, 300 - minute * 60);
+  }
+  assertEquals(await usageOf(service, id), usage);
+
+  service.now = NOON + 5 * MINUTE;
+  assertEquals((await call(service, apiKey)).remaining, 59);
+});
+
+Deno.test("service counts each ban, including the first one after days without any", async () => {
+  const { service, apiKey } = await withBanned();
+  await using _ = service;
+  service.now += 2 * 86_400_000;
+  await callAtOnce(121, [service], apiKey);
+
+  assertMatch(service.store.metrics.bans.text(), / 2\n$/);
+});

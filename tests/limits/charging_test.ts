@@ -1,0 +1,135 @@
+import { assertEquals } from "@std/assert";
+import type { DeclaredOperation } from "../../src/web/operation.ts";
+import { needsToken } from "../../src/web/router.ts";
+import { call, callAtOnce, type HarnessRequest } from "../support/client.ts";
+import { Harness } from "../support/harness.ts";
+import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
+import { JSON_TYPE, REX } from "../support/pets.ts";
+import { NOON } from "../support/time.ts";
+
+const RESET = `${NOON / 1_000 + 60}`;
+
+/** How a request is charged: to the account of its key or else the address, only to the address, or not at all. */
+type Access = DeclaredOperation["access"];
+
+/** A request, its status with a credential and without, and how it is charged. */
+type Case = readonly [
+  target: string,
+  request: HarnessRequest,
+  withKey: number,
+  without: number,
+  access: Access,
+];
+
+const CASES: readonly Case[] = [
+  ...SAMPLES.map(({ operation: { access }, target, request, status }): Case => {
+    return [target, request, status, access === "key" || needsToken(access) ? 401 : status, access];
+  }),
+  ["HEAD /v1/pets", {}, 200, 401, "key"],
+  ["GET /v1/pets", { headers: { "if-none-match": "*" } }, 304, 401, "key"],
+  ["GET /v1/pets?limit=0", {}, 400, 401, "key"],
+  ["GET /v1/pets/999", {}, 404, 401, "key"],
+  ["POST /v1/pets", { json: {} }, 400, 401, "key"],
+  ["POST /v1/pets", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, "key"],
+  ["PATCH /v1/pets/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, "key"],
+  ["GET /v1/nowhere", {}, 404, 404, "key"],
+  ["GET /v1", {}, 404, 404, "key"],
+  ["GET /v1/", {}, 404, 404, "key"],
+  ["GET /v1/%zz", {}, 404, 404, "key"],
+  ["PUT /v1/pets", {}, 405, 405, "key"],
+  ["PROPFIND /v1/account", {}, 405, 405, "key"],
+  ["GET /v1/accounts", {}, 405, 405, "key"],
+  ["POST /v1/accounts", { json: {} }, 400, 400, "address"],
+  ["OPTIONS /v1/pets", {}, 204, 204, "public"],
+  ["OPTIONS /v1/accounts", {}, 204, 204, "public"],
+  ["OPTIONS /v1/nowhere", {}, 404, 404, "public"],
+  ["GET /nowhere", {}, 404, 404, "public"],
+  ["GET /v10", {}, 404, 404, "public"],
+  ["PUT /health", {}, 405, 405, "public"],
+];
+
+/** Asserts that a response describes these limits, or none if its path has none. */
+function assertLimits(target: string, { headers, status }: Response, limit: number, remaining: number): void {
+  // After a sign-up, the headers describe another limit.
+  if (target === "POST /v1/accounts" && status === 201) return;
+  const isLimited = / \/v1(\/|$)/.test(target);
+  const values = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
+  assertEquals(values, isLimited ? [`${limit}`, `${remaining}`, RESET] : [null, null, null]);
+  assertEquals(headers.has("ratelimit"), isLimited);
+}
+
+/** Remaining requests of the address, according to another request without a key, which counts. */
+async function leftOfAddress(service: Harness): Promise<number> {
+  return (await call(service)).remaining;
+}
+
+for (const [target, request, withKey, without, access] of CASES) {
+  const payer = access === "key" || access === "address" ? access : "nobody";
+  Deno.test(`service charges ${target} (${withKey}) to ${payer}, and describes its limits`, async () => {
+    await using service = await Harness.open(ALL);
+    const { account: { id }, apiKey: key } = await service.createAccount("business");
+    await service.fetch("POST /v1/pets", { key, json: REX });
+    await addKnownAccounts(service);
+    const credential = needsToken(access) ? credentialFor({ access }, key) : { key };
+
+    const response = await service.fetch(target, { ...request, ...credential });
+    await response.text(); // A command ends with its response.
+
+    assertEquals(response.status, withKey);
+    const [limit, left] = payer === "key" ? [1_000, 998] : [60, payer === "address" ? 59 : 60];
+    assertLimits(target, response, limit, left);
+    await service.app.settle();
+    const usage = await service.accounts.usage(id);
+    assertEquals([usage.used, usage.usedToday], payer === "key" ? [2, 2] : [1, 1]);
+    assertEquals(await leftOfAddress(service), payer === "address" ? 58 : 59);
+  });
+
+  Deno.test(`service charges ${target} (${without}) without credentials, and describes its limits`, async () => {
+    await using service = await Harness.open(ALL);
+
+    const response = await service.fetch(target, request);
+    await response.body?.cancel();
+
+    assertEquals(response.status, without);
+    const isFree = access === "public";
+    assertLimits(target, response, 60, isFree ? 60 : 59);
+    assertEquals(await leftOfAddress(service), isFree ? 59 : 58);
+  });
+
+  if (access !== "public" || withKey === 204) continue;
+  Deno.test(`service serves ${target} to a spent address`, async () => {
+    await using service = await Harness.open(ALL);
+    await callAtOnce(60, [service]);
+
+    const response = await service.fetch(target, { key: "nonsense" });
+    await response.text();
+
+    assertEquals(response.status, withKey);
+  });
+}
+
+Deno.test("service refuses unknown paths and methods with an exhausted key like any other request", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
+
+  const targets = ["GET /v1/pets", "GET /v1/nowhere", "PUT /v1/pets"];
+  const codes = [];
+  for (const target of targets) codes.push((await call(service, apiKey, target)).code);
+
+  assertEquals(codes, ["", "rate_limit_minute", "key_banned"]);
+});
+
+Deno.test("service stores nothing for a refused request", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 1, day: 10 });
+  await call(service, key);
+
+  const headers = { "idempotency-key": "1" };
+  const response = await service.fetch("POST /v1/pets", { key, json: REX, headers });
+  await response.body?.cancel();
+
+  assertEquals(response.status, 429);
+  for (const table of ["pets", "catalogue", "ids", "idempotency"]) {
+    assertEquals(await Array.fromAsync(service.kv.list({ prefix: [table] })), []);
+  }
+});

@@ -1,0 +1,281 @@
+import { assert, assertEquals, assertLess, assertLessOrEqual } from "@std/assert";
+import { setImmediate } from "node:timers/promises";
+import { apiKeyKey } from "../../src/accounts/account.ts";
+import { createApiKey, hashApiKey } from "../../src/accounts/api_key.ts";
+import { pause } from "../../src/base/time.ts";
+import { call, callAtOnce, tally, upTo } from "../support/client.ts";
+import { type Commit, slowly } from "../support/fake_kv.ts";
+import { RecordingService } from "../support/harness.ts";
+
+/** A request that is charged, but whose handler reads and writes nothing. */
+const NOWHERE = "GET /v1/nowhere";
+/** Tables with the rows of an account. */
+const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"];
+
+Deno.test("Gate needs one check of versions and one commit per request at a low rate", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount("free");
+  await call(service, apiKey, NOWHERE);
+
+  for (let remaining = 58; remaining > 50; remaining--) {
+    await service.time.advance(1_000);
+    service.forget();
+
+    assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
+    service.assertCost({ reads: 1, commits: 1 });
+  }
+});
+
+Deno.test("Gate commits a charge while the versions are checked", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { apiKey } = await service.createAccount("free");
+  await call(service, apiKey, NOWHERE);
+  await time.advance(1_000);
+  service.disturbance = { read: () => pause(20), commit: slowly };
+  const before = time.now;
+
+  await time.until(call(service, apiKey, NOWHERE), 1_000);
+
+  assertLessOrEqual(time.now - before, 20);
+});
+
+Deno.test("Gate reads no rows of an account for requests with an expired key", async () => {
+  await using service = await RecordingService.open();
+  const { account: { id }, apiKey } = await service.createAccount();
+  const renewed = await service.accounts.rotate(id, 1_000);
+  for (const key of [apiKey, renewed?.apiKey]) await call(service, key, NOWHERE);
+  await service.time.advance(1_000);
+  service.now += 2_000;
+  service.forget();
+
+  const reply = await call(service, apiKey, NOWHERE);
+
+  assertEquals(reply.limit, 60);
+  service.assertCost({ reads: 1, commits: 0 });
+});
+
+for (const requests of [1, 500]) {
+  Deno.test(`Gate reads an account once if its first ${requests} requests arrive at once`, async () => {
+    await using service = await RecordingService.open();
+    const { apiKey } = await service.createAccount();
+    service.forget();
+
+    const replies = await callAtOnce(requests, [service], apiKey, NOWHERE);
+
+    assertEquals(tally(replies), { "404 not_found": requests });
+    service.assertCost({ reads: 3, commits: 1 });
+  });
+
+  Deno.test(`Gate needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
+    await using service = await RecordingService.open();
+    const { apiKey } = await service.createAccount();
+    await call(service, apiKey, NOWHERE);
+    await service.time.advance(1_000);
+    service.forget();
+
+    const replies = await callAtOnce(requests, [service], apiKey, NOWHERE);
+
+    assertEquals(tally(replies), { "404 not_found": requests });
+    service.assertCost({ reads: 1, commits: 1 });
+  });
+}
+
+Deno.test("Gate needs few commits at a high rate", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+
+  for (let remaining = 999; remaining >= 500; remaining--) {
+    assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
+    await time.advance(1);
+  }
+
+  assertLessOrEqual(service.commits.length, 50);
+  await time.advance(1_000);
+  const usage = await service.accounts.usage(id);
+  assertEquals([usage.used, usage.leased], [500, 0]);
+});
+
+Deno.test("Gate gives its leases back in one commit when it settles", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+  for (let count = 0; count < 100; count++) {
+    await call(service, apiKey, NOWHERE);
+    await time.advance(1);
+  }
+  service.forget();
+
+  await time.until(service.app.settle(), 0);
+
+  service.assertCost({ reads: 0, commits: 1 });
+  const usage = await service.accounts.usage(id);
+  assertEquals([usage.used, usage.leased], [100, 0]);
+});
+
+Deno.test("Gate keeps no lease of a commit that ends while it settles", async () => {
+  const service = await RecordingService.open();
+  using time = service.time;
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 9_000 });
+  const isRenewed = async () => {
+    const before = service.commits.length;
+    call(service, apiKey, NOWHERE);
+    await time.advance(1);
+    return service.commits.length > before;
+  };
+  for (let count = 0; count < 100; count++) await isRenewed();
+  service.disturbance = { commit: slowly };
+  let isUnderWay = false;
+  for (let count = 0; count < 1_000 && !isUnderWay; count++) isUnderWay = await isRenewed();
+  assert(isUnderWay);
+
+  await time.until(service.app.settle(), 100);
+
+  assertEquals((await service.accounts.find(id))?.usage.leased, 0);
+});
+
+Deno.test("Gate needs one check of versions and no commit if a window is full", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount("free");
+  await callAtOnce(60, [service], apiKey);
+  service.forget();
+
+  for (let count = 0; count < 10; count++) {
+    assertEquals((await call(service, apiKey)).code, "rate_limit_minute");
+  }
+
+  service.assertCost({ reads: 10, commits: 0 });
+});
+
+Deno.test("Gate reads and writes no rows of banned and closed accounts while others send requests", async () => {
+  await using service = await RecordingService.open();
+  const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
+  assert(active && banned && closed);
+  await callAtOnce(121, [service], banned.apiKey);
+  await service.accounts.close(closed.account.id);
+  const callAll = () => Promise.all([active, banned, closed].map(({ apiKey }) => call(service, apiKey)));
+  await callAll();
+
+  for (let count = 0; count < 3; count++) {
+    await service.time.advance(1_000);
+    service.forget();
+    const codes = (await callAll()).map(({ code }) => code);
+
+    assertEquals(codes, ["", "key_banned", "invalid_api_key"]);
+    service.assertCost({ reads: 2, commits: 1 });
+    assertEquals(service.reads.flat().filter(([table = ""]) => OF_ACCOUNTS.includes(table)), []);
+    // A marker, and both rows of the active account.
+    assertLessOrEqual(service.commits[0]?.checks ?? 0, 3);
+  }
+});
+
+Deno.test("Gate reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
+  service.forget();
+
+  assertEquals((await call(service)).status, 401);
+  for (const key of [typo, apiKey.slice(1), "x", createApiKey("production")]) {
+    assertEquals((await call(service, key)).status, 401);
+  }
+
+  service.assertCost({ reads: 0, commits: 0 });
+});
+
+Deno.test("Gate does not cache a header that is longer than necessary", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  service.forget();
+
+  for (let count = 0; count < 3; count++) {
+    const headers = { authorization: `Bearer${" ".repeat(50)}${apiKey}` };
+    assertEquals((await service.fetch(NOWHERE, { headers })).status, 404);
+  }
+
+  const lookUps = service.reads.flat().filter(([table]) => table === "api_keys");
+  assertEquals(lookUps, Array(3).fill(apiKeyKey(hashApiKey(apiKey))));
+});
+
+for (
+  const [maxChecks, commits] of [
+    // A marker, and two rows of each of four accounts. With more, a commit to a server would stall.
+    [10, 9],
+    [100, 1],
+  ] as const
+) {
+  Deno.test(`Gate charges several accounts in a commit if KV allows ${maxChecks} checks`, async () => {
+    await using service = await RecordingService.open({ maxChecks });
+    const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
+    service.forget();
+
+    const replies = await Promise.all(issued.map(({ apiKey }) => call(service, apiKey, NOWHERE)));
+
+    assertEquals(tally(replies), { "404 not_found": 35 });
+    service.assertCost({ reads: Infinity, commits });
+    for (const { checks } of service.commits) assertLess(checks, maxChecks);
+  });
+}
+
+Deno.test("Gate charges requests in one commit if they arrive within a few turns of the event loop", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount("free");
+  await call(service, apiKey, NOWHERE);
+  await service.time.advance(60_000);
+  service.now += 60_000;
+  service.forget();
+
+  const replies: ReturnType<typeof call>[] = [];
+  for (let request = 0; request < 4; request++) {
+    replies.push(call(service, apiKey, NOWHERE));
+    await setImmediate();
+  }
+
+  assertEquals(tally(await Promise.all(replies)), { "404 not_found": 4 });
+  service.assertCost({ reads: 1, commits: 1 });
+});
+
+Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accounts each", async () => {
+  await using service = await RecordingService.open({ maxChecks: 10 });
+  const { time } = service;
+  const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));
+  const keys = issued.map(({ apiKey }) => apiKey);
+  const underWay = new Set<Commit>();
+  const atOnce: number[] = [];
+  service.disturbance = {
+    commit: (commit) => {
+      atOnce.push(underWay.add(commit).size);
+      return slowly(commit).finally(() => underWay.delete(commit));
+    },
+  };
+  for (const key of keys.splice(0, 4)) await time.until(call(service, key, NOWHERE), 1_000);
+  service.forget();
+
+  // Fifteen commits of 20 ms, one after the other, would take 300 ms.
+  const replies = await time.until(Promise.all(keys.map((key) => call(service, key, NOWHERE))), 100);
+
+  assertEquals(tally(replies), { "404 not_found": 30 });
+  assertLessOrEqual(Math.max(...atOnce), 12);
+  for (const { checks } of service.commits) assertLessOrEqual(checks, 5);
+});
+
+Deno.test("Gate excludes from a commit only the accounts whose rows another process has written", async () => {
+  await using service = await RecordingService.open();
+  await using other = service.beside();
+  const { time } = service;
+  const keys = (await Promise.all(upTo(4).map(() => service.createAccount("free")))).map(({ apiKey }) =>
+    apiKey
+  );
+  const callAll = () => time.until(Promise.all(keys.map((key) => call(service, key, NOWHERE))), 1_000);
+  await callAll();
+  await call(other, keys[0], NOWHERE);
+  await time.advance(1_000);
+  service.forget();
+
+  const replies = await callAll();
+
+  assertEquals(replies.map(({ remaining }) => remaining), [57, 58, 58, 58]);
+  // One for all accounts, one for the account whose row was written, and one for the others. One more opens a lane.
+  assertLessOrEqual(service.commits.filter(({ checks }) => checks > 1).length, 3);
+});

@@ -1,0 +1,150 @@
+import { assert, assertEquals } from "@std/assert";
+import { type Limits, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import { pause } from "../../src/base/time.ts";
+import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { NOON } from "../support/time.ts";
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const MIDNIGHT = NOON + DAY / 2;
+
+/** The stored usage of an account, once everything is written. */
+async function usedBy(service: Harness, id: string): Promise<Limits> {
+  await service.app.settle();
+  const { used, usedToday } = await service.accounts.usage(id);
+  return { minute: used, day: usedToday };
+}
+
+/** Asserts the limit in all responses, and Retry-After in refusals. */
+function assertAll(replies: readonly Reply[], limit: number, reset: number, wait: number): void {
+  for (const reply of replies) {
+    const expected = [limit, reset / 1_000, reply.status === 429 ? wait : undefined];
+    assertEquals([reply.limit, reply.reset, reply.retryAfter], expected);
+  }
+}
+
+for (const [plan, processes] of [["free", 1], ["business", 2]] as const) {
+  const { minute } = PLAN_LIMITS[plan];
+  Deno.test(`service admits exactly ${minute} of ${minute + 40} simultaneous requests (${plan}, processes: ${processes})`, async () => {
+    await using one = await Harness.open();
+    await using other = one.beside({ maxChecks: 10 });
+    const { account: { id }, apiKey } = await one.createAccount(plan);
+
+    const replies = await callAtOnce(minute + 40, [one, other].slice(0, processes), apiKey);
+
+    assertEquals(tally(replies), { 200: minute, "429 rate_limit_minute": 40 });
+    assertAll(replies, minute, NOON + MINUTE, 60);
+    if (processes === 1) assertEquals(remainders(replies), upTo(minute));
+    assertEquals(await usedBy(one, id), { minute, day: minute });
+  });
+}
+
+for (
+  const [window, limits, code, end, next] of [
+    ["minute", { minute: 50, day: 1_000 }, "429 rate_limit_minute", NOON + MINUTE, NOON + 2 * MINUTE],
+    ["day", { minute: 60, day: 50 }, "429 rate_limit_day", MIDNIGHT, MIDNIGHT + DAY],
+  ] as const
+) {
+  Deno.test(`service admits requests again from the next UTC ${window}`, async () => {
+    await using service = await Harness.open();
+    const { apiKey } = await service.createAccount(limits);
+    await callAtOnce(50, [service], apiKey);
+
+    service.now = end - 1;
+    const late = await callAtOnce(3, [service], apiKey);
+    assertEquals(tally(late), { [code]: 3 });
+    assertAll(late, 50, end, 1);
+
+    service.now = end;
+    const replies = await callAtOnce(90, [service], apiKey);
+    assertEquals(tally(replies), { 200: 50, [code]: 40 });
+    assertEquals(remainders(replies), upTo(50));
+    assertAll(replies, 50, next, (next - end) / 1_000);
+  });
+}
+
+Deno.test("service lets requests wait for permits that another process gives back", async () => {
+  await using holder = await RecordingService.open();
+  await using other = holder.beside();
+  const { time } = holder;
+  const { apiKey } = await holder.createAccount({ minute: 10, day: 100 });
+  for (let count = 0; count < 2; count++) await call(holder, apiKey);
+  const rest = await time.until(callAtOnce(6, [other], apiKey), 100);
+  assertEquals(remainders(rest), upTo(6));
+
+  const replies = await time.until(callAtOnce(3, [other], apiKey), 1_000);
+
+  assertEquals(tally(replies), { 200: 2, "429 rate_limit_minute": 1 });
+});
+
+Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
+  const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
+  await service.accounts.changeUsage(id, (usage) => ({ ...usage, ...full }));
+
+  const replies = await time.until(callAtOnce(3, [service], apiKey), 4_000);
+  assertEquals(tally(replies), { "429 rate_limit_minute": 3 });
+  assertEquals(time.now, 3_000);
+
+  assertEquals((await call(service, apiKey)).code, "rate_limit_minute");
+  service.now += MINUTE;
+  assertEquals((await call(service, apiKey)).remaining, 9);
+});
+
+/** Sets the round-trip time from a service to its KV, in ms. */
+function setRoundTrip(service: RecordingService, roundTrip: number): void {
+  const travel = () => pause(roundTrip / 2);
+  const read = async () => (await travel(), await travel());
+  service.disturbance = {
+    read,
+    async commit({ apply }) {
+      await travel();
+      const result = await apply();
+      await travel();
+      return result;
+    },
+  };
+}
+
+for (const [near, far] of [[0, 300], [20, 400]] as const) {
+  Deno.test(`service ${near} ms from its KV lets requests wait for permits of a process ${far} ms away`, async () => {
+    await using distant = await RecordingService.open();
+    await using service = distant.beside();
+    const { time } = distant;
+    const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
+    setRoundTrip(distant, far);
+    setRoundTrip(service, near);
+    let served = 0;
+    for (let round = 0; round < 6; round++) {
+      const replies = [
+        ...upTo(2).map(() => call(service, apiKey)),
+        ...upTo(8).map(() => call(distant, apiKey)),
+      ];
+      served += tally(await time.until(Promise.all(replies), 5_000))[200] ?? 0;
+    }
+    const leased = (await time.until(service.accounts.usage(id), 1_000)).leased;
+
+    const replies = await time.until(callAtOnce(400 - served + 3, [service], apiKey), 5_000);
+
+    assert(leased > 0);
+    assertEquals(tally(replies), { 200: 400 - served, "429 rate_limit_minute": 3 });
+  });
+}
+
+Deno.test("service lets requests wait for another process's permits even if it returns more of its own", async () => {
+  await using holder = await RecordingService.open();
+  await using other = holder.beside();
+  const { time } = holder;
+  const { account: { id }, apiKey } = await other.createAccount({ minute: 100, day: 1_000 });
+  for (let count = 0; count < 2; count++) await call(other, apiKey);
+  for (let count = 0; count < 2; count++) await time.until(call(holder, apiKey), 100);
+  const leased = (await holder.accounts.usage(id)).leased;
+
+  const replies = await time.until(callAtOnce(97, [other], apiKey), 4_000);
+
+  assertEquals(leased, 16 + 16);
+  assertEquals(tally(replies), { 200: 96, "429 rate_limit_minute": 1 });
+});

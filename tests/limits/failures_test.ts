@@ -1,0 +1,150 @@
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { UNUSED } from "../../src/accounts/usage.ts";
+import { pause } from "../../src/base/time.ts";
+import { encodeJson, encodeText } from "../../src/engine/row.ts";
+import { call, tally, upTo } from "../support/client.ts";
+import { carryOut, type Commit, fail, hang, slowly } from "../support/fake_kv.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { NOON } from "../support/time.ts";
+
+const numbers = Object.values(UNUSED);
+
+for (
+  const [what, table, value] of [
+    ["corrupt usage", "usage", new Uint8Array([0xff, 0])],
+    ["usage that is not a list", "usage", encodeJson(UNUSED)],
+    ["negative usage", "usage", encodeJson([-1, ...numbers.slice(1)])],
+    ["a corrupt account row", "accounts", encodeText("{")],
+    ["a corrupt API key row", "api_keys", encodeText("acct_1")],
+  ] as const
+) {
+  for (const isKnown of [false, true]) {
+    // The account ID of a key is read once.
+    if (isKnown && table === "api_keys") continue;
+    Deno.test(`service fails only requests of an account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
+      await using service = await Harness.open();
+      service.expectsErrors = true;
+      const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
+      const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+      if (isKnown) await callAll();
+      const { id = "", keyHash = "" } = accounts[2]?.account ?? {};
+      const key = [table, table === "api_keys" ? keyHash : id];
+      const { value: before } = await service.kv.get(key);
+      await service.kv.set(key, value);
+      // Makes every process read accounts again.
+      if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
+
+      assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
+      assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
+
+      // Transactions in the background would fail requests that join them.
+      await service.app.settle();
+      await service.kv.set(key, before);
+      assertEquals(tally(await callAll()), { 200: 5 });
+    });
+  }
+}
+
+Deno.test("service does not charge an account whose commits fail, and serves all others", async () => {
+  await using quiet = await Harness.open();
+  let failing = "";
+  const commit = (commit: Commit) =>
+    commit.keys.some((key) => key.includes(failing)) ? fail() : carryOut(commit);
+  // A KV that allows more than ten checks counts as local, even on a busy machine.
+  await using service = quiet.beside({ disturbance: { commit }, maxChecks: 11 });
+  const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
+  const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+  await callAll();
+  service.expectsErrors = true;
+  failing = accounts[7]?.account.id ?? "";
+
+  const replies = await callAll();
+
+  assertEquals(tally(replies), { 200: 19, "503 store_unavailable": 1 });
+  for (const { status, limit, remaining, reset } of replies) {
+    const expected = status === 200 ? [60, 58, NOON / 1_000 + 60] : [60, 60, NOON / 1_000 + 60];
+    assertEquals([limit, remaining, reset], expected);
+  }
+  failing = "";
+  assertEquals(
+    (await callAll()).map(({ remaining }) => remaining),
+    replies.map(({ status }) => status === 200 ? 57 : 58),
+  );
+});
+
+const refuse = () => Promise.resolve<Deno.KvCommitError>({ ok: false });
+
+for (
+  const [what, commit, isGivenBack] of [["was refused", refuse, true], [
+    "may have applied",
+    hang,
+    false,
+  ]] as const
+) {
+  Deno.test(`service ${isGivenBack ? "retries" : "does not retry"} giving permits back if the commit ${what}`, async () => {
+    await using service = await RecordingService.open();
+    const { time } = service;
+    const { account: { id }, apiKey } = await service.createAccount("business");
+    for (let count = 0; count < 30; count++) {
+      await time.until(call(service, apiKey), 1_000);
+      await time.advance(5);
+    }
+    service.disturbance = { commit };
+    await time.advance(8_000);
+    service.disturbance = {};
+    await time.advance(8_000);
+
+    const { used, leased } = await service.accounts.usage(id);
+    assertEquals([used === 30, leased === 0], [isGivenBack, isGivenBack]);
+  });
+}
+
+Deno.test("service stops although its permits cannot be given back", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { apiKey } = await service.createAccount();
+  for (let count = 0; count < 30; count++) {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(5);
+  }
+  const isOfUsage = ({ keys }: Commit) => keys.some(([table]) => table === "usage");
+  const commit = async (commit: Commit) => {
+    await pause(1);
+    return isOfUsage(commit) ? await fail() : await commit.apply();
+  };
+  service.disturbance = { commit };
+  service.forget();
+
+  await time.until(service.app.settle(), 1_000);
+
+  assertGreater(service.commits.filter(isOfUsage).length, 0);
+});
+
+Deno.test("service retries every two seconds to give leased permits back while KV fails", async () => {
+  await using service = await RecordingService.open({ maxChecks: 10 });
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+  service.disturbance = { commit: slowly };
+  let calls = 0;
+  for (; calls < 300; calls++) {
+    await time.until(call(service, apiKey), 1_000);
+    await time.advance(1);
+  }
+  service.disturbance = { commit: fail };
+  service.forget();
+  // The renewal of the lease fails before its last permits are handed out.
+  for (; service.commits.length === 0 && calls < 1_000; calls++) {
+    await call(service, apiKey);
+    await time.advance(1);
+  }
+  service.disturbance = { read: fail, commit: fail };
+  service.forget();
+
+  await time.advance(10_000);
+  const attempts = service.reads.length + service.commits.length;
+  service.disturbance = {};
+  await time.advance(3_000);
+
+  assert(attempts >= 4 && attempts <= 12, `${attempts} times`);
+  assertEquals((await service.accounts.usage(id)).used, calls);
+});

@@ -1,0 +1,154 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../src/accounts/api_key.ts";
+import { pause } from "../../src/base/time.ts";
+import { carryOut, type Commit, type FakeKv, hang } from "../support/fake_kv.ts";
+import { RecordingService } from "../support/harness.ts";
+import { credentialFor, SAMPLES } from "../support/operations.ts";
+
+const PET = { name: "Rex", categoryId: 1 };
+
+/** Every request that writes, with and without an Idempotency-Key if it accepts one. */
+const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
+  // An operator's command continues after its response has begun.
+  if (changes.length === 0 || operation.access === "operator") return [];
+  const plain = { operation, target, what: target, request };
+  if (!operation.errors.includes("idempotency_key_reused")) return [plain];
+  const headers = { "idempotency-key": "1" };
+  const once = { ...plain, what: `${target} with an Idempotency-Key`, request: { ...request, headers } };
+  // An animal is added without a read that could be slow.
+  return operation.id === "createPet" ? [once] : [plain, once];
+});
+
+for (const { operation, target, what, request } of CHANGES) {
+  Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
+    await using service = await RecordingService.open();
+    const { time } = service;
+    const { apiKey } = await service.createAccount();
+    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    await time.advance(3_000);
+    // Each operation is in time, but not all of them together.
+    service.disturbance = { read: () => pause(3_000), commit: late };
+    service.forget();
+
+    const sent = service.fetch(target, { ...credentialFor(operation, apiKey), ...request });
+    const { status } = await time.until(sent, 6_000);
+    const before = service.commits.length;
+    await time.advance(20_000);
+
+    assertEquals(status, 503);
+    assertEquals(service.commits.length - before, 0);
+  });
+}
+
+Deno.test("service logs nothing if a key turns out to be invalid after it has returned 503", async () => {
+  let isAnswered = false;
+  const clientAddress = () => {
+    if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
+    return "192.0.2.1";
+  };
+  await using service = await RecordingService.open({ clientAddress, deadline: 8_000 });
+  const { time } = service;
+  service.disturbance = { read: () => pause(6_000) };
+
+  const sent = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
+  const { status } = await time.until(sent, 6_000);
+  isAnswered = true;
+  await time.advance(20_000);
+
+  assertEquals([status, service.errors], [503, []]);
+});
+
+Deno.test("service does not retry a creation after it has returned 503", async () => {
+  await using service = await RecordingService.open({ deadline: 8_000 });
+  const { time } = service;
+  const { apiKey: key } = await service.createAccount();
+  await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
+  await time.advance(3_000);
+  const creations = () => service.commits.filter(isCreation).length;
+  service.forget();
+  service.disturbance = {
+    async commit(commit) {
+      if (!isCreation(commit)) return await commit.apply();
+      await pause(5_500);
+      return { ok: false };
+    },
+  };
+
+  const response = await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 6_000);
+  const before = creations();
+  await time.advance(20_000);
+
+  assertEquals([response.status, before, creations()], [503, 1, 1]);
+});
+
+async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
+  await pause(3_000);
+  return await carryOut(commit);
+}
+
+/** Maximum number of simultaneous commits of one kind. Further ones wait. */
+const LANES = 3;
+/** Tables that requests write to. */
+const TABLES: readonly Deno.KvKeyPart[] = ["pets", "messages", "idempotency", "accounts", "api_keys"];
+
+function stored({ rows }: FakeKv): string[] {
+  return [...rows.values()].filter(({ key: [table = ""] }) => TABLES.includes(table))
+    .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
+}
+
+/** Creates an account and others, each with its own animal, and returns their keys. The first animal has the ID 1. */
+async function withOthers(service: RecordingService): Promise<string[]> {
+  const keys: string[] = [];
+  for (let count = 0; count <= LANES; count++) {
+    const { apiKey } = await service.createAccount();
+    await service.time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    keys.push(apiKey);
+  }
+  await service.time.advance(3_000);
+  return keys;
+}
+
+for (
+  const [what, options, otherTarget] of [
+    ["POST /v1/pets", { json: PET }, "PATCH /v1/pets/"],
+    ["POST /v1/pets", { json: PET, headers: { "idempotency-key": "1" } }, "PATCH /v1/pets/"],
+    ["PATCH /v1/pets/1", { json: { name: "Max" } }, "PATCH /v1/pets/"],
+    ["DELETE /v1/pets/1", {}, "PATCH /v1/pets/"],
+    ["POST /v1/messages", { json: { message: "Hello" } }, "POST /v1/messages"],
+    ["POST /v1/accounts", { json: { name: "Ann" } }, "POST /v1/accounts"],
+  ] as const
+) {
+  const how = "headers" in options ? " with an Idempotency-Key" : "";
+  Deno.test(`service stores nothing for ${what}${how} that got 503 while waiting behind other commits`, async () => {
+    // Longer than the request, so that operations hang.
+    await using service = await RecordingService.open({ deadline: 8_000 });
+    const { time, fake } = service;
+    const [key = "", ...others] = await withOthers(service);
+    service.expectsErrors = true;
+    const isChange = ({ keys }: Commit) => keys.some(([table = ""]) => TABLES.includes(table));
+    service.disturbance = { commit: (commit) => isChange(commit) ? hang() : carryOut(commit) };
+    for (const [index, other] of others.entries()) {
+      service.address = `198.51.100.${index}`;
+      const target = otherTarget.endsWith("/") ? `${otherTarget}${index + 2}` : otherTarget;
+      service.fetch(target, {
+        key: other,
+        json: target.endsWith("messages") ? { message: "Hello" } : { name: "Max" },
+      });
+      await time.advance(10);
+    }
+    const waiting = service.fetch(what, { key, ...options });
+    await time.advance(10);
+    service.disturbance = {};
+
+    const { status } = await time.until(waiting, 6_000);
+    const before = stored(fake);
+    await time.advance(20_000);
+
+    assertEquals(status, 503);
+    assertEquals(stored(fake), before);
+  });
+}
+
+function isCreation({ keys }: Commit): boolean {
+  return keys.some(([table]) => table === "pets");
+}

@@ -1,0 +1,164 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../src/accounts/api_key.ts";
+import { AnonymousLimiter } from "../../src/limits/anonymous.ts";
+import { pause } from "../../src/base/time.ts";
+import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
+import { type Harness, RecordingService } from "../support/harness.ts";
+import { NOON } from "../support/time.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60_000;
+
+/** Sends requests, each with a different unknown key. */
+function callWithUnknownKeys(count: number, service: Harness): Promise<Reply[]> {
+  return Promise.all(upTo(count).map(() => call(service, createApiKey("staging"))));
+}
+
+/** Number of keys whose account a service has read. */
+function keysRead({ reads }: RecordingService): number {
+  return reads.flat().filter(([table]) => table === "api_keys").length;
+}
+
+Deno.test("service looks up five unknown keys per second for a spent address, and refuses all of them", async () => {
+  await using service = await RecordingService.open();
+  assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
+  service.forget();
+
+  for (const second of upTo(3)) {
+    service.now = NOON + second * SECOND;
+    const replies = await callWithUnknownKeys(200, service);
+    assertEquals(tally(replies), { "429 rate_limit_minute": 200 });
+    assertEquals(replies.map(({ retryAfter }) => retryAfter), Array(200).fill(60 - second));
+    assertEquals(keysRead(service), 5 * (second + 1));
+  }
+});
+
+Deno.test("service does not check the versions for unknown keys that it does not look up", async () => {
+  await using service = await RecordingService.open();
+  await callAtOnce(60, [service]);
+  await callWithUnknownKeys(5, service);
+  service.forget();
+
+  assertEquals(tally(await callWithUnknownKeys(200, service)), { "429 rate_limit_minute": 200 });
+
+  assertEquals([service.reads, service.commits], [[], []]);
+});
+
+Deno.test("service looks up every unknown key of an address that is not, or no longer, spent", async () => {
+  await using service = await RecordingService.open();
+  await callWithUnknownKeys(80, service);
+  service.forget();
+
+  service.address = "192.0.2.2";
+  assertEquals(tally(await callWithUnknownKeys(50, service)), { "401 invalid_api_key": 50 });
+  service.address = "192.0.2.1";
+  service.now += MINUTE;
+  assertEquals(tally(await callWithUnknownKeys(50, service)), { "401 invalid_api_key": 50 });
+
+  assertEquals(keysRead(service), 100);
+});
+
+Deno.test("service serves a known key from a spent address after accounts have changed", async () => {
+  await using service = await RecordingService.open();
+  const [known, other] = [await service.createAccount(), await service.createAccount()];
+  await call(service, known.apiKey);
+  await callWithUnknownKeys(100, service);
+
+  const before = await callAtOnce(50, [service], known.apiKey);
+  await service.accounts.change(other.account.id, { name: "changed" });
+  await service.accounts.change(known.account.id, { name: "changed" });
+  const after = await callAtOnce(50, [service], known.apiKey);
+
+  assertEquals(tally([...before, ...after]), { 200: 100 });
+});
+
+Deno.test("service serves a new key from a spent address as soon as it has a read left", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  await callAtOnce(60, [service]);
+  await callWithUnknownKeys(5, service);
+
+  const refused = await call(service, apiKey);
+  service.now += SECOND;
+  const served = await callAtOnce(50, [service], apiKey);
+  await callWithUnknownKeys(100, service);
+  const again = await call(service, apiKey);
+
+  assertEquals([refused.status, refused.code, refused.retryAfter], [429, "rate_limit_minute", 60]);
+  assertEquals(tally([...served, again]), { 200: 51 });
+  assertEquals(remainders([...served, again]), upTo(1_000).slice(-51));
+});
+
+Deno.test("service uses up none of a spent address's reads for a key that it knows is revoked", async () => {
+  await using service = await RecordingService.open();
+  const [ended, other] = [await service.createAccount(), await service.createAccount()];
+  await call(service, ended.apiKey);
+  await service.accounts.change(ended.account.id, { closedAt: service.now });
+  await service.time.until(call(service, ended.apiKey), 1_000);
+  await callAtOnce(60, [service]);
+
+  const replies = await callAtOnce(50, [service], ended.apiKey);
+
+  assertEquals(tally(replies), { "429 rate_limit_minute": 50 });
+  assertEquals((await call(service, other.apiKey)).status, 200);
+});
+
+Deno.test("service shares the read of an unknown key of a spent address among simultaneous requests", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  await callAtOnce(60, [service]);
+  service.disturbance = { read: () => pause(20) };
+  const key = createApiKey("staging");
+  service.forget();
+
+  const replies: Promise<Reply>[] = [];
+  for (let ms = 0; ms < 200; ms++) {
+    replies.push(call(service, key));
+    await time.advance(1);
+  }
+
+  assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { "429 rate_limit_minute": 200 });
+  assertEquals(keysRead(service), 5);
+});
+
+Deno.test("service returns 503 if looking up a spent address's key fails, and retries at the next request", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  await callAtOnce(60, [service]);
+  service.expectsErrors = true;
+  service.disturbance = { read: () => Promise.reject(new TypeError("connection closed")) };
+
+  const failed = await service.time.until(callAtOnce(2, [service], apiKey), 10_000);
+  service.disturbance = {};
+  const served = await call(service, apiKey);
+
+  assertEquals(tally(failed), { "503 store_unavailable": 2 });
+  assertEquals(served.status, 200);
+});
+
+for (
+  const [when, time] of [
+    ["in the next second", NOON + SECOND],
+    ["if the clock goes back by a second", NOON - SECOND],
+    ["in the next minute", NOON + MINUTE],
+  ] as const
+) {
+  Deno.test(`AnonymousLimiter.takeRead() allows five per second, and five more ${when}`, () => {
+    const limiter = new AnonymousLimiter();
+    const taken = (now: number) => upTo(8).filter(() => limiter.takeRead("a", now)).length;
+
+    assertEquals([taken(NOON), taken(NOON + SECOND - 1), taken(time)], [5, 0, 5]);
+    assertEquals(limiter.peek("a", NOON).minute.remaining, 60);
+  });
+}
+
+Deno.test("AnonymousLimiter.isSpent() is true from the last request until the next minute", () => {
+  const limiter = new AnonymousLimiter();
+  for (let count = 0; count < 59; count++) limiter.take("a", NOON);
+  const before = limiter.isSpent("a", NOON);
+  limiter.take("a", NOON);
+  limiter.takeRead("a", NOON);
+
+  assertEquals([before, limiter.isSpent("a", NOON), limiter.isSpent("b", NOON)], [false, true, false]);
+  assertEquals([NOON + MINUTE - 1, NOON + MINUTE].map((now) => limiter.isSpent("a", now)), [true, false]);
+});

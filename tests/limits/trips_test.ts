@@ -1,0 +1,135 @@
+import { assertEquals } from "@std/assert";
+import { createApiKey } from "../../src/accounts/api_key.ts";
+import { pause } from "../../src/base/time.ts";
+import { call, callAtOnce } from "../support/client.ts";
+import { carryOut, FakeKv } from "../support/fake_kv.ts";
+import { RecordingService } from "../support/harness.ts";
+import { VirtualTime } from "../support/time.ts";
+
+const TRIP = 100;
+const LIST = "GET /v1/pets?limit=1";
+const ADD = "POST /v1/pets";
+const REX = { json: { name: "Rex", categoryId: 1 } };
+
+/** A service in virtual time, with a round trip of 100 ms to its KV. */
+class FarService extends RecordingService {
+  constructor(time: VirtualTime = new VirtualTime(), fake: FakeKv = new FakeKv()) {
+    super(time, fake, { maxChecks: 10 });
+    this.disturbance = {
+      read: () => pause(TRIP),
+      commit: async (commit) => {
+        await pause(TRIP);
+        return await carryOut(commit);
+      },
+    };
+  }
+
+  /** Another process, as far from the same KV. */
+  farBeside(): FarService {
+    return Object.assign(new FarService(this.time, this.fake), { isFirst: false });
+  }
+
+  /** The status of a request, and the number of its round trips to KV. */
+  async trips(key: string, target: string, request = {}): Promise<string> {
+    const started = this.time.now;
+    const { status } = await this.time.until(call(this, key, target, request), 10_000);
+    // A round waits up to a millisecond for further requests.
+    return `${status} after ${Math.floor((this.time.now - started) / TRIP)}`;
+  }
+
+  /** Opens lanes, takes IDs, and caches the key and the page. */
+  async warmUp(key: string): Promise<void> {
+    for (let count = 0; count < 4; count++) {
+      await this.time.until(Promise.all([call(this, key, ADD, REX), call(this, key, ADD, REX)]), 10_000);
+      await this.time.until(call(this, key, LIST), 10_000);
+    }
+    await this.time.advance(5_000);
+  }
+
+  /** Sends requests until there is a lease. */
+  async lease(key: string): Promise<void> {
+    for (let count = 0; count < 6; count++) {
+      await this.time.until(Promise.all([call(this, key, LIST), call(this, key, LIST)]), 10_000);
+    }
+  }
+}
+
+async function create(service: FarService, plan: "free" | "business" = "business") {
+  return await service.time.until(service.createAccount(plan), 10_000);
+}
+
+Deno.test("service responds to a read after one round trip, with or without a lease", async () => {
+  await using service = new FarService();
+  const { apiKey } = await create(service);
+  await service.warmUp(apiKey);
+
+  assertEquals(await service.trips(apiKey, LIST), "200 after 1");
+  await service.lease(apiKey);
+  assertEquals(await service.trips(apiKey, LIST), "200 after 1");
+});
+
+Deno.test("service responds to a write after one round trip with a lease, and after two without", async () => {
+  await using service = new FarService();
+  const { apiKey } = await create(service);
+  await service.warmUp(apiKey);
+
+  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 2");
+  await service.lease(apiKey);
+  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 1");
+});
+
+Deno.test("service needs three round trips for a key's first request, and one for an unknown key", async () => {
+  await using service = new FarService();
+  const [known, first] = [await create(service), await create(service)];
+  await service.warmUp(known.apiKey);
+
+  assertEquals(await service.trips(first.apiKey, "GET /v1/nowhere"), "404 after 3");
+  assertEquals(await service.trips(createApiKey("staging"), LIST), "401 after 1");
+});
+
+Deno.test("service returns 429 from memory after one check of versions, even for a ban", async () => {
+  await using service = new FarService();
+  const { apiKey } = await create(service, "free");
+  await service.warmUp((await create(service)).apiKey);
+  const { time } = service;
+  await time.until(callAtOnce(61, [service], apiKey, LIST), 10_000);
+  await time.until(call(service, apiKey, LIST), 10_000);
+  await time.advance(1_000);
+
+  assertEquals(await service.trips(apiKey, LIST), "429 after 1");
+  assertEquals(await service.trips(apiKey, ADD, REX), "429 after 1");
+  await time.until(callAtOnce(70, [service], apiKey, LIST), 10_000);
+  await time.advance(1_000);
+  assertEquals(await service.trips(apiKey, LIST), "429 after 1");
+});
+
+Deno.test("service needs one more round trip for a read after another account changed, and repeats writes", async () => {
+  await using service = new FarService();
+  await using other = service.beside();
+  const { apiKey } = await create(service);
+  const { account } = await other.createAccount();
+  await service.warmUp(apiKey);
+  await service.lease(apiKey);
+
+  await other.accounts.rotate(account.id, 0, service.now);
+  assertEquals(await service.trips(apiKey, LIST), "200 after 2");
+  await other.accounts.rotate(account.id, 0, service.now);
+  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 4");
+});
+
+Deno.test("service needs one more round trip if another process takes a permit at the same time", async () => {
+  await using one = new FarService();
+  await using other = one.farBeside();
+  const { time } = one;
+  const { apiKey } = await create(one);
+  await one.warmUp(apiKey);
+  await other.warmUp(apiKey);
+  for (const service of [one, other, one]) {
+    await service.trips(apiKey, LIST); // It sees that the other process uses the account, too.
+    await time.advance(3_000);
+  }
+
+  const trips = [one.trips(apiKey, LIST), pause(10).then(() => other.trips(apiKey, LIST))];
+
+  assertEquals(await time.until(Promise.all(trips), 10_000), ["200 after 2", "200 after 3"]);
+});

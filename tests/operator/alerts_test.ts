@@ -1,0 +1,48 @@
+import { assert, assertEquals } from "@std/assert";
+import { openStore } from "../../src/engine/open.ts";
+import { Harness } from "../support/harness.ts";
+import { NOON } from "../support/time.ts";
+
+const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const ALERTS = new URL("../../src/operator/alerts.yml", import.meta.url);
+
+/** Names of the samples that a service on a KV file returns to Prometheus. */
+async function sampleNames(): Promise<ReadonlySet<string>> {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/animals.kv`;
+  const store = await openStore(path, { clock: () => NOON, create: true });
+  const service = new Harness(await Deno.openKv(path), { store, operatorToken: TOKEN });
+  const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
+  await service[Symbol.asyncDispose]();
+  await store.close();
+  await Deno.remove(folder, { recursive: true });
+  const families = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)];
+  return new Set(
+    families.flatMap(([, name = "", type]) =>
+      type === "histogram" ? ["bucket", "sum", "count"].map((kind) => `${name}_${kind}`) : [name]
+    ),
+  );
+}
+
+Deno.test("alerts.yml names only metrics that GET /metrics returns", async () => {
+  const names = await sampleNames();
+  const rules = await Deno.readTextFile(ALERTS);
+
+  // Texts may name a histogram without a suffix.
+  const isKnown = (name: string) => names.has(name) || names.has(`${name}_bucket`);
+  const named = new Set(rules.match(/\b(?:animal_store|process)_\w+/g));
+
+  assert(named.size > 10);
+  assertEquals([...named].filter((name) => !isKnown(name)), []);
+});
+
+Deno.test("alerts.yml gives every alert a severity, a summary and a description", async () => {
+  const [, ...alerts] = (await Deno.readTextFile(ALERTS)).split(/^ +- alert: /m);
+
+  assert(alerts.length > 10);
+  for (const alert of alerts) {
+    for (const part of [/severity: (critical|warning)/, /summary: \S/, /description: >-\n +\S/]) {
+      assert(part.test(alert), `${alert.split("\n")[0]} lacks ${part}`);
+    }
+  }
+});

@@ -1,0 +1,126 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { CLIENT_TASKS } from "../../src/process/cli.ts";
+import { runCommandLine } from "../../src/operator/command_line.ts";
+
+const COUNT = "must be a whole number from 1 to 1000000000000";
+const PLANS = "The plan must be one of free, pro, business, enterprise";
+const NAME = "The NAME must have 1 to 100 printable characters, not only whitespace";
+const DURATION = "--grace must be a duration such as 30m, 24h or 7d";
+const ENTERPRISE = "The enterprise plan requires --per-minute N and --per-day N";
+const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", "close"];
+
+/** Error messages, each with command lines that cause it. Words in angle brackets are replaced by `words`. */
+const misunderstood: Readonly<Record<string, readonly string[]>> = {
+  "The commands are accounts, pets and messages": ["", "cats list", "account list", "create"],
+  "An argument that begins with one - must have at most 100 characters": [
+    `accounts list -${"h".repeat(100)}`,
+    `pets -${"h".repeat(1_000_000)}`,
+  ],
+  "Name a command": ["accounts", "pets", "messages"],
+  "There is no command accounts frobnicate": ["accounts frobnicate"],
+  "There is no command pets create": ["pets create"],
+  "There is no command messages give": ["messages give 1"],
+  "accounts create needs a NAME": ["accounts create", "accounts create --plan free"],
+  [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>", "<escape>", "<half>"].map((name) =>
+    `accounts create ${name}`
+  ),
+  [PLANS]: ["accounts create a --plan gold", "accounts create a --plan FREE", "accounts plan acct_1 gold"],
+  [ENTERPRISE]: [
+    "accounts create a --plan enterprise",
+    "accounts create a --plan enterprise --per-minute 5",
+    "accounts create - --plan enterprise --per-day 5",
+    "accounts plan acct_1 enterprise",
+  ],
+  [`--per-minute ${COUNT}`]: ["0", "-5", "1e3", "1000000000001", "9".repeat(400)].map((count) =>
+    `accounts create a --plan enterprise --per-minute=${count} --per-day 5`
+  ),
+  [`--per-day ${COUNT}`]: ["accounts plan acct_1 enterprise --per-minute 5 --per-day 1.5"],
+  "are for enterprise; the free plan has fixed limits": ["accounts create a --per-minute 5"],
+  "are for enterprise; the pro plan has fixed limits": ["accounts plan acct_1 pro --per-day 5"],
+  "has no argument 'extra'": [
+    ...["create a", "list", "show acct_1", "plan acct_1 pro"].map((command) => `accounts ${command} extra`),
+    ...["pets list extra", "pets delete 1 extra", "messages take 1 extra", "messages remove - extra"],
+  ],
+  "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro", "messages take 1 --plan free"],
+  "--gold": ["accounts create a --gold", "pets list --gold"],
+  "has no option --json": ["accounts show acct_1 --json", "messages take 1 --json", "pets delete 1 --json"],
+  "needs an ID": OF_AN_ACCOUNT.map((name) => `accounts ${name}`).concat("pets set --name a", "pets delete"),
+  "accounts plan needs an ID and a PLAN": ["accounts plan", "accounts plan acct_1"],
+  "needs the account's ID, acct_..., not its key": [...OF_AN_ACCOUNT, "plan"].map((name) =>
+    `accounts ${name} as_test_1 ${name === "plan" ? "pro" : ""}`
+  ),
+  [DURATION]: ["soon", "", "5", "1.5h", "5w", "1000000s"].map((grace) =>
+    `accounts rotate acct_1 --grace=${grace}`
+  ),
+  [`ID ${COUNT}`]: ["pets set rex --status sold", "pets delete 0", "pets delete 1.0"],
+  "pets set needs --name, --category-id": ["pets set 1"],
+  "status must be one of available, pending, sold": ["pets set 1 --status lost"],
+  "name must have 1 to 255 characters": ["pets set 1 --name <empty>"],
+  "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
+    "pets set 1 --name <blank>",
+    "pets set 1 --name <tab>",
+  ],
+  "categoryId must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
+    `pets set 1 --category-id=${id}`
+  ),
+  "messages take needs a number N": ["messages take"],
+  [`N ${COUNT}`]: ["messages take 0", "messages take all"],
+  "messages remove needs - and ids on standard input": ["messages remove"],
+  "messages remove reads ids from standard input: write -": ["messages remove msg_1"],
+};
+
+const words = new Map([
+  ["<empty>", ""],
+  ["<blank>", "\u00a0 "],
+  ["<tab>", "a\tb"],
+  ["<line>", "a\nb"],
+  ["<turn>", "a\u202eb"],
+  ["<long>", "a".repeat(101)],
+  ["<escape>", "a\u001b[2J"],
+  ["<half>", "half \ud83d"],
+]);
+
+/** Runs a command line that needs neither a store nor input. Returns its exit code and output. */
+async function run(line: string): Promise<{ code: number; out: string[]; err: string[] }> {
+  const unused = () => {
+    throw new Error("This command line must not read or change anything");
+  };
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCommandLine(
+    CLIENT_TASKS,
+    line.split(" ").filter((word) => word !== "").map((word) => words.get(word) ?? word),
+    {
+      clock: unused,
+      input: unused,
+      out: (line) => Promise.resolve(void out.push(line)),
+      err: (line) => err.push(line),
+    },
+    unused,
+  );
+  return { code, out, err };
+}
+
+for (const [message, lines] of Object.entries(misunderstood)) {
+  Deno.test.each(lines)(`runCommandLine() rejects '%s': ${message}`, async (line) => {
+    const { code, out, err } = await run(line);
+
+    assertEquals([code, out, err.length], [2, [], 1]);
+    assertStringIncludes(err.join(), message);
+    const [group = "accounts"] = /^(?:pets|messages)/.exec(line) ?? [];
+    assertMatch(err.join(), /^[^\n]*[^\n.]\. See: deno task \w+ --help$/);
+    assertStringIncludes(err.join(), ` See: deno task ${group} --help`);
+  });
+}
+
+Deno.test.each([
+  ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
+  ["accounts rotate --grace soon -h", "rotate"],
+  ["pets -h", "list set delete"],
+  ["messages take --help", "take remove"],
+])("runCommandLine() prints help for '%s'", async (line, names) => {
+  const { code, out, err } = await run(line);
+
+  assertEquals([code, err], [0, []]);
+  assertStringIncludes(out.join(), `Usage: deno task ${line.split(" ")[0]} `);
+  for (const name of names.split(" ")) assertMatch(out.join(), new RegExp(`^  ${name} `, "m"));
+});

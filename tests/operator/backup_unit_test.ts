@@ -1,0 +1,317 @@
+import {
+  assert,
+  assertEquals,
+  assertLess,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { main } from "../../src/process/cli.ts";
+import { openStore } from "../../src/engine/open.ts";
+import { encodeJson } from "../../src/engine/row.ts";
+import { writeAtomically } from "../../src/operator/backup.ts";
+import { copyStore } from "../../src/operator/store_copy.ts";
+import { CommandError } from "../../src/operator/command_line.ts";
+
+const CLOCK = { clock: Date.now };
+
+/** A temporary folder with a store, and the commands that back it up and restore it. */
+class Fixture implements AsyncDisposable {
+  readonly folder: string = Deno.makeTempDirSync();
+  readonly store: string = `${this.folder}/animals.kv`;
+  /** Lines that the last command wrote to standard output, and to standard error. */
+  out: string[] = [];
+  err: string[] = [];
+
+  static async start(rows: number = 3): Promise<Fixture> {
+    const fixture = new Fixture();
+    const store = await openStore(fixture.store, { ...CLOCK, create: true });
+    for (let row = 0; row < rows; row++) {
+      await store.commit((operation) => operation.set(["rows", row], new Uint8Array(50_000).fill(row)));
+    }
+    await store.close();
+    return fixture;
+  }
+
+  /** Runs a command and returns its exit code. Names in capitals are files in the folder. */
+  run(command: string, kvPath: string = this.store): Promise<number> {
+    [this.out, this.err] = [[], []];
+    const inFolder = (text: string) => text.replaceAll(/\b[A-Z_]{2,}\b/g, (name) => `${this.folder}/${name}`);
+    return main(inFolder(command).split(" "), (name) => name === "KV_PATH" ? inFolder(kvPath) : undefined, {
+      ...CLOCK,
+      input: () => Promise.resolve([]),
+      out: (line) => Promise.resolve(void this.out.push(line)),
+      err: (line) => this.err.push(line.replaceAll(`${this.folder}/`, "")),
+    });
+  }
+
+  /** Paths of everything in the folder, relative to it. */
+  async names(path: string = this.folder): Promise<string[]> {
+    const names: string[] = [];
+    for await (const { name, isDirectory } of Deno.readDir(path)) {
+      names.push(...isDirectory ? await this.names(`${path}/${name}`) : [], `${path}/${name}`);
+    }
+    return names.map((name) => name.replace(`${this.folder}/`, "")).sort();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+/** A file with a row whose key differs between the table and the index. Only a check of the whole file shows that. */
+function withWrongKey(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const wrong = bytes.slice();
+  const name = new TextEncoder().encode("rows");
+  const at = wrong.findIndex((_, start) => name.every((byte, offset) => wrong[start + offset] === byte));
+  assertLess(0, at);
+  wrong[at] = "R".charCodeAt(0);
+  return wrong;
+}
+
+/** All rows of a store except the markers of commits. */
+async function rowsOf(path: string): Promise<Deno.KvEntry<unknown>[]> {
+  using kv = await Deno.openKv(path);
+  return (await Array.fromAsync(kv.list({ prefix: [] }))).filter(({ key: [kind] }) => kind !== "commits");
+}
+
+Deno.test("main() backs up a store in use and restores it, each as one file for its owner only", async () => {
+  await using fixture = await Fixture.start();
+  const store = await openStore(fixture.store, { ...CLOCK, create: false });
+  await store.commit((operation) => operation.set(["rows", "newest"], new Uint8Array([1])));
+
+  assertEquals([await fixture.run("backup BACKUP"), fixture.out], [0, []]);
+  assertEquals(fixture.err, [`Backed up animals.kv to BACKUP.`]);
+  await store.commit((operation) => operation.set(["rows", "later"], new Uint8Array([2])));
+  await store.close();
+  assertEquals(await fixture.run("restore BACKUP", "DATA/animals.kv"), 0);
+  assertEquals(fixture.err, [`Restored DATA/animals.kv from BACKUP.`]);
+
+  const others = (await fixture.names()).filter((name) => !name.startsWith("animals.kv"));
+  assertEquals(others, ["BACKUP", "DATA", "DATA/animals.kv"]);
+  for (const [name, mode] of [["BACKUP", 0o600], ["DATA", 0o700], ["DATA/animals.kv", 0o600]] as const) {
+    const stat = await Deno.stat(`${fixture.folder}/${name}`);
+    if (Deno.build.os !== "windows") assertEquals((stat.mode ?? 0) & 0o777, mode, name);
+  }
+  const expected = (await rowsOf(fixture.store)).filter(({ key }) => key[1] !== "later");
+  assertEquals(await rowsOf(`${fixture.folder}/DATA/animals.kv`), expected);
+  assertEquals(expected.length, 5);
+});
+
+Deno.test("main() backs up a killed process's store and its write-ahead log as one file", async () => {
+  await using fixture = await Fixture.start();
+  const store = await openStore(fixture.store, { ...CLOCK, create: false });
+  await store.commit((operation) => operation.set(["rows", "newest"], new Uint8Array([1])));
+  for (const end of ["", "-wal"]) await Deno.copyFile(fixture.store + end, `${fixture.folder}/KILLED${end}`);
+  await store.close();
+
+  const code = await fixture.run("backup BACKUP", "KILLED");
+
+  assertEquals([code, fixture.err], [0, ["Backed up KILLED to BACKUP."]]);
+  assert((await rowsOf(`${fixture.folder}/BACKUP`)).some(({ key }) => key[1] === "newest"));
+});
+
+Deno.test("main() restores nothing from a damaged backup and leaves no files", async (t) => {
+  await using fixture = await Fixture.start(40);
+  await fixture.run("backup BACKUP");
+  const bytes = await Deno.readFile(`${fixture.folder}/BACKUP`);
+  const before = await fixture.names();
+  const middle = bytes.length / 2;
+  for (
+    const [what, damaged] of [
+      ["cut short", bytes.subarray(0, middle)],
+      ["partly overwritten", bytes.slice().fill(0xaa, 4_096, middle)],
+      ["empty", bytes.subarray(0, 0)],
+    ] as const
+  ) {
+    await t.step(`the backup is ${what}`, async () => {
+      await Deno.writeFile(`${fixture.folder}/BACKUP`, damaged);
+
+      const code = await fixture.run("restore BACKUP", "DATA/animals.kv");
+
+      assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
+      assertMatch(fixture.err.join(), /^BACKUP was not restored: [^\n]+\.$/);
+      assertEquals(await fixture.names(), before);
+    });
+  }
+});
+
+Deno.test.each([
+  ["backup BACKUP", "MISSING", /^MISSING was not backed up: there is no such file\.$/],
+  ["backup BACKUP", "FOLDER", /^FOLDER was not backed up: it is not a file\.$/],
+  ["backup BACKUP", "TEXT", /^TEXT was not backed up: .*not a database\.$/],
+  ["backup BACKUP", "FOREIGN", /^FOREIGN was not backed up: its rows have version 9, [^\n]+\.$/],
+  ["backup BACKUP", "SQLITE", /^SQLITE was not backed up: it is not a Deno KV\.$/],
+  ["backup TEXT", "animals.kv", /^animals\.kv was not backed up: TEXT exists, [^\n]+\.$/],
+  ["backup NONE/BACKUP", "animals.kv", /^animals\.kv was not backed up: there is no folder NONE\.$/],
+  [
+    "backup BACKUP",
+    ":memory:",
+    /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/,
+  ],
+  ["backup BACKUP", "http://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
+  ["restore SQLITE", "https://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
+  ["restore SQLITE", "animals.kv", /^SQLITE was not restored: animals\.kv exists, [^\n]+\.$/],
+  ["restore SQLITE", "HALF", /^SQLITE was not restored: HALF-wal exists, [^\n]+\.$/],
+  ["restore SQLITE", "TORN", /^SQLITE was not restored: TORN-journal exists, [^\n]+\.$/],
+  ["restore SQLITE", "NEW/animals.kv", /^SQLITE was not restored: it is not a Deno KV\.$/],
+  ["restore TEXT", "NEW/animals.kv", /^TEXT was not restored: it is not a backup of a store\.$/],
+  [
+    "restore FOREIGN",
+    "NEW/animals.kv",
+    /^FOREIGN was not restored: it is a store, not a backup of one: [^\n]+\.$/,
+  ],
+  ["restore MISSING", "NEW/animals.kv", /^MISSING was not restored: there is no such file\.$/],
+  ["restore SQLITE", "TEXT/animals.kv", /^SQLITE was not restored: [^\n]+\.$/],
+])(
+  "main() explains in one line why '%s' fails with KV_PATH=%s and leaves no files",
+  async (command, kvPath, expected) => {
+    await using fixture = await Fixture.start();
+    const { folder } = fixture;
+    await Deno.mkdir(`${folder}/FOLDER`);
+    await Deno.writeTextFile(`${folder}/TEXT`, "This is no database. ".repeat(1_000));
+    for (const rest of ["HALF-wal", "TORN-journal"]) await Deno.writeTextFile(`${folder}/${rest}`, "");
+    const sqlite = new DatabaseSync(`${folder}/SQLITE`);
+    sqlite.exec("CREATE TABLE animals (name text)");
+    sqlite.close();
+    {
+      using kv = await Deno.openKv(`${folder}/FOREIGN`);
+      await kv.set(["schema"], encodeJson({ version: 9 }));
+    }
+    const names = async () => (await fixture.names()).filter((name) => !/FOREIGN-/.test(name));
+    const before = await names();
+
+    const code = await fixture.run(
+      command,
+      kvPath.replace("animals.kv", (name) => kvPath === name ? fixture.store : name),
+    );
+
+    assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
+    assertMatch(fixture.err.join().replaceAll(folder, ""), expected);
+    assertEquals(await names(), before);
+  },
+);
+
+Deno.test.each(["backup", "restore", "backup ONE TWO", "backup ONE --fast", "restore ONE --plan free"])(
+  "main() explains in one line why it rejects '%s', and exits with 2",
+  async (command) => {
+    await using fixture = await Fixture.start();
+
+    const code = await fixture.run(command);
+
+    assertEquals([code, fixture.out, fixture.err.length], [2, [], 1]);
+    assertMatch(fixture.err.join(), new RegExp(`\\. See: deno task ${command.split(" ")[0]} --help$`));
+    assertEquals(await fixture.names(), ["animals.kv"]);
+  },
+);
+
+Deno.test.each(["backup", "restore"])("main() prints help for '%s --help'", async (command) => {
+  await using fixture = await Fixture.start();
+
+  assertEquals([await fixture.run(`${command} --help`, ":memory:"), fixture.err], [0, []]);
+
+  assertStringIncludes(fixture.out.join(), `Usage: deno task ${command} FILE`);
+});
+
+Deno.test("copyStore() copies one snapshot, and does not start over when another process writes", async () => {
+  await using fixture = await Fixture.start(20);
+  const before = await rowsOf(fixture.store);
+  const writer = new DatabaseSync(fixture.store);
+  const copied: number[] = [];
+  const notices: string[] = [];
+  const target = `${fixture.folder}/copy`;
+
+  await copyStore({ source: fixture.store, target, untrusted: false, step: 20 }, (notice) => {
+    notices.push(notice);
+    copied.push(Number(/^Copied (\d+) of \d+ pages\.$/.exec(notice)?.[1]));
+    if (notices.length > 100) throw new Error("The copy starts over with every write");
+    writer.exec("UPDATE kv SET v = zeroblob(60000) WHERE length(v) > 40000");
+  });
+
+  writer.close();
+  assertEquals(notices.at(-1), "Copied all pages. Checking the copy.");
+  copied.pop();
+  assertLess(1, copied.length);
+  assertEquals(copied, copied.map((_, step) => 20 * (step + 1)));
+  assertEquals(await rowsOf(target), before);
+});
+
+Deno.test("copyStore() detects damage in an untrusted file before the copy, otherwise in the copy", async () => {
+  await using fixture = await Fixture.start();
+  await fixture.run("backup BACKUP");
+  const [source, target] = [`${fixture.folder}/BACKUP`, `${fixture.folder}/copy`];
+  await Deno.writeFile(source, withWrongKey(await Deno.readFile(source)));
+
+  for (const untrusted of [true, false]) {
+    await assertRejects(
+      () => copyStore({ source, target, untrusted }, () => {}),
+      CommandError,
+      "it is damaged: ",
+    );
+    assertEquals((await fixture.names()).includes("copy"), !untrusted);
+  }
+});
+
+Deno.test("writeAtomically() creates a file with any valid name", async () => {
+  await using fixture = await Fixture.start();
+  const names = ["x".repeat(255), ...(Deno.build.os === "windows" ? [] : ["2027-01-15T12:00:00+00:00.kv"])];
+
+  for (const name of names) {
+    await writeAtomically(
+      `${fixture.folder}/${name}`,
+      (unfinished) => Deno.writeTextFile(unfinished, "text"),
+    );
+  }
+
+  assertEquals(await fixture.names(), [...names, "animals.kv"].sort());
+});
+
+Deno.test({
+  name: "writeAtomically() reports the folder in which it cannot create a file, and why",
+  ignore: Deno.build.os === "windows", // Only administrators can create links there.
+  async fn() {
+    await using fixture = await Fixture.start();
+    const folder = `${fixture.folder}/unmounted`;
+    await Deno.symlink(`${fixture.folder}/none`, folder);
+
+    const { message } = await assertRejects(
+      () => writeAtomically(`${folder}/file`, async () => {}),
+      CommandError,
+    );
+
+    assertMatch(message.replace(fixture.folder, ""), /^cannot create anything in \/unmounted: [^:]+$/);
+  },
+});
+
+Deno.test("writeAtomically() keeps a file that appeared at its path and removes its own", async () => {
+  await using fixture = await Fixture.start();
+  const path = `${fixture.folder}/file`;
+
+  await assertRejects(
+    () =>
+      writeAtomically(path, async (unfinished) => {
+        await Deno.writeTextFile(unfinished, "mine");
+        await Deno.writeTextFile(path, "theirs");
+      }),
+    Error,
+    "was created in the meantime",
+  );
+
+  assertEquals(await Deno.readTextFile(path), "theirs");
+  assertEquals(await fixture.names(), ["animals.kv", "file"]);
+});
+
+Deno.test("writeAtomically() creates nothing at its path before the file is complete", async () => {
+  await using fixture = await Fixture.start();
+  const seen: string[][] = [];
+
+  await writeAtomically(`${fixture.folder}/file`, async (unfinished) => {
+    await Deno.writeTextFile(unfinished, "text");
+    seen.push(await fixture.names());
+  });
+
+  assertEquals(seen.flat().includes("file"), false);
+  assertEquals(await fixture.names(), ["animals.kv", "file"]);
+  assertEquals(await Deno.readTextFile(`${fixture.folder}/file`), "text");
+});

@@ -1,0 +1,299 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { Harness } from "../support/harness.ts";
+import { Operator } from "../support/operator.ts";
+import { VirtualTime } from "../support/time.ts";
+
+const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+
+/** How to respond to a request. `send` forwards it. */
+type Responder = (send: () => Promise<Response>, target: string) => Response | Promise<Response>;
+
+/** A service that an operator's commands call, and the requests that it received, such as `GET /v1/pets`. */
+class Remote implements AsyncDisposable {
+  requests: string[] = [];
+  respond: Responder = (send) => send();
+  readonly service: Harness;
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  private constructor(service: Harness) {
+    this.service = service;
+    this.#server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request, info) => {
+      const { pathname, search } = new URL(request.url);
+      const target = `${request.method} ${pathname}${search}`;
+      this.requests.push(target);
+      return this.respond(async () => await service.app.fetch(request, info), target);
+    });
+  }
+
+  static async of(operator: Operator): Promise<Remote> {
+    const remote = new Remote(await operator.serve({ operatorToken: TOKEN }));
+    operator.environment.set("SERVICE_URL", `http://127.0.0.1:${remote.#server.addr.port}`);
+    operator.environment.set("OPERATOR_TOKEN", TOKEN);
+    return remote;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+    await this.service[Symbol.asyncDispose]();
+  }
+}
+
+/** The response, broken off in its body. */
+async function cut(response: Response): Promise<Response> {
+  const bytes = await response.bytes();
+  async function* half(): AsyncGenerator<Uint8Array> {
+    yield bytes.subarray(0, bytes.length / 2);
+    throw new TypeError("The connection broke");
+  }
+  const { status, headers } = response;
+  return new Response(ReadableStream.from(half()), { status, headers });
+}
+
+function textsOf({ out }: Operator): string[] {
+  return out.map((line) => JSON.parse(line).message);
+}
+
+Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
+  const runAll = async (operator: Operator, service: Harness) => {
+    const { id, key } = await operator.createAccount("--plan pro");
+    await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 7 } });
+    await service.fetch("POST /v1/messages", { key, json: { message: "Grüße\n🐶" } });
+    await service.app.settle();
+    operator.input = ["Zoë", "", "Tom"];
+    const results: unknown[] = [];
+    for (
+      const command of [
+        ...["show ID", "rotate ID --grace 1h", "plan ID business", "unban ID", "reset ID", "suspend ID"],
+        ...[
+          "suspend ID",
+          "show ID",
+          "resume ID",
+          "resume ID",
+          "delete ID",
+          "close ID",
+          "delete ID",
+          "close ID",
+        ],
+        ...["show acct_none", "create -", "create a --plan gold", "list", "list --json", "--help"],
+      ].map((command) => `accounts ${command.replace("ID", id)}`).concat(
+        ...["pets list", "pets list --json", "pets set 1 --status sold --name", "pets delete 1"],
+        ...["pets delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
+      )
+    ) {
+      const code = await operator.run(command, ...(command.endsWith("--name") ? ["Rex Rex"] : []));
+      // Accounts are listed in order of their IDs, which are random.
+      const out = operator.out.map((line) => line.replaceAll(/(as_test|acct|msg)_\w+/g, "$1")).sort();
+      const err = operator.err.map((line) => line.replaceAll(id, "ID"));
+      results.push([command.replace(id, "ID"), code, out, err]);
+    }
+    return results;
+  };
+  await using local = await Operator.start();
+  await using service = await local.serve();
+  await using distant = await Operator.start();
+  await using remote = await Remote.of(distant);
+  distant.environment.set("KV_PATH", `${distant.folder}/no/such.kv`);
+
+  assertEquals(await runAll(distant, remote.service), await runAll(local, service));
+  assertEquals(remote.service.errors, []);
+});
+
+Deno.test("accounts list follows the pages of the service at SERVICE_URL, whatever its PUBLIC_URL", async () => {
+  await using operator = await Operator.start();
+  operator.input = Array.from({ length: 1_001 }, (_, number) => `Name ${number}`);
+  await operator.run("accounts create -");
+  await using remote = await Remote.of(operator);
+  const publicUrl = "http://127.0.0.1:1";
+  await using elsewhere = await operator.serve({ operatorToken: TOKEN, publicUrl });
+  remote.respond = async (_send, target) => await elsewhere.fetch(target, { key: TOKEN });
+
+  const code = await operator.run("accounts list");
+
+  assertEquals([code, operator.out.length, new Set(operator.out).size], [0, 1_001, 1_001]);
+  assertEquals(remote.requests.map((target) => target.replace(/cursor=.*/, "cursor")), [
+    "GET /operator/v1/accounts?limit=500",
+    ...Array(2).fill("GET /operator/v1/accounts?limit=500&cursor"),
+  ]);
+});
+
+Deno.test("accounts create - says after which name it stopped if the connection breaks", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const isSecond = () => remote.requests.filter((target) => target.endsWith("/batch")).length === 2;
+  remote.respond = async (send) => isSecond() ? await cut(await send()) : await send();
+  operator.input = Array.from({ length: 120 }, (_, number) => `Name ${number}`);
+
+  const code = await operator.run("accounts create -");
+
+  assertEquals([code, operator.out.length, operator.out.at(-1)?.split("\t")[0]], [1, 50, "Name 49"]);
+  assertEquals(operator.err, [
+    "Some of the next accounts may exist although their keys were not printed: see accounts list.",
+    "Created 50 of 120 accounts. The last one is Name 49.",
+    "The connection broke. It is unknown what was done.",
+  ]);
+  assertEquals((await remote.service.accounts.list()).length, 100);
+});
+
+Deno.test("accounts create - stops at the names that the service did not begin, and prints other keys", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  operator.input = ["Zoë", "Tom", "Kim"];
+  remote.respond = async (send, target) => {
+    const response = await send();
+    if (!target.endsWith("/batch")) return response;
+    const [zoe, tom, { name }] = await response.json();
+    return Response.json([zoe, { ...tom, outcome: "in_doubt" }, { name, outcome: "not_begun" }]);
+  };
+
+  const code = await operator.run("accounts create -");
+
+  assertEquals([code, operator.out.map((line) => line.split("\t")[0])], [1, ["Zoë", "Tom"]]);
+  const [doubt, ...rest] = operator.err;
+  assertMatch(doubt ?? "", /^The KV did not respond, so this key of acct_\w+ may not be valid:$/);
+  assertEquals(rest, [
+    "Not created: Kim.",
+    "Created 1 of 3 accounts. The last one is Zoë.",
+    "Try these again.",
+  ]);
+});
+
+Deno.test("accounts list prints complete pages if the connection breaks in the middle", async () => {
+  await using operator = await Operator.start();
+  operator.input = Array.from({ length: 600 }, (_, number) => `Name ${number}`);
+  await operator.run("accounts create -");
+  await using remote = await Remote.of(operator);
+  remote.respond = async (send, target) => target.includes("cursor") ? await cut(await send()) : await send();
+
+  const code = await operator.run("accounts list");
+
+  assertEquals([code, operator.out.length], [1, 500]);
+  assertEquals(operator.err.at(-1), "The connection broke. Nothing was changed.");
+});
+
+Deno.test("messages take removes only printed messages, even if a response breaks off", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const { apiKey: key } = await remote.service.createAccount();
+  for (let number = 1; number <= 230; number++) {
+    await remote.service.fetch("POST /v1/messages", { key, json: { message: `${number}` } });
+  }
+  const all = Array.from({ length: 230 }, (_, number) => `${number + 1}`);
+  remote.respond = async (send) => await cut(await send());
+
+  assertEquals(await operator.run("messages take 5"), 1);
+  assertEquals([operator.out, operator.err], [[], ["The connection broke. Nothing was changed."]]);
+
+  operator.reader = (line) => line.includes('"4"') ? Promise.reject(new Error("gone")) : Promise.resolve();
+  remote.respond = (send) => send();
+  assertEquals(await operator.run("messages take 5"), 1);
+  assertEquals([textsOf(operator), operator.err], [all.slice(0, 3), ["Failed: gone"]]);
+
+  operator.reader = () => Promise.resolve();
+  remote.respond = (send, target) => target.includes("remove") ? new Response("{}", { status: 503 }) : send();
+  assertEquals(await operator.run("messages take 5"), 1);
+  assertEquals([textsOf(operator), operator.err], [all.slice(3, 8), [
+    "The last messages that were printed could not be removed, so they will be printed again next time.",
+    "The service returned 503.",
+  ]]);
+
+  remote.respond = (send) => send();
+  assertEquals(await operator.run("messages take 227"), 0);
+  assertEquals([textsOf(operator), operator.err], [all.slice(3), ["Took 227 messages."]]);
+});
+
+Deno.test("main() sends the first of two tokens", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const old = "the-token-that-was-sent-until-now";
+
+  operator.environment.set("OPERATOR_TOKEN", `${TOKEN},${old}`);
+  assertEquals(await operator.run("accounts list --json"), 0);
+  operator.environment.set("OPERATOR_TOKEN", `${old},${TOKEN}`);
+  assertEquals(await operator.run("accounts list"), 1);
+
+  assertEquals(operator.err.at(-1), "OPERATOR_TOKEN is not this service's token.");
+  assertEquals(remote.requests.length, 2);
+});
+
+Deno.test("main() prints why there is no response if nothing listens", async () => {
+  await using operator = await Operator.start();
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  listener.close();
+  operator.environment.set("SERVICE_URL", url);
+  operator.environment.set("OPERATOR_TOKEN", TOKEN);
+
+  assertEquals(await operator.run("accounts show acct_1"), 1);
+  assertMatch(operator.err.join(), /^There was no response from http:\/\/[\d.:]+: [^:]+ \(os error \d+\)\.$/);
+});
+
+Deno.test("main() gives up after a minute without a whole response", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const end = Promise.withResolvers<Response>();
+  const begun = () =>
+    new Response(ReadableStream.from((async function* () {
+      yield new TextEncoder().encode("[");
+      await end.promise;
+    })()));
+
+  for (const respond of [() => end.promise, begun]) {
+    const { promise: arrived, resolve } = Promise.withResolvers<void>();
+    remote.respond = () => (resolve(), respond());
+    using time = new VirtualTime();
+    const run = operator.run("accounts show acct_1");
+    await arrived;
+    await time.advance(59_999);
+    assertEquals(operator.err, []);
+    await time.advance(1);
+
+    assertEquals(await run, 1);
+    assertMatch(
+      operator.err.join(),
+      /^http:\/\/127\.0\.0\.1:\d+ does not respond\. Nothing was changed\.$/,
+    );
+  }
+  end.resolve(new Response());
+});
+
+Deno.test("main() exits with 1 and prints in one line why a service refuses", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const fail = async (respond: Responder, token = TOKEN) => {
+    remote.respond = respond;
+    operator.environment.set("OPERATOR_TOKEN", token);
+    const code = await operator.run("accounts show acct_1");
+    assertEquals([code, operator.err.length], [1, 1]);
+    return operator.err.at(-1);
+  };
+  const reply = (body: string, status = 200): Responder => () => new Response(body, { status });
+  const otherwise =
+    "The answer is not what this version of the command expects, so it is unknown what was done.";
+
+  for (const body of ["", "<html>\n", "{}"]) assertEquals(await fail(reply(body)), otherwise);
+  assertEquals(await fail(reply("<html>", 502)), "The service returned 502.");
+  assertEquals(await fail(reply('{"code":"overloaded","message":"Too many."}', 503)), "Too many.");
+  assertEquals(await fail(reply('{"error":"forbidden"}', 403)), "The service returned 403.");
+  const location = "https://localhost/operator/v1/accounts/acct_1";
+  assertEquals(
+    await fail(() => new Response(null, { status: 307, headers: { location } })),
+    `The service has moved. Set SERVICE_URL to the beginning of ${location}.`,
+  );
+  assertMatch(await fail((send) => send(), TOKEN.replace("0", "1")) ?? "", /^OPERATOR_TOKEN is not this/);
+  await using closed = await Harness.open();
+  const none = await closed.fetch("GET /operator/v1/accounts/acct_1");
+  assertMatch(
+    await fail(() => none) ?? "",
+    /^The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
+  );
+  assertEquals(await fail((send) => send(), ""), "With SERVICE_URL, also set OPERATOR_TOKEN.");
+  assertEquals(remote.service.errors, []);
+
+  remote.requests = [];
+  for (
+    const [command, code] of [["accounts frobnicate", 2], ["messages take all", 2], ["pets -h", 0]] as const
+  ) {
+    assertEquals(await operator.run(command), code);
+  }
+  assertEquals(remote.requests, []);
+});

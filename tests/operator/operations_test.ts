@@ -1,0 +1,392 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createLog } from "../../src/web/log.ts";
+import { InFlight } from "../../src/web/in_flight.ts";
+import { assertError } from "../support/assertions.ts";
+import type { HarnessRequest } from "../support/client.ts";
+import { hashApiKey } from "../../src/accounts/api_key.ts";
+import { pause } from "../../src/base/time.ts";
+import { carryOut, type Commit, fail } from "../support/fake_kv.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { addKnownAccounts } from "../support/operations.ts";
+import { NOON } from "../support/time.ts";
+
+const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
+const ACCOUNTS = "/operator/v1/accounts";
+const NEW = { name: "Zoë & co" };
+
+/** The service, and requests of its operator. */
+class Office extends Harness {
+  static override async open(options = {}): Promise<Office> {
+    return new Office(await Deno.openKv(":memory:"), { operatorToken: TOKEN, ...options });
+  }
+
+  ask(target: string, json?: unknown): Promise<Response> {
+    return this.fetch(target, { key: TOKEN, ...(json !== undefined && { json }) });
+  }
+
+  /** Sends a request that must succeed. Resolves to its JSON body. */
+  async done(target: string, json?: unknown) {
+    const response = await this.ask(target, json);
+    assert(response.ok, `${target}: ${response.status}`);
+    return await response.json();
+  }
+
+  async codeOf(key: string): Promise<string | number> {
+    const response = await this.fetch("GET /v1/pets", { key });
+    return response.ok ? response.status : (await response.json()).code;
+  }
+}
+
+Deno.test("service has operators' operations only with a token, without CORS and limit headers", async () => {
+  await using closed = await Harness.open();
+  let written = "";
+  const output = {
+    write: (bytes: Uint8Array) => (written += new TextDecoder().decode(bytes), Promise.resolve(bytes.length)),
+  };
+  const log = createLog({ access: output, errors: output, secrets: [TOKEN], clock: () => 0 });
+  await using service = await Office.open({ log });
+  const headers = { origin: "https://pets.example", "x-request-id": TOKEN };
+  const preflight = { ...headers, "access-control-request-method": "POST" };
+
+  for (
+    const [target, request, status] of [
+      [`POST ${ACCOUNTS}`, { key: TOKEN, json: NEW, headers }, 201],
+      [`POST ${ACCOUNTS}`, { json: NEW, headers }, 401],
+      [`POST ${ACCOUNTS}`, { key: `${TOKEN}x`, json: NEW, headers }, 401],
+      [`POST ${ACCOUNTS}`, { key: TOKEN, json: {}, headers }, 400],
+      [`PUT ${ACCOUNTS}`, { key: TOKEN, headers }, 405],
+      [`OPTIONS ${ACCOUNTS}`, { headers: preflight }, 204],
+      ["GET /operator/v1/openapi.json", { headers }, 401],
+    ] satisfies [string, HarnessRequest, number][]
+  ) {
+    await assertError(await closed.fetch(target, request), 404, "not_found");
+    const response = await service.fetch(target, request);
+    const names = [...response.headers.keys()].filter((name) => /^access-control-|ratelimit/.test(name));
+    assertEquals([target, response.status, names], [target, status, []]);
+    assertEquals((await response.text()).includes("abcdef~"), false);
+  }
+  await log.flushed();
+  assertMatch(written, /"route":"\/operator\/v1\/accounts","status":201/);
+  assertEquals(written.includes("abcdef~"), false);
+});
+
+Deno.test("service logs each operator's request with its ids, but no name or key", async () => {
+  await using service = await Office.open();
+  const { account: { id }, apiKey } = await service.done(`POST ${ACCOUNTS}`, NEW);
+  const made: { account: { id: string } }[] = await service.done(`POST ${ACCOUNTS}/batch`, {
+    names: ["Bob", "Eve"],
+  });
+  assertEquals(service.operations.map(({ ids }) => ids), [[id], made.map(({ account }) => account.id)]);
+  await service.fetch("POST /v1/pets", { key: apiKey, json: { name: "Rex", categoryId: 1 } });
+  const message = await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
+  const messageId = (await message.json()).id;
+  service.operations.length = 0;
+  const cases: [target: string, json: unknown, operation: string, ids: string[], status: number][] = [
+    [`GET ${ACCOUNTS}`, undefined, "listAccounts", [], 200],
+    [`GET ${ACCOUNTS}?state=Bob`, undefined, "listAccounts", [], 400],
+    [`GET ${ACCOUNTS}/${id}`, undefined, "getAccount", [id], 200],
+    [`GET ${ACCOUNTS}/${apiKey}`, undefined, "getAccount", [], 404],
+    [`PATCH ${ACCOUNTS}/${id}`, { plan: "pro" }, "updateAccount", [id], 200],
+    [`POST ${ACCOUNTS}/${id}/rotate`, {}, "rotateAccountKey", [id], 201],
+    [`POST ${ACCOUNTS}/${id}/reset`, undefined, "resetAccount", [id], 200],
+    [`DELETE ${ACCOUNTS}/${id}`, undefined, "deleteAccount", [id], 409],
+    [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200],
+    ["POST /operator/v1/messages/remove", { ids: [messageId, "Bob"] }, "removeMessages", [messageId], 204],
+    ["PATCH /operator/v1/pets/1", { name: "Bob" }, "updateOwnedPet", ["1"], 200],
+    ["DELETE /operator/v1/pets/77", undefined, "deleteOwnedPet", [], 404],
+  ];
+
+  for (const [target, json] of cases) {
+    service.now += 1_000;
+    await (await service.ask(target, json)).body?.cancel();
+  }
+  await service.fetch(`GET ${ACCOUNTS}`, { key: `${TOKEN}x` });
+
+  const expected = cases.map(([, , operation, ids, status], index) => {
+    const time = new Date(NOON + 1_000 * (index + 1)).toISOString();
+    return { time, address: "192.0.2.1", operation, ids, status };
+  });
+  assertEquals(service.operations, expected);
+});
+
+Deno.test("service logs no operator's request that it refuses before it knows the token", async () => {
+  const inFlight = new InFlight({ capacity: 0, budgetMs: 1_000, stopMs: 1_000 });
+  await using service = await Office.open({ inFlight });
+
+  for (const key of [TOKEN, "nobody"]) {
+    assertEquals((await service.fetch(`DELETE ${ACCOUNTS}/acct_1`, { key })).status, 503);
+  }
+
+  assertEquals(service.operations, []);
+});
+
+Deno.test("service accepts each of two operator tokens", async () => {
+  await using service = await Harness.open({ operatorTokens: [TOKEN, OLD_TOKEN] });
+  const list = (key: string) => service.fetch(`GET ${ACCOUNTS}`, { key });
+
+  for (const key of [TOKEN, OLD_TOKEN]) assertEquals(await (await list(key)).json(), []);
+  for (const key of [`${TOKEN},${OLD_TOKEN}`, `${TOKEN}${OLD_TOKEN}`, ","]) {
+    await assertError(await list(key), 401, "invalid_operator_token");
+  }
+});
+
+Deno.test("service charges wrong operator tokens to the address, and returns 429 to the 61st", async () => {
+  await using service = await Office.open();
+  const { apiKey } = await service.createAccount();
+
+  for (let count = 0; count < 60; count++) {
+    const key = [TOKEN.slice(1), apiKey, ""][count % 3];
+    const response = await service.fetch(`POST ${ACCOUNTS}`, { json: NEW, key: key ?? "" });
+    assertEquals(response.headers.get("www-authenticate"), 'Bearer realm="animal-store-operator"');
+    await assertError(response, 401, "invalid_operator_token");
+  }
+
+  await assertError(await service.fetch(`GET ${ACCOUNTS}`, { key: "x" }), 429, "rate_limit_minute");
+  assertEquals((await service.ask(`GET ${ACCOUNTS}`)).status, 200);
+});
+
+Deno.test("service handles eight requests of operators at a time, of 1 MiB each", async () => {
+  await using service = await Office.open();
+  const unfinished = Array.from({ length: 8 }, () => new TransformStream<Uint8Array, Uint8Array>());
+  const headers = { "content-type": "application/json" };
+  const sent = unfinished.map(({ readable }) =>
+    service.fetch(`POST ${ACCOUNTS}`, { key: TOKEN, headers, body: readable })
+  );
+
+  const refused = await service.ask(`GET ${ACCOUNTS}`);
+
+  assertEquals(refused.headers.get("retry-after"), "1");
+  await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+  await unfinished[0]?.writable.abort();
+  await assertError(await sent[0] ?? refused, 400, "invalid_request");
+  assertEquals((await service.ask(`GET ${ACCOUNTS}`)).status, 200);
+  for (const { writable } of unfinished.slice(1)) await writable.close();
+  for (const response of sent.slice(1)) await assertError(await response, 400, "invalid_json");
+  const padded = (length: number) => JSON.stringify(NEW).padEnd(length);
+  for (const [length, status] of [[1024 * 1024 - 2, 201], [1024 * 1024, 413]] as const) {
+    const body = padded(length);
+    assertEquals((await service.fetch(`POST ${ACCOUNTS}`, { key: TOKEN, headers, body })).status, status);
+  }
+});
+
+Deno.test("service reads no body without an operator token", async () => {
+  await using service = await Office.open();
+  let pulls = 0;
+  const body = new ReadableStream({ pull: () => void pulls++ }, { highWaterMark: 0 });
+
+  const response = await service.fetch(`POST ${ACCOUNTS}`, { key: "x", body });
+
+  await assertError(response, 401, "invalid_operator_token");
+  assertEquals(pulls, 0);
+});
+
+Deno.test("listAccounts() returns all accounts in pages, and filters them by state and plan", async () => {
+  await using service = await Office.open();
+  for (let count = 0; count < 12; count++) {
+    const names = Array.from({ length: 50 }, (_, number) => `${count}-${number}`);
+    await service.done(`POST ${ACCOUNTS}/batch`, { names, plan: count === 11 ? "pro" : "free" });
+  }
+  const all: { id: string; plan: string }[] = [];
+  /** Follows the pages of a query. Resolves to their sizes. */
+  const sizes = async (query: string) => {
+    const found: number[] = [];
+    all.length = 0;
+    for (let next: string | undefined = `${ACCOUNTS}?${query}`; next;) {
+      const response = await service.ask(`GET ${next}`);
+      const page = await response.json();
+      found.push(page.length);
+      all.push(...page);
+      [, next] = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "") ??
+        [];
+    }
+    return found;
+  };
+
+  assertEquals(await sizes(""), [100, 100, 100, 100, 100, 100, 0]);
+  assertEquals(all.map(({ id }) => id), [...new Set(all.map(({ id }) => id))].sort());
+  assertEquals(await sizes("limit=500"), [500, 100]);
+  await service.done(`PATCH ${ACCOUNTS}/${all.at(-1)?.id}`, { suspended: true });
+  await service.done(`POST ${ACCOUNTS}/${all[0]?.id}/close`);
+  const [first, second] = [all.slice(0, 500), all.slice(500)].map((page) =>
+    page.filter(({ plan }) => plan === "pro").length
+  );
+  assertEquals(await sizes("plan=pro"), [first, second]);
+  assertEquals(all.every(({ plan }) => plan === "pro"), true);
+  assertEquals((await sizes("plan=pro&limit=7")).slice(0, -1).every((size) => size <= 7), true);
+  assertEquals(all.length, 50);
+  assertEquals(await sizes("state=suspended"), [0, 1]);
+  assertEquals(await sizes("state=closed&limit=1"), [1, 0]);
+  assertEquals(await sizes("state=banned"), [0, 0]);
+});
+
+Deno.test.each<[string, unknown, RegExp]>([
+  [`POST ${ACCOUNTS}`, { name: "a", paln: "pro" }, /^unknown member paln; did you mean plan\?/],
+  [
+    `POST ${ACCOUNTS}`,
+    { name: "a", plan: "gold" },
+    /^plan must be one of free, pro, business, enterprise\.$/,
+  ],
+  [`POST ${ACCOUNTS}`, { name: "a", limits: { minute: 1, day: 1 } }, /^limits are for the enterprise plan/],
+  [`POST ${ACCOUNTS}`, { name: "a", plan: "enterprise" }, /^limits\.minute and limits\.day are required/],
+  [`POST ${ACCOUNTS}`, { name: "a\n" }, /^name must have/],
+  [`POST ${ACCOUNTS}/batch`, { names: Array(51).fill("a") }, /^names must have at most 50 items\.$/],
+  [`POST ${ACCOUNTS}/batch`, { names: ["a", " "] }, /^names\[1\] must have/],
+  [`PATCH ${ACCOUNTS}/ID`, { limits: { minute: 1 } }, /^limits are for the enterprise plan; the free plan/],
+  [`PATCH ${ACCOUNTS}/ID`, { plan: "enterprise", limits: { minute: 1 } }, /^limits\.minute and limits\.day/],
+  [`PATCH ${ACCOUNTS}/ID`, { suspended: "yes" }, /^suspended must be true or false\.$/],
+  [`POST ${ACCOUNTS}/ID/rotate`, { graceSeconds: -1 }, /^graceSeconds must be an integer/],
+  [`GET ${ACCOUNTS}?stat=banned`, undefined, /^unknown query parameter stat; did you mean state\?/],
+  ["GET /operator/v1/messages?limit=101", undefined, /limit must be an integer from 1 to 100\.$/],
+  ["POST /operator/v1/messages/remove", { ids: Array(501).fill("a") }, /^ids must have at most 500 items\.$/],
+  ["PATCH /operator/v1/pets/1", { status: "lost" }, /^status must be one of/],
+])("%s returns 400 to an invalid request, and changes nothing", async (target, json, message) => {
+  await using service = await Office.open();
+  const { account: { id } } = await service.createAccount("free");
+  const before = await Array.fromAsync(service.kv.list({ prefix: [] }));
+
+  const response = await service.ask(target.replace("ID", id), json);
+
+  await assertError(response, 400, "invalid_request", message);
+  assertEquals(await Array.fromAsync(service.kv.list({ prefix: [] })), before);
+});
+
+Deno.test("updateAccount() changes plan, limits and suspension at the next request", async () => {
+  await using service = await Office.open();
+  const { account: { id }, apiKey } = await service.done(`POST ${ACCOUNTS}`, NEW);
+  const limit = async () => {
+    const { headers } = await service.fetch("GET /v1/pets", { key: apiKey });
+    return headers.get("ratelimit-policy")?.match(/q=\d+/g)?.join();
+  };
+  const change = (json: object) => service.done(`PATCH ${ACCOUNTS}/${id}`, json);
+  const limits: unknown[] = [await limit()];
+
+  for (
+    const json of [{ plan: "pro" }, { plan: "enterprise", limits: { minute: 5, day: 50 } }, {
+      limits: { day: 70 },
+    }]
+  ) {
+    await change(json);
+    limits.push(await limit());
+  }
+  const suspended = await change({ suspended: true });
+  const codes = [await service.codeOf(apiKey)];
+  service.now += 1_000;
+  const again = await change({ suspended: true, plan: "business" });
+  const resumed = await change({ suspended: false });
+  codes.push(`${await service.codeOf(apiKey)}`);
+
+  assertEquals(limits, ["q=60,q=1000", "q=300,q=10000", "q=5,q=50", "q=5,q=70"]);
+  assertEquals(codes, ["account_suspended", "200"]);
+  assertEquals([suspended.state, suspended.suspendedAt], ["suspended", new Date(NOON).toISOString()]);
+  assertEquals([again.suspendedAt, again.plan], [suspended.suspendedAt, "business"]);
+  assertEquals([resumed.state, resumed.suspendedAt], ["active", null]);
+});
+
+Deno.test("rotateAccountKey() ends earlier keys at once, or after graceSeconds", async () => {
+  await using service = await Office.open();
+  const { account: { id }, apiKey } = await service.done(`POST ${ACCOUNTS}`, NEW);
+
+  const second = await service.done(`POST ${ACCOUNTS}/${id}/rotate`, { graceSeconds: 60 });
+  const before = [await service.codeOf(apiKey), await service.codeOf(second.apiKey)];
+  const third = await service.done(`POST ${ACCOUNTS}/${id}/rotate`);
+  const after = [await service.codeOf(second.apiKey), await service.codeOf(third.apiKey)];
+
+  assertEquals([before, after], [[200, 200], ["invalid_api_key", 200]]);
+  assertEquals(second.account.previousKeyExpiresAt, new Date(NOON + 60_000).toISOString());
+  assertEquals(third.account.previousKeyExpiresAt, null);
+});
+
+Deno.test("operators' operations return 404 for an account that does not exist or is closed", async () => {
+  await using service = await Office.open();
+  await addKnownAccounts(service);
+  const closed = (await service.done(`GET ${ACCOUNTS}?state=closed`))[0].id;
+  const changes = ["POST rotate", "POST unban", "POST reset", "POST close", "PATCH "];
+
+  for (const id of [closed, "acct_none", "%00%1b[2J", "a".repeat(3_000)]) {
+    for (const change of changes) {
+      const [method, path] = change.split(" ");
+      const target = `${method} ${ACCOUNTS}/${id}${path && `/${path}`}`;
+      await assertError(
+        await service.ask(target, {}),
+        404,
+        "account_not_found",
+        /^There is no (open )?account/,
+      );
+    }
+  }
+  assertEquals((await service.ask(`GET ${ACCOUNTS}/acct_none`)).status, 404);
+});
+
+Deno.test("operations that issue keys refuse an Idempotency-Key", async () => {
+  await using service = await Office.open();
+  const { account: { id } } = await service.createAccount();
+  const headers = { "idempotency-key": "1" };
+
+  for (const [path, json] of [["", NEW], ["/batch", { names: ["a"] }], [`/${id}/rotate`, {}]] as const) {
+    const response = await service.fetch(`POST ${ACCOUNTS}${path}`, { key: TOKEN, headers, json });
+    await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
+  }
+});
+
+Deno.test("createAccounts() begins nothing while the service stops", async () => {
+  const inFlight = new InFlight();
+  const commit = (commit: Commit) => {
+    inFlight.stop();
+    return carryOut(commit);
+  };
+  await using service = await Office.open({ inFlight, disturbance: { commit } });
+
+  const made = await service.done(`POST ${ACCOUNTS}/batch`, { names: ["Zoë", "Tom"] });
+
+  assertEquals(made, ["Zoë", "Tom"].map((name) => ({ name, outcome: "not_begun" })));
+  assertEquals(await service.accounts.list(), []);
+});
+
+Deno.test("service shows keys that may be stored if it stops before their commit has ended", async () => {
+  const inFlight = new InFlight();
+  const office = { operatorToken: TOKEN, inFlight };
+  await using service = await RecordingService.open(office);
+  const { time } = service;
+  const { account: { id } } = await time.until(service.createAccount(), 1_000);
+  await time.until(service.fetch(`GET ${ACCOUNTS}`, { key: TOKEN }), 1_000);
+  const isOfKey = ({ keys }: Commit) => keys.some(([table]) => table === "api_keys");
+  service.disturbance = {
+    commit: async (commit) => (isOfKey(commit) && await pause(4_000), carryOut(commit)),
+  };
+
+  const rotated = service.fetch(`POST ${ACCOUNTS}/${id}/rotate`, { key: TOKEN });
+  const batch = service.fetch(`POST ${ACCOUNTS}/batch`, { key: TOKEN, json: { names: ["Zoë"] } });
+  await time.advance(1_000);
+  const stopped = inFlight.stop();
+  const [one, many] = await time.until(Promise.all([rotated, batch]), 10_000);
+  await time.until(stopped, 10_000);
+  await time.advance(5_000);
+
+  const { code, apiKey } = await one.json();
+  const [made] = await many.json();
+  assertEquals([one.status, code, many.status, made.outcome], [503, "key_in_doubt", 200, "in_doubt"]);
+  const stored = (key: string) => service.fake.value("api_keys", hashApiKey(key)) !== undefined;
+  assertEquals([apiKey, made.apiKey].map(stored), [true, true]);
+});
+
+Deno.test("service returns 503 key_in_doubt with the key if the commit's outcome stays unknown", async () => {
+  await using service = await RecordingService.open({ operatorToken: TOKEN });
+  const { time } = service;
+  service.disturbance = {
+    async commit(commit) {
+      const result = await carryOut(commit);
+      if (!commit.keys.some(([table]) => table === "api_keys")) return result;
+      service.disturbance = { read: fail, commit: fail };
+      return await fail();
+    },
+  };
+
+  const sent = service.fetch(`POST ${ACCOUNTS}`, { key: TOKEN, json: NEW });
+  const response = await time.until(sent, 30_000);
+  const { code, account, apiKey } = await response.json();
+  service.disturbance = {};
+
+  assertEquals([response.status, code, account.name], [503, "key_in_doubt", NEW.name]);
+  assertEquals((await time.until(service.fetch("GET /v1/pets", { key: apiKey }), 10_000)).status, 200);
+});

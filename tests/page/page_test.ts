@@ -1,0 +1,225 @@
+import config from "../../deno.json" with { type: "json" };
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { PLAN_LIMITS } from "../../src/accounts/account.ts";
+import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
+import { MODULES } from "../../src/page/page.ts";
+import { Harness, type HarnessOptions } from "../support/harness.ts";
+import { SAMPLES } from "../support/operations.ts";
+
+const MAX_BYTES = 30_000;
+
+/** Requests a path of a service, by default its page, at this host. */
+function get(service: Harness, host: string, path = "/"): Response | Promise<Response> {
+  const request = new Request(`http://${host}${path}`, { headers: { host } });
+  return service.app.fetch(request, {
+    remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
+  });
+}
+
+/** The page of a service with these options. */
+async function getPage(options: HarnessOptions = {}): Promise<{ response: Response; html: string }> {
+  await using service = await Harness.open(options);
+  const response = await get(service, "localhost:8000");
+  return { response, html: await response.text() };
+}
+
+async function hashOf(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return `'sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}'`;
+}
+
+Deno.test("getPage() returns a page that is free of charge and must be revalidated", async () => {
+  const { response } = await getPage();
+  const { headers } = response;
+
+  assertEquals(response.status, 200);
+  assertEquals(headers.get("content-type"), "text/html; charset=utf-8");
+  assertEquals(headers.get("cache-control"), "no-cache");
+  assertEquals(headers.get("referrer-policy"), "no-referrer");
+  assertEquals(headers.get("x-content-type-options"), "nosniff");
+  assertEquals(headers.get("link"), '</v1/openapi.json>; rel="service-desc"');
+  assertEquals(headers.get("x-ratelimit-limit"), null);
+});
+
+Deno.test("getPage() returns 304 to a client that has the page, and supports HEAD", async () => {
+  await using service = await Harness.open();
+  const etag = (await service.fetch("GET /")).headers.get("etag") ?? "";
+
+  const known = await service.fetch("GET /", { headers: { "if-none-match": etag } });
+  const head = await service.fetch("HEAD /");
+
+  assertMatch(etag, /^"[\da-f]{32}"$/);
+  assertEquals([known.status, await known.text(), known.headers.get("etag")], [304, "", etag]);
+  assertEquals([head.status, head.headers.get("etag")], [200, etag]);
+});
+
+Deno.test("page and document are the same for every host", async () => {
+  await using service = await Harness.open();
+  for (const path of ["/", "/v1/openapi.json"]) {
+    const one = await get(service, "one.example", path);
+    const other = await get(service, "other.example", path);
+
+    assertEquals(other.headers.get("etag"), one.headers.get("etag"));
+    const text = await one.text();
+    assertEquals(await other.text(), text);
+    assert(!text.includes("one.example"));
+  }
+});
+
+Deno.test("getPage() allows only its own style and script", async () => {
+  const { response, html } = await getPage();
+  const policy = response.headers.get("content-security-policy") ?? "";
+  const [style, script] = ["style", "script"].map((name) =>
+    [...html.matchAll(new RegExp(`<${name}\\b[^>]*>(.*?)</${name}>`, "gs"))].map(([, text = ""]) => text)
+  );
+
+  assertEquals([style?.length, script?.length], [1, 1]);
+  assertStringIncludes(policy, `style-src ${await hashOf(style?.[0] ?? "")};`);
+  assertStringIncludes(policy, `script-src ${await hashOf(script?.[0] ?? "")};`);
+  assertStringIncludes(policy, "default-src 'none'; ");
+  assertStringIncludes(policy, "connect-src 'self';");
+  for (const rule of ["base-uri", "form-action", "frame-ancestors"]) {
+    assertStringIncludes(policy, `${rule} 'none'`);
+  }
+  assertEquals(html.match(/ style=| on\w+=|javascript:/g), null);
+});
+
+Deno.test("getPage() contains the public URL, or else paths and a placeholder of the host", async () => {
+  const own = await getPage();
+  const { response, html } = await getPage({ publicUrl: "https://shop.example/animals" });
+
+  assertStringIncludes(own.html, "'http://THIS_HOST/v1/pets'");
+  assertStringIncludes(own.html, 'href="/v1/openapi.json"');
+  assertStringIncludes(html, "'https://shop.example/animals/v1/pets'");
+  assertStringIncludes(html, 'href="https://shop.example/animals/v1/openapi.json"');
+  assertStringIncludes(html, 'data-base="https://shop.example/animals"');
+  const policy = response.headers.get("content-security-policy") ?? "";
+  assertStringIncludes(policy, "connect-src 'self' https://shop.example;");
+  assertEquals(
+    response.headers.get("link"),
+    '<https://shop.example/animals/v1/openapi.json>; rel="service-desc"',
+  );
+});
+
+Deno.test("getPage() offers sign-up only if it is open", async () => {
+  const open = await getPage();
+  const closed = await getPage({ signUpIsOpen: false, environment: "production" });
+
+  assertStringIncludes(open.html, '<body data-sign-up="open">');
+  assertStringIncludes(open.html, 'data-key="make"');
+  assertStringIncludes(open.html, 'id="sign-up-curl"');
+  assertStringIncludes(open.html, "as_test_");
+  assertStringIncludes(closed.html, '<body data-sign-up="closed">');
+  assertStringIncludes(closed.html, 'data-key="paste"');
+  assert(!closed.html.includes('id="sign-up-curl"'));
+  assertStringIncludes(closed.html, "<code>deno task accounts create</code>");
+  assertStringIncludes(closed.html, "as_live_");
+});
+
+Deno.test("getPage() contains every operation, error and plan of the API", async () => {
+  const { html } = await getPage();
+
+  const ofClients = SAMPLES.map(({ operation }) => operation).filter((operation) => isDocumented(operation));
+  for (const { id } of ofClients) {
+    const parts = [`<article id="${id}"`, `id="request-${id}"`, `value="${id}"`, `data-try="${id}"`];
+    for (const part of parts) {
+      assertStringIncludes(html, part);
+    }
+  }
+  for (const code of new Set(ofClients.flatMap(errorsOf))) {
+    assertStringIncludes(html, `id="error-${code}"`);
+  }
+  for (const path of ["/health", "/ready", "/docs/deprecations"]) assertStringIncludes(html, path);
+  assertMatch(html, /business<\/th>\s*<td class="number">1,000<\/td>\s*<td class="number">100,000<\/td>/);
+  assertStringIncludes(html, `Request ${PLAN_LIMITS.free.minute + 1} of a minute is refused`);
+});
+
+Deno.test("getPage() explains Prefer once, and fills it in for the operations that accept it", async () => {
+  const { html } = await getPage();
+
+  assertEquals(html.match(/<input name="Prefer"[^>]* value="handling=strict"/g)?.length, 4);
+  assertEquals(html.match(/>Prefer: handling=strict</g)?.length, 1);
+  assertEquals(html.match(/<dt><code>Prefer</g), null);
+});
+
+Deno.test("getPage() contains no duplicate IDs, broken links or external resources", async () => {
+  const { html } = await getPage();
+  const page = html.replace(/<script[^]*<\/script>|<style>[^]*<\/style>/g, "");
+  const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+  const links = [...page.matchAll(/ (?:href="#|for="|data-copy="|data-try=")([^"]*)"/g)].map(([, id]) => id);
+
+  assertEquals(page.match(/undefined|\[object|NaN/g), null);
+  assertEquals(ids.length, new Set(ids).size);
+  assertEquals(links.filter((id) => !ids.includes(id)), []);
+  const addresses = [...page.matchAll(/ (?:src|href)="([^"#]*)"/g)].map(([, address = ""]) => address);
+  assertEquals(addresses.filter((address) => !/^data:|^\//.test(address)), []);
+});
+
+Deno.test("getPage() returns one response of at most 30 kB, compressed", async () => {
+  await using service = await Harness.open();
+  const request = new Request("http://localhost:8000/", { headers: { "accept-encoding": "gzip" } });
+  const response = await service.app.fetch(request, {
+    remoteAddr: { transport: "tcp", hostname: service.address, port: 1 },
+  });
+  const { length } = await response.bytes();
+
+  assertEquals(response.headers.get("content-encoding"), "gzip");
+  assert(length <= MAX_BYTES, `${length} bytes`);
+});
+
+Deno.test("getPage() names the version, and the contact if there is one", async () => {
+  const own = await getPage();
+  const { html } = await getPage({ securityContact: "mailto:a@shop.example" });
+
+  assertStringIncludes(own.html, `<p>Animal Store ${config.version}</p>`);
+  assert(!own.html.includes("Contact"));
+  assertStringIncludes(html, '<a href="mailto:a@shop.example">Contact</a>');
+});
+
+Deno.test("only identity.ts of the page names animals and paws", async () => {
+  const folder = new URL("../../src/page/", import.meta.url);
+  const files = ["console", "copyable", "guide", "html", "page", "reference"].map((name) => `${name}.ts`);
+  const scripts = MODULES.map((name) => `script/${name}.js`);
+  for (const file of ["page.css", ...files, ...scripts]) {
+    assertEquals(
+      (await Deno.readTextFile(new URL(file, folder))).match(/.*(?:animal|pets?\b|paw).*/gi),
+      null,
+      file,
+    );
+  }
+});
+
+Deno.test("getPage() gives each copy button a unique name", async () => {
+  const { html } = await getPage();
+  const names = [...html.matchAll(/aria-label="(Copy [^"]*)"/g)].map(([, name]) => name);
+
+  assertEquals(html.match(/>Copy<\/button>/g)?.length, names.length);
+  assertEquals(names.length, new Set(names).size);
+});
+
+Deno.test("service returns the icon as SVG at both paths", async () => {
+  await using service = await Harness.open();
+
+  for (const path of ["/favicon.svg", "/favicon.ico"]) {
+    const response = await service.fetch(`GET ${path}`);
+    assertEquals(response.headers.get("content-type"), "image/svg+xml");
+    assertMatch(await response.text(), /^<svg .*<\/svg>$/);
+  }
+});
+
+Deno.test("getPage() contains a retry function that waits for Retry-After, doubled each time", async () => {
+  const [, code = ""] = /<pre id="retry-code">([^<]*)</.exec((await getPage()).html) ?? [];
+  const source = code.replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+  const send = new Function("fetch", "setTimeout", `${source}; return send("/");`);
+  for (const status of [429, 503]) {
+    const waits: number[] = [];
+    const response = await send(
+      () => Promise.resolve(new Response(null, { status, headers: { "retry-after": "7" } })),
+      (go: () => void, ms: number) => (waits.push(ms), go()),
+    );
+
+    assertEquals(response.status, status);
+    assertEquals(waits.length, 4);
+    assert(waits.every((ms, index) => ms >= 7_000 * 2 ** index && ms < 8_750 * 2 ** index), `${waits}`);
+  }
+});

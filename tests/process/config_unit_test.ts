@@ -1,0 +1,167 @@
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { type Config, ConfigError, readConfig, SETTINGS, START_HELP } from "../../src/process/config.ts";
+
+type Variables = Readonly<Record<string, string>>;
+
+function configOf(variables: Variables): Config {
+  return readConfig((name) => variables[name]);
+}
+
+const DEPLOYED = { DENO_DEPLOYMENT_ID: "7f3k" };
+const ON_TIMELINE = { ...DEPLOYED, DENO_TIMELINE: "production" };
+const ON_DEPLOY = { onDeploy: true, kvPath: undefined } as const;
+const LIVE = { environment: "production", signUpIsOpen: false } as const;
+const TOKEN = `${"aZ0-._~+/".repeat(4)}=`;
+const OTHER_TOKEN = "abcdefgh".repeat(4);
+const SERVER = "http://kv.example:4512";
+
+const settings: readonly (readonly [variables: Variables, change: Partial<Config>])[] = [
+  [{}, {}],
+  [{ PORT: "0" }, { port: 0 }],
+  [{ PORT: "65535" }, { port: 65535 }],
+  [{ HOST: "127.0.0.1" }, { host: "127.0.0.1" }],
+  [{ KV_PATH: ":memory:" }, { kvPath: ":memory:" }],
+  [{ KV_PATH: "/srv/animals.kv" }, { kvPath: "/srv/animals.kv" }],
+  [{ KV_PATH: SERVER }, { kvPath: SERVER }],
+  [{ DENO_KV_ACCESS_TOKEN: "secret" }, { kvToken: "secret" }],
+  [{ ENVIRONMENT: "staging" }, {}],
+  [{ ENVIRONMENT: "production" }, LIVE],
+  [{ PUBLIC_URL: "https://pets.example" }, { publicUrl: "https://pets.example" }],
+  [{ PUBLIC_URL: "HTTP://Pets.example:8000/shop/" }, { publicUrl: "http://pets.example:8000/shop" }],
+  [{ PUBLIC_URL: "https://[::1]/v1/x" }, { publicUrl: "https://[::1]/v1/x" }],
+  [{ MAX_STALENESS_MS: "0" }, {}],
+  [{ MAX_STALENESS_MS: "60000" }, { maxStalenessMs: 60_000 }],
+  [{ SIGN_UP: "closed" }, { signUpIsOpen: false }],
+  [{ ENVIRONMENT: "production", SIGN_UP: "open" }, { environment: "production" }],
+  [{ SECURITY_CONTACT: "mailto:security@pets.example" }, { securityContact: "mailto:security@pets.example" }],
+  [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [TOKEN] }],
+  [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { operatorTokens: [OTHER_TOKEN, TOKEN] }],
+  [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [TOKEN] }],
+  [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { metricsTokens: [OTHER_TOKEN, TOKEN] }],
+  [{ SERVICE_URL: "https://pets.example/shop/" }, { serviceUrl: "https://pets.example/shop" }],
+  [{ ACCESS_LOG: "off" }, {}],
+  [{ ACCESS_LOG: "json" }, { accessLog: true }],
+  [{ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" }, { clientAddressHeader: "X-Forwarded-For" }],
+  [DEPLOYED, ON_DEPLOY],
+  [{ ...DEPLOYED, KV_PATH: SERVER }, { ...ON_DEPLOY, kvPath: SERVER }],
+  [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: SERVER }, { ...ON_DEPLOY, kvPath: SERVER }],
+  [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: SERVER, KV_PATH: ":memory:" }, { ...ON_DEPLOY, kvPath: ":memory:" }],
+  [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: SERVER, DENO_KV_PATH_PREFIX: "http://" }, ON_DEPLOY],
+  [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: "animals" }, ON_DEPLOY],
+  [{ DENO_KV_DEFAULT_PATH: SERVER }, {}],
+  [ON_TIMELINE, { ...ON_DEPLOY, ...LIVE }],
+  [{ ...ON_TIMELINE, ENVIRONMENT: "staging" }, ON_DEPLOY],
+  [{ ...ON_TIMELINE, DENO_TIMELINE: "preview/7f3k" }, ON_DEPLOY],
+  [{ ...ON_TIMELINE, DENO_TIMELINE: "git-branch/production" }, ON_DEPLOY],
+  [{ ...DEPLOYED, ENVIRONMENT: "production" }, { ...ON_DEPLOY, ...LIVE }],
+  [{ DENO_TIMELINE: "production" }, {}],
+  [{ PORT: "", HOST: "", KV_PATH: "", ENVIRONMENT: "", PUBLIC_URL: "", MAX_STALENESS_MS: "" }, {}],
+  [{ ACCESS_LOG: "", CLIENT_ADDRESS_HEADER: "", DENO_DEPLOYMENT_ID: "" }, {}],
+];
+
+Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (variables, change) => {
+  assertEquals(configOf(variables), {
+    port: 8000,
+    host: "0.0.0.0",
+    kvPath: "data/animals.kv",
+    kvToken: "",
+    publicUrl: undefined,
+    maxStalenessMs: 0,
+    onDeploy: false,
+    environment: "staging",
+    signUpIsOpen: true,
+    securityContact: undefined,
+    operatorTokens: [],
+    metricsTokens: [],
+    serviceUrl: undefined,
+    accessLog: false,
+    clientAddressHeader: undefined,
+    ...change,
+  });
+});
+
+const mistakes: readonly (readonly [name: string, rule: string, values: readonly string[]])[] = [
+  ["PORT", "be an integer from 0 to 65535", [
+    ..."65536 99999 100000 -1 +80 80.0 8e3 0x50 http ８０".split(" "),
+    ...[" 80", "80 ", "80\n"],
+  ]],
+  ["KV_PATH", "be a file, :memory: or an http or https URL", [
+    ..."ftp://kv.example htps://kv.example file:///srv/animals.kv http://".split(" "),
+  ]],
+  ["KV_PATH", "be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN", [
+    ..."http://user:secret@kv.example https://user@kv.example http:user:secret@kv.example".split(" "),
+  ]],
+  ["ENVIRONMENT", "be one of production, staging", ["Production", "test", " staging", "production,staging"]],
+  ["SIGN_UP", "be one of open, closed", ["Open", "yes"]],
+  ["SECURITY_CONTACT", "be a mailto:, https: or tel: URI", [
+    "a@pets.example",
+    "http://pets.example",
+    "mailto: a",
+  ]],
+  [
+    "OPERATOR_TOKEN",
+    "be at least 32 letters, digits or any of -._~+/=, or two such tokens separated by a comma",
+    [
+      ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
+      ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
+      ...[`${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
+    ],
+  ],
+  ...["OPERATOR_TOKEN", "METRICS_TOKEN"].map((name) =>
+    [name, "be made of at least 6 different characters", [
+      ..."x abcde 01".split(" ").map((characters) => characters.repeat(32)),
+      `${TOKEN},${"abcde".repeat(7)}`,
+    ]] as const
+  ),
+  ["SERVICE_URL", "be an http or https URL without a query, and without /v1 at the end", ["pets.example"]],
+  ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
+  ["PUBLIC_URL", "be an http or https URL without a query, and without /v1 at the end", [
+    ..."pets.example ftp://pets.example https:// https://a:b@pets.example https://pets.example?a".split(" "),
+    ..."https://pets.example/? https://pets.example/# https://pets.example/v1 https://pets.example/shop/v1/"
+      .split(" "),
+    "javascript:alert(1)",
+  ]],
+  ["MAX_STALENESS_MS", "be a whole number of milliseconds, at most 60000", [
+    ..."60001 100000 -1 1.5 1e3 1s".split(" "),
+    " 1",
+  ]],
+  ["CLIENT_ADDRESS_HEADER", "be the name of an HTTP header", [
+    ..."X-Forwarded-For: é".split(" "),
+    ...["X Forwarded For", "X-Forwarded-For\n", " "],
+  ]],
+];
+
+for (const [name, rule, values] of mistakes) {
+  Deno.test.each(values.map((value) => [JSON.stringify(value), value]))(
+    `readConfig() rejects ${name}=%s and says what it must be`,
+    (_, value = "") => {
+      assertEquals(
+        assertThrows(() => configOf({ [name]: value }), ConfigError).message,
+        `${name} must ${rule}.`,
+      );
+    },
+  );
+}
+
+Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
+  const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));
+  // The service sets this one for Deno.
+  const read = new Set(["DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"]);
+
+  const given: Variables[] = [{}, { ...ON_TIMELINE, DENO_KV_DEFAULT_PATH: SERVER }];
+  for (const variables of given) readConfig((name) => (read.add(name), variables[name]));
+
+  assertEquals(new Set(permissions.default.env), read);
+});
+
+Deno.test("START_HELP explains each setting and its default", () => {
+  const explained = START_HELP.split("\n").slice(4);
+
+  assertEquals(
+    explained.map((line) => line.trim().split(" ")[0]),
+    Object.values(SETTINGS).map(({ name }) => name),
+  );
+  assertStringIncludes(START_HELP, "\n  PORT                   port to listen on. Default: 8000\n");
+  assertMatch(START_HELP, /^ +SIGN_UP +open or closed .+ Default: open$/m);
+  assertMatch(START_HELP, /^ +SECURITY_CONTACT +.+ URI$/m);
+});

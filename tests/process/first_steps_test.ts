@@ -1,0 +1,20 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { DEFAULT_KV_PATH, readConfig } from "../../src/process/config.ts";
+import { printFirstSteps } from "../../src/process/first_steps.ts";
+import { Harness } from "../support/harness.ts";
+import { CapturedErrors } from "../support/standard_streams.ts";
+
+Deno.test.each([
+  [DEFAULT_KV_PATH, ""],
+  ["other.kv", "KV_PATH='other.kv' "],
+  ["it's.kv", "KV_PATH='it'\\''s.kv' "],
+])("printFirstSteps() prints the command for %s with the prefix %j", async (kvPath, variables) => {
+  await using service = await Harness.open();
+  using errors = new CapturedErrors();
+  const config = readConfig((name) => name === "KV_PATH" ? kvPath : undefined);
+
+  await printFirstSteps(service.store, config, "http://localhost:8000");
+
+  assertStringIncludes(errors.text, `$(${variables}deno task accounts create me)`);
+  assertEquals(errors.text.match(/KV_PATH=/g)?.length ?? 0, variables === "" ? 0 : 1);
+});

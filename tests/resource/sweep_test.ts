@@ -1,0 +1,130 @@
+import { assertEquals, assertGreater } from "@std/assert";
+import { carryOut, type Commit } from "../support/fake_kv.ts";
+import type { Harness } from "../support/harness.ts";
+import { REX, Shop } from "../support/pets.ts";
+
+const DAY = 86_400_000;
+const COUNTS = "idempotency_counts";
+
+/** Adds an animal with each of these Idempotency-Keys, 1 ms apart. */
+async function createAll(shop: Shop, keys: readonly string[]): Promise<void> {
+  for (const key of keys) {
+    await create(shop, key);
+    shop.now++;
+  }
+}
+
+/** Adds an animal. Returns whether the reply was replayed. */
+async function create(shop: Shop, key: string): Promise<boolean> {
+  const { headers, body } = await shop.call("POST /v1/pets", {
+    json: REX,
+    headers: { "idempotency-key": key },
+  });
+  await body?.cancel();
+  return headers.get("idempotency-replayed") === "true";
+}
+
+function keysUpTo(end: number): string[] {
+  return Array.from({ length: end }, (_, number) => `key${number}`);
+}
+
+/** Removes some of the replies that have expired by `now`. Returns whether there may be more. */
+async function sweep(service: Harness, now: number): Promise<boolean | undefined> {
+  return await service.app.sweeps[0]?.(now);
+}
+
+async function countRows({ kv }: Harness): Promise<number[]> {
+  const kinds = ["idempotency", "idempotency_by_expiry"];
+  return await Promise.all(
+    kinds.map(async (kind) => (await Array.fromAsync(kv.list({ prefix: [kind] }))).length),
+  );
+}
+
+async function stepsOf(service: Harness, now: number, count: number): Promise<unknown[]> {
+  const steps: unknown[] = [];
+  for (let step = 0; step < count; step++) {
+    steps.push([await sweep(service, now), ...await countRows(service)]);
+  }
+  return steps;
+}
+
+Deno.test("service sweeps expired replies in ten commits per step, each within KV's limit of checks", async () => {
+  await using shop = await Shop.open();
+  const checks: number[] = [];
+  const commit = (commit: Commit) => (checks.push(commit.checks), carryOut(commit));
+  await using other = shop.beside({ disturbance: { commit }, maxChecks: 3 });
+  await createAll(shop, keysUpTo(25));
+  shop.now += DAY;
+  const end = shop.now;
+  await create(shop, "alive");
+
+  const steps = await stepsOf(other, end, 4);
+
+  assertEquals(steps, [[true, 6, 6], [false, 1, 1], [false, 1, 1], [false, 1, 1]]);
+  assertEquals(Math.max(...checks), 3);
+  assertEquals([await create(shop, "alive"), await create(shop, "key0")], [true, false]);
+});
+
+Deno.test("service sweeps replies in a local KV in one commit per step", async () => {
+  await using shop = await Shop.open();
+  await using other = shop.beside({ maxChecks: 11 });
+  await createAll(shop, keysUpTo(15));
+
+  assertEquals(await stepsOf(other, shop.now + DAY, 2), [[true, 5, 5], [false, 0, 0]]);
+});
+
+Deno.test("service sweeps replies in the order in which they expired", async () => {
+  await using shop = await Shop.open();
+  await using other = shop.beside({ maxChecks: 2 });
+  const keys = keysUpTo(11).reverse();
+  await createAll(shop, keys);
+
+  await sweep(other, shop.now + DAY);
+
+  const left = await Array.fromAsync(shop.kv.list({ prefix: ["idempotency"] }));
+  assertEquals(left.map(({ key }) => key.at(-1)), keys.slice(-1));
+});
+
+Deno.test("service keeps the newer reply to a key that was used again", async () => {
+  await using shop = await Shop.open();
+  await create(shop, "twice");
+  shop.now += DAY;
+  await create(shop, "twice");
+
+  await sweep(shop, shop.now + 1);
+
+  assertEquals(await create(shop, "twice"), true);
+  assertEquals(await countRows(shop), [1, 1]);
+  await sweep(shop, shop.now + DAY + 1);
+  assertEquals(await countRows(shop), [0, 0]);
+});
+
+Deno.test("service sweeps no reply that is renewed during the sweep", async () => {
+  await using shop = await Shop.open();
+  await create(shop, "twice");
+  shop.now += DAY;
+  let renewals = 0;
+  const commit = async ({ apply, checks }: Commit) => {
+    if (checks > 1 && renewals++ === 0) await create(shop, "twice");
+    return await apply();
+  };
+  await using other = shop.beside({ disturbance: { commit } });
+
+  const more = await sweep(other, shop.now + 1);
+
+  assertGreater(renewals, 0);
+  assertEquals(more, true);
+  assertEquals(await create(shop, "twice"), true);
+});
+
+Deno.test("service sweeps the counts that 1.0.0 kept before yesterday", async () => {
+  await using shop = await Shop.open();
+  const today = Math.floor(shop.now / DAY);
+  const days = [0, 1, 2, 3].map((ago) => today - ago);
+  for (const day of days) await shop.kv.atomic().sum([COUNTS, day, "a"], 1n).commit();
+
+  assertEquals(await sweep(shop, shop.now), false);
+
+  const counts = await Array.fromAsync(shop.kv.list({ prefix: [COUNTS] }));
+  assertEquals(counts.map(({ key }) => key[1]), [today - 1, today]);
+});

@@ -1,0 +1,454 @@
+import { setImmediate } from "node:timers/promises";
+import { assertEquals, assertRejects } from "@std/assert";
+import { BODY_RULES, type BodyRules, readJsonObject } from "../../src/web/body.ts";
+import { ApiError, type ErrorCode } from "../../src/web/error.ts";
+import { pause } from "../../src/base/time.ts";
+import { Server } from "../../src/web/server.ts";
+import { assertError } from "../support/assertions.ts";
+import { call } from "../support/client.ts";
+import { Harness } from "../support/harness.ts";
+import { VirtualTime } from "../support/time.ts";
+
+const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
+const MESSAGE = { message: "Hello" };
+const MERGE_PATCH = "application/merge-patch+json";
+const CHUNKED = { "transfer-encoding": "chunked" };
+
+/** Reads a request body, JSON by default. */
+function read(body: BodyInit | null, headers: Record<string, string> = {}, rules = BODY_RULES) {
+  const init = { method: "POST", body, headers: { "content-type": "application/json", ...headers } };
+  return readJsonObject(new Request("http://localhost/", init), rules);
+}
+
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+
+async function assertRefused(
+  reading: Promise<unknown>,
+  code: ErrorCode,
+  message: string,
+  headers: Record<string, string> = {},
+): Promise<void> {
+  const error = await assertRejects(() => reading, ApiError, message);
+  assertEquals([error.code, error.headers], [code, headers]);
+}
+
+/** An endless body of spaces, one byte per pull. */
+function endlessBody() {
+  const source = { pulls: 0, cancelled: false };
+  const pull = (controller: ReadableStreamDefaultController) => {
+    source.pulls++;
+    controller.enqueue(encode(" "));
+  };
+  const cancel = () => void (source.cancelled = true);
+  return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
+}
+
+/** A body whose parts each arrive after a pause. */
+function pausingBody(parts: readonly string[], pause: () => Promise<void>) {
+  const source = { cancelled: false };
+  let next = 0;
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    await pause();
+    const part = parts[next++];
+    if (part === undefined) controller.close();
+    else controller.enqueue(encode(part));
+  };
+  const cancel = () => void (source.cancelled = true);
+  return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
+}
+
+Deno.test("readJsonObject() leaves no unhandled rejection if the body can no longer be read", async () => {
+  using time = new VirtualTime();
+  const failures: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    failures.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", note);
+  const headers = { "content-type": "application/json" };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: endlessBody().stream });
+  const lock = request.body?.getReader();
+
+  await assertRefused(readJsonObject(request, BODY_RULES), "invalid_request", "ended before");
+  await time.advance(20_000);
+
+  assertEquals(failures, []);
+  globalThis.removeEventListener("unhandledrejection", note);
+  lock?.releaseLock();
+});
+
+Deno.test.each<Record<string, string>>([
+  { "content-type": "application/json" },
+  { "content-type": "APPLICATION/JSON" },
+  { "content-type": "application/json; charset=utf-8" },
+  { "content-type": "application/json ;v=1;\tCharset=UTF8 ; v=2" },
+  { "content-type": 'application/json;charset="utf-8"' },
+  { "content-encoding": "Identity" },
+])("readJsonObject() accepts JSON with the headers %j", async (headers) => {
+  const { bytes, object } = await read('{"a":1}', headers);
+
+  assertEquals(object, { a: 1 });
+  assertEquals(bytes, encode('{"a":1}'));
+});
+
+const TYPE = "The Content-Type must be application/json.";
+const CHARSET = "The charset of the Content-Type must be utf-8.";
+const ENCODING = "The Content-Encoding must be identity, or left out.";
+
+Deno.test.each([
+  ["content-type", "", TYPE],
+  ["content-type", "text/json", TYPE],
+  ["content-type", "application/jsonp", TYPE],
+  ["content-type", MERGE_PATCH, TYPE],
+  ["content-type", "x application/json", TYPE],
+  ["content-type", "application/json; charset=iso-8859-1", CHARSET],
+  ["content-type", "application/json;v=1;CHARSET=utf-16", CHARSET],
+  ["content-type", "application/json; charset=utf-80", CHARSET],
+  ["content-type", 'application/json; charset="latin1"', CHARSET],
+  ["content-type", "application/json; charset=", CHARSET],
+  ["content-type", "application/json; charset=utf-8; charset=utf-7", CHARSET],
+  ["content-encoding", "gzip", ENCODING],
+  ["content-encoding", "identity, br", ENCODING],
+])("readJsonObject() rejects the %s '%s' without reading the body: %s", async (name, value, message) => {
+  const source = endlessBody();
+
+  await assertRefused(read(source.stream, { [name]: value }), "invalid_content_type", message);
+
+  assertEquals(source.pulls, 0);
+});
+
+Deno.test("readJsonObject() also accepts the otherType of its rules", async () => {
+  const readTyped = (type: string) =>
+    read("{}", { "content-type": type }, { ...BODY_RULES, otherType: MERGE_PATCH });
+
+  assertEquals((await readTyped(`${MERGE_PATCH}; charset=utf-8`)).object, {});
+  assertEquals((await readTyped("application/json")).object, {});
+  await assertRefused(readTyped(`${MERGE_PATCH}; charset=latin1`), "invalid_content_type", CHARSET);
+  await assertRefused(readTyped("text/plain"), "invalid_content_type", `application/json or ${MERGE_PATCH}.`);
+});
+
+Deno.test.each([
+  ["no body", null, "invalid_json", "The body is empty; send a JSON object."],
+  ["a body of length zero", "", "invalid_json", "The body is empty; send a JSON object."],
+  ["a blank body", " ", "invalid_json", "must be valid JSON"],
+  ["half an object", '{"a":', "invalid_json", "must be valid JSON"],
+  ["half a character", new Uint8Array([0x22, 0xc3, 0x22]), "invalid_json", "must be UTF-8"],
+  ["17 levels", `{"a":${"[".repeat(16)}${"]".repeat(16)}}`, "invalid_json", "nested at most 16 levels deep"],
+  ["25,000 levels", `{"a":${"[".repeat(25_000)}`, "invalid_json", "nested at most 16 levels deep"],
+  ["1,001 values", `{"a":[1${",1".repeat(998)}]}`, "invalid_json", "at most 1,000 values"],
+  ["30,000 values", `{"a":[1${",1".repeat(30_000)}]}`, "invalid_json", "at most 1,000 values"],
+  ["an array", "[{}]", "invalid_request", "must be a JSON object"],
+  ["a string", '"{}"', "invalid_request", "must be a JSON object"],
+  ["null", "null", "invalid_request", "must be a JSON object"],
+])("readJsonObject() rejects %s", async (_, body, code, message) => {
+  await assertRefused(read(body), code, message);
+});
+
+Deno.test("readJsonObject() accepts 1,000 values and 16 levels", async () => {
+  const levels = `${"[".repeat(15)}1${"]".repeat(15)}`;
+
+  const { object: { a, b } } = await read(`{"a":[1${",1".repeat(981)}],"b":${levels}}`);
+
+  assertEquals([Array.isArray(a) && a.length, JSON.stringify(b)], [982, levels]);
+});
+
+Deno.test("readJsonObject() copies and joins chunks, even if they split a character", async () => {
+  const buffer = new Uint8Array(1);
+  async function* chunks() {
+    for (const byte of encode('{"a":"é"}')) {
+      buffer[0] = byte;
+      yield buffer;
+      await setImmediate();
+    }
+  }
+  assertEquals((await read(ReadableStream.from(chunks()))).object, { a: "é" });
+});
+
+Deno.test("readJsonObject() reads a body in chunks if its Content-Length exceeds 64 KiB", async () => {
+  const large: BodyRules = { ...BODY_RULES, maxBytes: 1024 * 1024 };
+  const text = `{"a":"${"b".repeat(65_536)}"}`;
+  const headers = { "content-type": "application/json", "content-length": `${text.length}` };
+  const request = new Request("http://localhost/", { method: "POST", headers, body: text });
+  Object.defineProperty(request, "bytes", { value: () => Promise.reject(new Error("bytes() was called")) });
+
+  assertEquals((await readJsonObject(request, large)).bytes, encode(text));
+  for (const length of ["65545", "66000"]) {
+    const refused = read(text, { "content-length": length }, large);
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  }
+});
+
+Deno.test.each([
+  ["before reading, by its Content-Length", { "content-length": "11" }, 0, false],
+  ["once it has too many bytes", {}, 11, true],
+])("readJsonObject() rejects a body that is too large: %s", async (_, headers, pulls, cancelled) => {
+  const source = endlessBody();
+
+  await assertRefused(read(source.stream, headers, SHORT), "payload_too_large", "at most 10 bytes");
+
+  assertEquals([source.pulls, source.cancelled], [pulls, cancelled]);
+});
+
+Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "10" }]])(
+  "readJsonObject() accepts a body of %s up to the limit, and rejects stalled or broken ones",
+  async (_, headers) => {
+    const stalled = new ReadableStream({ start: (controller) => controller.enqueue(encode("{")) });
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new TypeError("reset")) });
+    const late = read(stalled, headers, { ...SHORT, timeoutMs: 1 });
+
+    assertEquals((await read('{"a":"bc"}', headers, SHORT)).object, { a: "bc" });
+    await assertRefused(late, "request_timeout", "within 0.001 s");
+    await assertRefused(read(broken, headers, SHORT), "invalid_request", "ended before it was complete");
+  },
+);
+
+Deno.test.each([["fewer", "11"], ["more", "1"]])(
+  "readJsonObject() rejects a body with %s bytes than its Content-Length",
+  async (_, length) => {
+    const refused = read("{}", { "content-length": length });
+    await assertRefused(refused, "invalid_request", "ended before it was complete");
+  },
+);
+
+Deno.test.each([
+  ["no headers", null, {}, undefined],
+  ["a Content-Length of zero", null, { "content-length": "0" }, undefined],
+  ["no bytes in chunks", null, { ...CHUNKED, host: "localhost" }, undefined],
+  [
+    "only a Content-Type over HTTP/1.1",
+    null,
+    { "content-type": "application/json", host: "localhost" },
+    undefined,
+  ],
+  ["only a Content-Type over HTTP/2, because the client aborted", null, {
+    "content-type": "application/json",
+  }, "invalid_json"],
+  ["an object that no header announces", '{"a":1}', {}, "invalid_content_type"],
+  ["an object of no type in chunks", '{"a":1}', CHUNKED, "invalid_content_type"],
+])(
+  "readJsonObject() reads an empty object only if there is no body: %s",
+  async (_, body, headers, code) => {
+    const request = new Request("http://localhost/", { method: "POST", body: body && encode(body), headers });
+    const reading = readJsonObject(request, { ...BODY_RULES, mayBeEmpty: true });
+
+    if (code === undefined) assertEquals((await reading).object, {});
+    else await assertRefused(reading, code, "");
+  },
+);
+
+Deno.test.each([{}, CHUNKED])(
+  "readJsonObject() reads a body without Content-Length and with %j even if the body may be empty",
+  async (headers) => {
+    const body = await read('{"a":1}', { host: "localhost", ...headers }, {
+      ...BODY_RULES,
+      mayBeEmpty: true,
+    });
+
+    assertEquals(body.object, { a: 1 });
+  },
+);
+
+Deno.test("readJsonObject() clears its timer once a delayed body is complete", async () => {
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    // By now the timer has started.
+    await setImmediate();
+    await setImmediate();
+    controller.enqueue(encode("{}"));
+    controller.close();
+  };
+
+  assertEquals((await read(new ReadableStream({ pull }, { highWaterMark: 0 }))).object, {});
+});
+
+Deno.test.each(["gzip", "gzip, chunked", "chunked, chunked", ""])(
+  "readJsonObject() rejects the Transfer-Encoding '%s' without reading the body",
+  async (coding) => {
+    const source = endlessBody();
+
+    const reading = read(source.stream, { "transfer-encoding": coding });
+
+    await assertRefused(reading, "invalid_request", "The Transfer-Encoding must be chunked, or left out.");
+    assertEquals(source.pulls, 0);
+  },
+);
+
+Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, string | undefined]>([
+  ["1,900 ms", 1_900, {}, CHUNKED, undefined],
+  ["2,100 ms", 2_100, {}, CHUNKED, "A chunked body must not pause for 2 s."],
+  ["2,100 ms on Deploy", 2_100, { stallMs: Infinity }, CHUNKED, undefined],
+  ["2,100 ms and is not chunked", 2_100, {}, {}, undefined],
+  ["3,400 ms on Deploy", 3_400, { stallMs: Infinity }, CHUNKED, "The body must arrive within 10 s."],
+])(
+  "readJsonObject() waits for each part of a body that pauses for %s",
+  async (_, ms, rules, headers, problem) => {
+    using time = new VirtualTime();
+    const source = pausingBody(['{"a"', ":1", "}"], () => pause(ms));
+    const reading = read(source.stream, headers, { ...BODY_RULES, ...rules });
+
+    if (problem === undefined) assertEquals((await time.until(reading, 10_000)).object, { a: 1 });
+    else await assertRefused(time.until(reading, 10_100), "request_timeout", problem);
+
+    assertEquals(source.cancelled, problem !== undefined);
+  },
+);
+
+Deno.test("readJsonObject() reads a part that has arrived when its timer fires late", async () => {
+  using time = new VirtualTime();
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+  const reading = read(pausingBody(["{}"], () => arrived).stream, CHUNKED);
+  const setTimer = globalThis.setTimeout;
+  const late = (callback: () => void, ms: number) => setTimer(() => (callback(), arrive()), ms);
+  Object.assign(globalThis, { setTimeout: late });
+
+  assertEquals((await time.until(reading, 5_000)).object, {});
+});
+
+Deno.test.each([[1_066, undefined], [1_067, "invalid_request"]])(
+  "readJsonObject() reads %i chunks of a byte: %s",
+  async (length, code) => {
+    const text = `{"a":"${"b".repeat(length - 8)}"}`;
+
+    const reading = read(ReadableStream.from([...text].map(encode)), CHUNKED);
+
+    if (code === undefined) assertEquals((await reading).bytes.length, length);
+    else {await assertRefused(
+        reading,
+        "invalid_request",
+        "at most 1,000 chunks, and one more for each 16 bytes",
+      );}
+  },
+);
+
+Deno.test.each([["1.1", true], ["2", false]])(
+  "service accepts a body of unknown length over HTTP/%s",
+  async (_, http1) => {
+    await using service = await Harness.open();
+    const { apiKey } = await service.createAccount("free");
+    const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
+    using client = Deno.createHttpClient({ http1, http2: !http1 });
+
+    const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/messages`, {
+      client,
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+      body: ReadableStream.from(['{"message":', '"Hello"}'].map(encode)),
+    });
+
+    assertEquals([response.status, (await response.json()).message], [202, "Hello"]);
+    await server.stop();
+  },
+);
+
+/** A service, and clients whose bodies stall until it is disposed. */
+class Crowd implements AsyncDisposable {
+  readonly service: Harness;
+  readonly #end: PromiseWithResolvers<void> = Promise.withResolvers();
+  readonly #sent: Promise<Response>[] = [];
+
+  private constructor(service: Harness) {
+    this.service = service;
+  }
+
+  static async open(): Promise<Crowd> {
+    return new Crowd(await Harness.open());
+  }
+
+  /** Creates an account, and returns its key. */
+  async join(): Promise<string> {
+    return (await this.service.createAccount({ minute: 2_000, day: 2_000 })).apiKey;
+  }
+
+  /** Begins `count` bodies at once, of an account or, without a key, of many addresses. Returns how many get a place. */
+  async stall(count: number, key?: string): Promise<number> {
+    const target = key === undefined ? "POST /v1/accounts" : "POST /v1/messages";
+    const options = { ...(key !== undefined && { key }), headers: { "content-type": "application/json" } };
+    const [begun, refused] = [new Set<number>(), new Set<number>()];
+    for (let index = 0; index < count; index++) {
+      const pull = async (controller: ReadableStreamDefaultController) => {
+        begun.add(index);
+        await this.#end.promise;
+        controller.close();
+      };
+      this.service.address = `192.0.2.${index % 250}`;
+      const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+      const sent = this.service.fetch(target, { ...options, body });
+      this.#sent.push(sent);
+      sent.then(({ status }) => status === 503 && refused.add(index));
+    }
+    for (let turn = 0; turn < 1_000_000 && begun.union(refused).size < count; turn++) await setImmediate();
+    // A body takes its place one turn after its reading has begun.
+    for (let turn = 0; turn < 10; turn++) await setImmediate();
+    return count - refused.size;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.resolve();
+    for (const sent of this.#sent) await (await sent).body?.cancel();
+    await this.service[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("service reads 1,000 bodies at a time, at most 50 of an account while fewer than 500 can be added", async () => {
+  await using crowd = await Crowd.open();
+  const keys: string[] = [];
+  for (let count = 0; count < 12; count++) keys.push(await crowd.join());
+
+  const stalled: number[] = [];
+  for (const key of keys) stalled.push(await crowd.stall(key === keys[0] ? 600 : 60, key));
+
+  assertEquals(stalled, [501, 50, 50, 50, 50, 50, 50, 50, 50, 50, 49, 0]);
+});
+
+Deno.test("service reads 500 bodies without an account at a time, and those of accounts and operators beside them", async () => {
+  await using crowd = await Crowd.open();
+
+  assertEquals(await crowd.stall(520), 500);
+  assertEquals(await crowd.stall(60, await crowd.join()), 50);
+});
+
+Deno.test.each([["leased", 8], ["committed", 0]])(
+  "service does not charge a request whose body gets no place, and gives its %s permit back",
+  async (_, before) => {
+    await using crowd = await Crowd.open();
+    const key = await crowd.join();
+    const other = await crowd.join();
+    await crowd.stall(501, other);
+    await crowd.stall(50, key);
+    // Requests in quick succession create a lease.
+    for (let count = 0; count < before; count++) await call(crowd.service, key);
+    const used = 50 + before;
+
+    const refused = await crowd.service.fetch("POST /v1/messages", { key, json: MESSAGE });
+
+    assertEquals(refused.headers.get("retry-after"), "1");
+    assertEquals(refused.headers.get("x-ratelimit-remaining"), `${2_000 - used}`);
+    await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+    assertEquals((await call(crowd.service, key)).remaining, 2_000 - used - 1);
+    await crowd.service.app.settle();
+    const account = await crowd.service.fetch("GET /v1/account", { key });
+    assertEquals((await account.json()).usage.minute.used, used + 2);
+  },
+);
+
+Deno.test("service does not charge the address of a request whose body gets no place", async () => {
+  await using crowd = await Crowd.open();
+  await crowd.stall(500);
+  crowd.service.address = "198.51.100.1";
+
+  const refused = await call(crowd.service, undefined, "POST /v1/accounts", { json: { name: "me" } });
+
+  assertEquals([refused.code, refused.remaining], ["overloaded", 60]);
+  assertEquals((await call(crowd.service)).remaining, 59);
+});
+
+Deno.test("service reads more than 1,000 bodies at a time if they arrive with their headers", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2_000, day: 2_000 });
+  const sent = Array.from({ length: 1_100 }, () => service.fetch("POST /v1/pets", { key, json: {} }));
+
+  const statuses = new Set((await Promise.all(sent)).map(({ status }) => status));
+
+  assertEquals(statuses, new Set([400]));
+});

@@ -1,0 +1,347 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
+import { operation } from "../../src/web/operation.ts";
+import { type JsonSchema, optional, resolved, text } from "../../src/web/schema.ts";
+import { ApiError, type ErrorCode, ERRORS } from "../../src/web/error.ts";
+import { assertError } from "../support/assertions.ts";
+import { Harness } from "../support/harness.ts";
+import { Description } from "../support/openapi.ts";
+import { type Sample, SAMPLES } from "../support/operations.ts";
+import { Shop } from "../support/pets.ts";
+import { PROVOCATIONS, provoke } from "./provocations.ts";
+
+const CODES = Object.keys(ERRORS).filter((code): code is ErrorCode => code in ERRORS);
+/** Codes of internal errors, and of a body or a store that is given up after ten seconds. They are not provoked here. */
+const NOT_PROVOKED: readonly ErrorCode[] = ["internal_error", "request_timeout", "key_in_doubt"];
+const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
+const { document: DOCUMENT } = DESCRIPTION;
+const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
+
+Deno.test("openApiDocument() describes each operation below /v1 once, and whether it requires a key", () => {
+  const below = SAMPLES.filter(({ operation }) => operation.path.startsWith("/v1/"));
+  const described = Object.values(DOCUMENT.paths).flatMap((item) => Object.values(item));
+
+  for (const { operation } of below) {
+    const { operationId, security } = DESCRIPTION.describes(operation) ?? {};
+    assertEquals([operationId, security === undefined], [operation.id, operation.access === "key"]);
+  }
+  assertEquals(described.length, below.length);
+});
+
+Deno.test("openApiDocument() has one server for all paths, as client generators expect", () => {
+  const { servers, paths } = DOCUMENT;
+
+  assertEquals(servers, [{ url: "/v1" }]);
+  const members = Object.values(paths).flatMap((item) => [item, ...Object.values(item)]).flatMap(Object.keys);
+  assert(members.includes("operationId"));
+  assert(!members.includes("servers"));
+});
+
+for (const sample of SAMPLES) {
+  const { id } = sample.operation;
+  Deno.test(`${id}() can return every error that it declares`, async () => {
+    for (const code of errorsOf(sample.operation)) {
+      if (NOT_PROVOKED.includes(code)) continue;
+      const provocation = PROVOCATIONS[code];
+      assert(provocation, `${code} cannot be provoked`);
+      await assertError(await provoke(provocation, sample), ERRORS[code].status, code);
+    }
+  });
+}
+
+for (const id of ["listPets", "createPet", "getRobots"]) {
+  Deno.test(`Harness fails a test if ${id}() throws a code that it does not declare`, async () => {
+    const { target, request } = sampleOf(id);
+
+    for (const code of CODES) {
+      const service = await Harness.open();
+      const { apiKey: key } = await service.createAccount();
+      const operation = service.app.operations.find((operation) => operation.id === id);
+      assert(operation);
+      const answer = () => {
+        throw new ApiError(code, "Thrown");
+      };
+      Object.assign(operation, { answer });
+      const { status } = await service.fetch(target, { key, ...request });
+      assertEquals(status, ERRORS[code].status);
+      const stopped = await service.stop().then(() => "", String);
+      assertEquals([code, stopped.includes(`The code ${code} is not declared`)], [
+        code,
+        !errorsOf(operation).includes(code),
+      ]);
+      service.kv.close();
+    }
+  });
+}
+
+/** The sample of the operation with this ID. */
+function sampleOf(id: string): Sample {
+  const sample = SAMPLES.find(({ operation }) => operation.id === id);
+  assert(sample);
+  return sample;
+}
+
+Deno.test("ERRORS has exactly the codes that operations declare, and method_not_allowed", () => {
+  const declared = new Set([
+    ...SAMPLES.flatMap(({ operation }) => errorsOf(operation)),
+    "method_not_allowed",
+  ]);
+
+  assertEquals([...declared].sort(), CODES.toSorted());
+});
+
+Deno.test("openApiDocument() has examples that match their schemas", () => {
+  const seen = examples(DOCUMENT);
+
+  assert(seen.length > 30);
+  for (const { schema, example } of seen) {
+    assertEquals([example, DESCRIPTION.problems(schema, example)], [example, []]);
+  }
+});
+
+Deno.test("openApiDocument() and inputsOf() mark the required parameters", () => {
+  const words = { description: "A word" };
+  const declared = operation({
+    id: "getWord",
+    method: "GET",
+    path: "/v1/words/{word}",
+    access: "public",
+    tag: "Service",
+    summary: "Get a word",
+    params: { word: text(words) },
+    query: { language: text(words), page: optional(text(words), "1"), author: optional(text()) },
+  }, () => new Response());
+  const required = ["word", "language"];
+
+  const { parameters = [] } = Description.of([declared]).describes(declared) ?? {};
+  assertEquals(parameters.filter(({ required }) => required).map(({ name }) => name), required);
+  assertEquals(parameters.length, 4);
+  const inputs = inputsOf(declared).filter(({ isRequired }) => isRequired);
+  assertEquals(inputs.map(({ name }) => name), required);
+});
+
+Deno.test("openApiDocument() and inputsOf() have the same parameters, and only accepted ones", () => {
+  for (const { operation } of DOCUMENTED) {
+    const { parameters = [] } = DESCRIPTION.describes(operation) ?? {};
+    const names = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
+
+    assertEquals(names, parameters.map(({ name }) => name));
+    const acceptsKeys = ["createPet", "createMessage"].includes(operation.id);
+    assertEquals([operation.id, names.includes("Idempotency-Key")], [operation.id, acceptsKeys]);
+  }
+});
+
+/** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
+function boundaryValues(
+  { type, enum: values, minLength, maxLength, maxItems, items, ...bounds }: JsonSchema,
+): {
+  good: readonly unknown[];
+  bad: readonly unknown[];
+} {
+  if (values) return { good: values, bad: ["x"] };
+  if (type === "array") {
+    const [item] = boundaryValues(items ?? {}).good;
+    const lengths = (...lengths: number[]) => lengths.map((length) => new Array(length).fill(item ?? "x"));
+    return { good: lengths(0, maxItems ?? 1), bad: lengths((maxItems ?? 1) + 1) };
+  }
+  assert(type === "string" || type === "integer", `No bounds are known for ${type}`);
+  const { minimum, maximum } = bounds;
+  const [low, high] = type === "string" ? [minLength, maxLength] : [minimum, maximum];
+  if (low === undefined || high === undefined) return { good: [], bad: [] };
+  const valueOf = (edge: number) => type === "string" ? "x".repeat(edge) : edge;
+  return { good: [low, high].map(valueOf), bad: [low - 1, high + 1].map(valueOf) };
+}
+
+for (const { operation, target } of DOCUMENTED) {
+  const { id, query, body } = operation;
+  const inputs = inputsOf(operation).filter(({ place }) => place === "query" || place === "body");
+  if (inputs.length === 0) continue;
+  Deno.test(`openApiDocument() describes the query and body that ${id}() accepts`, async () => {
+    await using shop = await Shop.open();
+    const example = body && resolved(body).examples?.[0];
+    let count = 0;
+    const send = async (search: string, member: object) => {
+      shop.address = `192.0.2.${count++}`;
+      await shop.add("available");
+      const { apiKey } = await shop.createAccount();
+      const key = /\{/.test(operation.path) ? shop.key : apiKey;
+      const path = target.replace(/\/1$/, `/${count}`);
+      return await shop.fetch(path + search, {
+        key,
+        ...(body ? { json: { ...Object(example), ...member } } : {}),
+      });
+    };
+
+    for (const { name, place, isRequired, schema } of inputs) {
+      const inQuery = place === "query";
+      const outcomeOf = async (value: unknown) => {
+        const { ok, status } = await (inQuery ? send(`?${name}=${value}`, {}) : send("", { [name]: value }));
+        return ok ? "good" : status === 400 ? "bad" : `${status}`;
+      };
+      const outcomesOf = async (values: readonly unknown[]) => {
+        const outcomes: string[] = [];
+        for (const value of values) outcomes.push(await outcomeOf(value));
+        return new Set(outcomes);
+      };
+      if (inQuery && query[name]?.json.type !== "array") {
+        const twice = await send(`?${name}=1&${name}=1`, {});
+        await assertError(
+          twice,
+          400,
+          "invalid_request",
+          RegExp(`^The query parameter ${name} must be given at most once`),
+        );
+      }
+      if (!inQuery) {
+        assertEquals([await outcomeOf(undefined), await outcomeOf(null)], [
+          isRequired ? "bad" : "good",
+          "bad",
+        ]);
+      }
+      const { good, bad } = boundaryValues(schema);
+      assertEquals([name, await outcomesOf(good)], [name, new Set(good.map(() => "good"))]);
+      assertEquals([name, await outcomesOf(bad)], [name, new Set(bad.map(() => "bad"))]);
+    }
+  });
+}
+
+/** Names, and whether each is valid for an animal and for an account. */
+const NAMES: readonly [name: unknown, animal: string, account: string][] = [
+  ...[
+    "Rex",
+    "  Rex ",
+    "\u3000犬",
+    "🐶",
+    "a\u00adb",
+    "'\"\\/$^",
+    "e\u0301",
+    "\u200b",
+    "\u2028x",
+    "x".repeat(100),
+  ]
+    .map((name): [string, string, string] => [name, "good", "good"]),
+  ...["", " ", "\u00a0\u3000\u2003", "\ufeff", "\u2028\u2029", " ".repeat(100)]
+    .concat(["a\u0000", "\u001b[2J", "a\tb", "a\n", "\r", "\u007fa", "\u0080", "\u0085a", "a\u009f"])
+    .map((name): [string, string, string] => [name, "bad", "bad"]),
+  ...[0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069]
+    .map((code): [string, string, string] => [`Rex${String.fromCodePoint(code)}`, "good", "bad"]),
+  ...[0x61b, 0x200d, 0x2010, 0x202f, 0x2065, 0x206a, 0xa0, 0x7e].map((code): [string, string, string] => [
+    `Rex${String.fromCodePoint(code)}`,
+    "good",
+    "good",
+  ]),
+  ["x".repeat(101), "good", "bad"],
+  ["🐶".repeat(255), "good", "bad"],
+  ["🐶".repeat(256), "bad", "bad"],
+  [null, "bad", "bad"],
+  [7, "bad", "bad"],
+];
+
+for (const { operation, target } of DOCUMENTED) {
+  const { id, body } = operation;
+  if (!body || !resolved(body).properties?.["name"]) continue;
+  Deno.test(`openApiDocument() allows exactly the names that ${id}() accepts`, async () => {
+    await using shop = await Shop.open();
+    await shop.add("available");
+
+    for (const [index, [name, animal, account]] of NAMES.entries()) {
+      shop.address = `192.0.2.${index}`;
+      const json = { ...Object(resolved(body).examples?.[0]), name };
+      const response = await shop.call(target, { json });
+      const expected = operation.tag === "Animals" ? animal : account;
+      assertEquals([name, DESCRIPTION.problems(body.json, json).length === 0 ? "good" : "bad"], [
+        name,
+        expected,
+      ]);
+      if (expected === "bad") await assertError(response, 400, "invalid_request", /^name must /);
+      else assertEquals([name, response.ok, (await response.json()).name], [name, true, name]);
+    }
+  });
+}
+
+Deno.test("openApiDocument() has no pattern for names in responses, because rows may hold others", () => {
+  const { Pet, NewPet } = DOCUMENT.components.schemas;
+
+  assert(NewPet?.properties?.["name"]?.pattern);
+  assertEquals(Pet?.properties?.["name"]?.pattern, undefined);
+});
+
+Deno.test("openApiDocument() marks the bodies that may be omitted", async () => {
+  for (const { operation, target, status } of DOCUMENTED) {
+    const { required } = DESCRIPTION.describes(operation)?.requestBody ?? {};
+    if (required === undefined) continue;
+    await using shop = await Shop.open();
+    await shop.add("available");
+
+    assertEquals([target, (await shop.call(target)).status], [target, required ? 400 : status]);
+  }
+});
+
+Deno.test("openApiDocument() lists the success responses of every operation", async () => {
+  for (const { operation, target, request, status } of DOCUMENTED) {
+    await using shop = await Shop.open();
+    await shop.add("available");
+    const headers = operation.method === "GET" ? { "if-none-match": "*" } : {};
+
+    const again = await shop.call(target, { ...request, headers });
+
+    // The harness compares their headers and bodies with the document.
+    const statuses = [...new Set([status, again.status])].map(String);
+    assertEquals([target, Object.keys(operation.answers)], [target, statuses]);
+  }
+});
+
+Deno.test("Description.check() rejects a status, header, type or body that is not in the document", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const good = await service.fetch("GET /v1/pets", { key });
+  const { headers } = good;
+  const without = new Headers(headers);
+  without.delete("X-RateLimit-Reset");
+  const check = (response: Response, path = "/v1/pets") => DESCRIPTION.check("GET", path, response);
+
+  await check(good);
+  await check(good, "/v1/pets?limit=1");
+  await assertRejects(() => check(new Response("[]", { status: 202, headers })), Error, "no such status");
+  await assertRejects(
+    () => check(new Response("[]", { headers: without })),
+    Error,
+    "X-RateLimit-Reset is missing",
+  );
+  await assertRejects(
+    () => check(new Response("[]", { headers: { ...Object.fromEntries(headers), "x-secret": "1" } })),
+    Error,
+    "x-secret is not in the document",
+  );
+  await assertRejects(
+    () =>
+      check(new Response("[]", { headers: { ...Object.fromEntries(headers), "content-type": "text/html" } })),
+    Error,
+    "Content-Type is text/html",
+  );
+  await assertRejects(() => check(new Response('[{"id":0}]', { headers })), Error, "/0/id must be >= 1");
+  await assertRejects(() => check(new Response("[", { headers })), Error, "SyntaxError");
+  await assertRejects(() => check(good, "/v1/other"), Error, "no such operation");
+  const refusal = await service.fetch("GET /v1/pets?limit=0", { key });
+  await check(refusal);
+  const other = { ...await refusal.clone().json(), code: "pet_not_found" };
+  await assertRejects(
+    () => check(Response.json(other, refusal)),
+    Error,
+    "The code pet_not_found is not declared",
+  );
+});
+
+/** Every example in a part of the document, with its schema. */
+function examples(part: unknown): { schema: object; example: unknown }[] {
+  if (typeof part !== "object" || part === null) return [];
+  const own: { schema?: object; example?: unknown; examples?: unknown } = part;
+  const { schema = part, example, examples: several } = own;
+  const values = Array.isArray(several)
+    ? several
+    : Object.values(several ?? {}).map((named) => Object(named).value);
+  return [
+    ...[...(example === undefined ? [] : [example]), ...values].map((example) => ({ schema, example })),
+    ...Object.entries(part).flatMap(([name, value]) => /^examples?$/.test(name) ? [] : examples(value)),
+  ];
+}

@@ -1,0 +1,158 @@
+import { type Limits, MAX_ROTATIONS } from "../../src/accounts/account.ts";
+import type { ErrorCode } from "../../src/web/error.ts";
+import { InFlight } from "../../src/web/in_flight.ts";
+import { needsToken } from "../../src/web/router.ts";
+import { MAX_WAITING } from "../../src/messages/message_store.ts";
+import type { HarnessRequest } from "../support/client.ts";
+import { Harness, type HarnessOptions } from "../support/harness.ts";
+import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../support/operations.ts";
+import { REX } from "../support/pets.ts";
+
+/** An operation about to be called. */
+export interface Stage {
+  readonly service: Harness;
+  readonly apiKey: string;
+  readonly isOperators: boolean;
+  /** Sends a valid request with these changes. */
+  readonly send: (changes?: HarnessRequest) => Promise<Response>;
+}
+
+/** How to provoke an error. */
+export interface Provocation {
+  /** Options of the service. */
+  readonly options?: () => HarnessOptions;
+  /** The account's limits. */
+  readonly limits?: Limits;
+  readonly act: (stage: Stage) => Promise<Response>;
+}
+
+const SUNSET = Date.UTC(2030, 11, 5);
+const JSON_TYPE = { "content-type": "application/json" };
+const NONSENSE = { headers: { authorization: "Bearer nonsense" } };
+const STOPPED = new InFlight();
+await STOPPED.stop();
+
+const WAYS = {
+  invalid_request: { act: ({ send }) => send({ headers: { host: "a/b" } }) },
+  missing_api_key: { act: ({ send }) => send({ headers: { authorization: "" } }) },
+  invalid_api_key: { act: ({ send }) => send(NONSENSE) },
+  invalid_operator_token: { act: ({ send }) => send(NONSENSE) },
+  not_found: { options: () => ({ securityContact: undefined }), act: ({ send }) => send() },
+  rate_limit_minute: { limits: { minute: 2, day: 9 }, act: (stage) => sendAfter(60, stage) },
+  rate_limit_day: { limits: { minute: 9, day: 1 }, act: (stage) => sendAfter(1, stage) },
+  key_banned: { limits: { minute: 1, day: 9 }, act: (stage) => sendAfter(2, stage) },
+  overloaded: {
+    options: () => ({ inFlight: new InFlight({ capacity: 0, budgetMs: 1_000, stopMs: 1_000 }) }),
+    act: ({ send }) => send(),
+  },
+  store_unavailable: { options: () => ({ inFlight: STOPPED }), act: ({ send }) => send() },
+  invalid_json: { act: ({ send }) => send({ body: "{", headers: JSON_TYPE }) },
+  invalid_content_type: {
+    act: ({ send }) => send({ body: "{}", headers: { "content-type": "text/plain" } }),
+  },
+  payload_too_large: { act: ({ send }) => send({ body: " ".repeat(1_048_577), headers: JSON_TYPE }) },
+  idempotency_key_reused: {
+    act: async ({ send }) => {
+      const headers = { "idempotency-key": "1" };
+      await send({ headers });
+      return await send({ headers, json: { name: "Tom", categoryId: 1, message: "Hello" } });
+    },
+  },
+  account_suspended: {
+    act: async ({ service, apiKey, send }) => {
+      const account = await service.fetch("GET /v1/account", { key: apiKey });
+      await service.accounts.suspend((await account.json()).id, service.now);
+      return await send();
+    },
+  },
+  sign_up_closed: { options: () => ({ signUpIsOpen: false }), act: ({ send }) => send() },
+  sign_up_limit: {
+    act: async ({ send }) => {
+      for (let count = 0; count < 5; count++) await send();
+      return await send();
+    },
+  },
+  pet_not_found: { act: ({ send }) => send() },
+  account_not_found: { act: ({ send }) => send() },
+  account_open: {
+    act: async ({ service, send }) => {
+      await addKnownAccounts(service, null);
+      return await send();
+    },
+  },
+  messages_waiting: {
+    act: async ({ service, send }) => {
+      await addKnownAccounts(service);
+      await service.kv.set(["messages_waiting", CLOSED], new Deno.KvU64(1n));
+      return await send();
+    },
+  },
+  not_your_pet: {
+    act: async ({ service, send }) => {
+      await addPet(service, (await service.createAccount()).apiKey);
+      return await send();
+    },
+  },
+  precondition_failed: {
+    act: async ({ service, apiKey, send }) => {
+      await addPet(service, apiKey);
+      return await send({ headers: { "if-match": '"other"' } });
+    },
+  },
+  gone: {
+    act: ({ service, send }) => {
+      service.now = SUNSET;
+      return send();
+    },
+  },
+  rotation_limit: {
+    act: async ({ send }) => {
+      for (let count = 0; count < MAX_ROTATIONS; count++) await send();
+      return await send();
+    },
+  },
+  queue_full: {
+    limits: { minute: 2_000, day: 2_000 },
+    act: async ({ send }) => {
+      for (let count = 0; count < MAX_WAITING; count++) await send();
+      return await send();
+    },
+  },
+} as const satisfies Partial<Record<ErrorCode, Provocation>>;
+
+/** How to provoke each error that a client can cause, except a request timeout, which takes too long. */
+export const PROVOCATIONS: Readonly<Partial<Record<ErrorCode, Provocation>>> = WAYS;
+
+/** Opens a service and provokes this error of the operation. */
+export async function provoke(
+  { options, limits = { minute: 100, day: 1_000 }, act }: Provocation,
+  { operation, target, request }: Sample,
+): Promise<Response> {
+  await using service = await Harness.open({ ...ALL, ...options?.() });
+  const { apiKey } = await service.createAccount(limits);
+  return await act({
+    service,
+    apiKey,
+    isOperators: needsToken(operation.access),
+    send: ({ headers = {}, ...changes } = {}) =>
+      service.fetch(target, {
+        ...(new Headers(headers).has("authorization") ? {} : credentialFor(operation, apiKey)),
+        ...(changes.body === undefined ? request : {}),
+        ...changes,
+        headers,
+      }),
+  });
+}
+
+/** Sends the request after others that count toward the limits of the key and of the address. */
+async function sendAfter(count: number, { service, apiKey, isOperators, send }: Stage): Promise<Response> {
+  for (let sent = 0; sent < count; sent++) {
+    await service.fetch("GET /v1/account");
+    if (sent < 2) await service.fetch("GET /v1/account", { key: apiKey });
+  }
+  return await send(isOperators ? NONSENSE : {});
+}
+
+function addPet(service: Harness, key: string): Promise<Response> {
+  return service.fetch("POST /v1/pets", { key, json: REX });
+}

@@ -1,0 +1,97 @@
+import { assertEquals } from "@std/assert";
+import { createMatcher, type Endpoint } from "../../src/web/router.ts";
+import { assertError, assertLimitHeaders } from "../support/assertions.ts";
+import { Harness } from "../support/harness.ts";
+
+function endpoint(method: Endpoint["method"], path: string, access: Endpoint["access"] = "key"): Endpoint {
+  return { method, path, access };
+}
+
+const LIST = endpoint("GET", "/v1/pets");
+const CREATE = endpoint("POST", "/v1/pets");
+const GET = endpoint("GET", "/v1/pets/{petId}", "address");
+const DELETE = endpoint("DELETE", "/v1/pets/{petId}", "address");
+const TAG = endpoint("GET", "/v1/pets/{petId}/tags/{tag}");
+const COUNT = endpoint("GET", "/v1/pets/count");
+const match = createMatcher([CREATE, LIST, DELETE, GET, TAG, COUNT]);
+
+Deno.test.each([
+  ["GET", "/v1/pets", LIST, {}],
+  ["HEAD", "/v1/pets", LIST, {}],
+  ["POST", "/v1/pets", CREATE, {}],
+  ["GET", "/v1/p%65ts", LIST, {}],
+  ["GET", "/v1/pets/1", GET, { petId: "1" }],
+  ["HEAD", "/v1/pets/1", GET, { petId: "1" }],
+  ["GET", "/v1/pets/c%6funt", COUNT, {}],
+  ["DELETE", "/v1/pets/1", DELETE, { petId: "1" }],
+  ["GET", "/v1/pets/1/tags/2", TAG, { petId: "1", tag: "2" }],
+  ["GET", "/v1/pets/a%2Fb%20%C3%A9", GET, { petId: "a/b é" }],
+  ["GET", "/v1/pets/__proto__", GET, { petId: "__proto__" }],
+  ["GET", "/v1/pets/:petId", GET, { petId: ":petId" }],
+])("match() finds the endpoint of %s %s", (method, path, endpoint, params) => {
+  const pattern = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
+  assertEquals(match(method, path), { kind: "found", pattern, endpoint, params });
+});
+
+Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
+  "match() returns the pattern, access and methods of a path for the method '%s'",
+  (method) => {
+    const pets = { pattern: "/v1/pets", access: "key", allow: "GET, HEAD, OPTIONS, POST" } as const;
+    const pet = {
+      pattern: "/v1/pets/:petId",
+      access: "address",
+      allow: "DELETE, GET, HEAD, OPTIONS",
+    } as const;
+
+    assertEquals(match(method, "/v1/p%65ts"), { kind: "allow", ...pets });
+    assertEquals(match(method, "/v1/pets/1"), { kind: "allow", ...pet });
+  },
+);
+
+Deno.test("match() returns the methods of all paths for OPTIONS *, which arrives as /*", () => {
+  const allow = "DELETE, GET, HEAD, OPTIONS, POST";
+  assertEquals(match("OPTIONS", "/*"), { kind: "allow", pattern: "*", access: "public", allow });
+});
+
+const NOWHERE =
+  "/ /* /v1 /v1/ /v1/pets/ /v1/pets/1/ /v1/pets/1/tags /v1/pets/1/tags/2/ /v1/pets/1/tags/2/3/4 //v1/pets /v1//pets /V1/pets /v1/Pets " +
+  "/v1%2Fpets /v1/pets/% /v1/pets/%zz /v1/pets/%ff /v1/%C3/pets /__proto__ /v1/toString /v1/:petId";
+
+Deno.test("match() finds nothing at paths that are not in the table", () => {
+  for (const path of NOWHERE.split(" ")) {
+    assertEquals([path, match("GET", path)], [path, { kind: "none", pattern: "" }]);
+  }
+});
+
+Deno.test.each([
+  ["PUT", "/v1/pets", "GET, HEAD, OPTIONS, POST"],
+  ["POST", "/v1/pets/1", "DELETE, GET, HEAD, OPTIONS, PATCH"],
+  ["HEAD", "/v1/messages", "OPTIONS, POST"],
+  ["PROPFIND", "/health", "GET, HEAD, OPTIONS"],
+])(
+  "service returns 405 to %s %s and 204 to OPTIONS, both with Allow",
+  async (method, path, allow) => {
+    await using service = await Harness.open();
+    const { apiKey: key } = await service.createAccount();
+
+    const refused = await service.fetch(`${method} ${path}`, { key });
+    const options = await service.fetch(`OPTIONS ${path}`);
+
+    assertEquals([options.status, options.headers.get("allow"), options.body], [204, allow, null]);
+    assertEquals(refused.headers.get("allow"), allow);
+    if (path.startsWith("/v1/")) [options, refused].forEach(assertLimitHeaders);
+    await assertError(refused, 405, "method_not_allowed", RegExp(`^Allowed methods: ${allow}\\.$`));
+  },
+);
+
+Deno.test("service returns 404 not_found for unknown paths, with limit headers below /v1", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  for (const path of ["/v1", "/v1/nothing", "/nothing"]) {
+    await assertError(await service.fetch(`GET ${path}`, { key }), 404, "not_found");
+  }
+  for (const path of ["/v1", "/v1/nothing", "/%761/p%65ts"]) {
+    assertLimitHeaders(await service.fetch(`GET ${path}`));
+  }
+});

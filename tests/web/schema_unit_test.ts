@@ -1,0 +1,240 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import {
+  answer,
+  int64,
+  integer,
+  Invalid,
+  isValid,
+  list,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  partial,
+  readOnly,
+  resolved,
+  type Schema,
+  strict,
+  text,
+  timestamp,
+} from "../../src/web/schema.ts";
+import { parseJson } from "../../src/web/json.ts";
+
+const INT64 = "an integer from -9223372036854775808 to 9223372036854775807";
+const STATUS = oneOf(["available", "sold"]);
+
+/** The faults that `parse` reports for a value, which messages call `value`. */
+function faultsOf(schema: Schema, value: unknown): readonly string[] {
+  return assertThrows(() => schema.parse(value, "value"), Invalid).faults;
+}
+
+/** The value that a schema parses from the texts of a parameter. */
+function fromStrings(schema: Schema, ...texts: string[]): unknown {
+  return schema.parse(schema.fromStrings(texts, "value"), "value");
+}
+
+Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
+  [text({ max: 3 }), ["a", "🐶", "abc", "🐶🐱", "🐶🐱🐭", "   ", "a\u0000", "e\u0301x"]],
+  [integer(2, 3), [2, 3]],
+  [int64(), [0, -1, 2 ** 53 - 1, 2n ** 53n, 2n ** 63n - 1n, -(2n ** 63n)]],
+  [int64({ minimum: 1 }), [1]],
+  [STATUS, ["available", "sold"]],
+  [timestamp(), ["2027-01-15T12:00:00Z", "2027-01-15T12:00:00.000+01:00"]],
+  [list(integer(1, 2), 2), [[], [1], [1, 2]]],
+  [nullable(STATUS), [null, "sold"]],
+  [optional(STATUS), [undefined, "sold"]],
+  [optional(nullable(STATUS)), [undefined, null, "sold"]],
+])("parse() returns valid values of %j unchanged", (schema, values) => {
+  for (const value of values) {
+    assertEquals(schema.parse(value, "value"), value);
+    assertEquals([isValid(schema, value), schema.accepts(value)], [true, true]);
+  }
+});
+
+Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
+  [text(), undefined, "is required and must be a string"],
+  [text(), null, "must be a string"],
+  [text(), 1n, "must be a string"],
+  [text(), ["ab"], "must be a string"],
+  [text(), "a\ud83d", "must not contain half a surrogate pair"],
+  [text(), "a\udc36", "must not contain half a surrogate pair"],
+  [text({ max: 3 }), "", "must have 1 to 3 characters"],
+  [text({ max: 3 }), "abcd", "must have 1 to 3 characters"],
+  [text({ max: 3 }), "🐶🐱🐭🐹", "must have 1 to 3 characters"],
+  [text({ pattern: /^a+$/, rule: "have nothing but a" }), "ab", "must have nothing but a"],
+  [integer(2, 3), undefined, "is required and must be an integer from 2 to 3"],
+  ...[1, 4, 2n ** 60n, null, true, {}].map((value): [Schema, unknown, string] => [
+    integer(2, 3),
+    value,
+    "must be an integer from 2 to 3",
+  ]),
+  [int64(), undefined, `is required and must be ${INT64}`],
+  ...[2n ** 63n, -(2n ** 63n) - 1n, null, true, {}].map((value): [Schema, unknown, string] => [
+    int64(),
+    value,
+    `must be ${INT64}`,
+  ]),
+  [int64({ minimum: 0 }), -1, "must be an integer from 0 to 9223372036854775807"],
+  ...[integer(2, 3), int64()].flatMap((schema): [Schema, unknown, string][] => [
+    [schema, "2", "must be a number, not a string"],
+    [schema, parseJson("2.5"), "must not have a fraction"],
+  ]),
+  [STATUS, undefined, "is required and must be one of available, sold"],
+  ...["lost", "Sold", "constructor", ["sold"], null].map((value): [Schema, unknown, string] => [
+    STATUS,
+    value,
+    "must be one of available, sold",
+  ]),
+  ...["2027-01-15", "noon", 7].map((value): [Schema, unknown, string] => [
+    timestamp(),
+    value,
+    "must be a time such as 2027-01-15T12:00:00Z",
+  ]),
+  [list(text(), 2), "a", "must be an array"],
+  [list(text(), 2), ["a", "b", "c"], "must have at most 2 items"],
+  [nullable(STATUS), undefined, "is required and must be one of available, sold"],
+  [optional(STATUS), null, "must not be null: leave it out"],
+  [optional(STATUS, "sold"), null, "must not be null: leave it out"],
+  [object({}), [], "must be an object"],
+])("parse() of %j rejects %j: value %s", (schema, value, fault) => {
+  assertEquals(faultsOf(schema, value), [`value ${fault}`]);
+  assertEquals(isValid(schema, value), false);
+});
+
+Deno.test("parse() reports every fault of an object, its nested objects and its lists", () => {
+  const schema = object({
+    name: text(),
+    tags: list(text({ max: 2 }), 9),
+    limits: answer({ day: integer(1, 2), minute: integer(1, 2) }),
+  });
+
+  assertEquals(faultsOf(schema, { tags: ["a", "", "abc"], limits: { day: 3 } }), [
+    "value.name is required and must be a string",
+    "value.tags[1] must have 1 to 2 characters",
+    "value.tags[2] must have 1 to 2 characters",
+    "value.limits.day must be an integer from 1 to 2",
+    "value.limits.minute is required and must be an integer from 1 to 2",
+  ]);
+  assertThrows(() => schema.parse({ tags: [], limits: {} }, ""), Invalid, "name is required");
+});
+
+Deno.test("parse() of an object drops unknown fields and fills in defaults", () => {
+  const members = { name: text(), status: optional(STATUS, "available"), note: optional(text()) };
+  const sent = JSON.parse('{"name":"Rex","id":9,"__proto__":{"note":"x"},"constructor":null}');
+
+  const [whole, part] = [object(members), object(partial(members))];
+
+  assertEquals<unknown>(whole.parse(sent, ""), { name: "Rex", status: "available" });
+  assertEquals<unknown>(part.parse({}, ""), {});
+  assertEquals<unknown>(part.parse({ status: "sold" }, ""), { status: "sold" });
+  for (const inherited of [JSON.parse('{"__proto__":{"name":"Rex"}}'), { Name: "Rex" }]) {
+    assertThrows(() => whole.parse(inherited, ""), Invalid, "name is required and must be a string");
+  }
+});
+
+Deno.test("parse() of an object refuses unknown fields on every level if it is strict, after other faults", () => {
+  const item = object({ name: text(), tags: optional(list(text(), 2)) });
+  const schema = object({ id: readOnly(integer(1, 9)), items: list(item, 9), size: optional(item) });
+  const sent = JSON.parse(
+    '{"id":"x","Items":1,"__proto__":1,"items":[{"name":1,"tag":1},{"name":"","neme":1}],"size":{"name":"","x":1}}',
+  );
+  const known = { items: [{ name: "a" }], size: { name: "b" } };
+
+  for (
+    const parse of [
+      (value: unknown) => schema.parse(value, "", true),
+      (value: unknown) => strict(schema).parse(value, ""),
+    ]
+  ) {
+    assertEquals<unknown>(parse(known), known);
+    assertEquals<unknown>(parse({ ...known, id: null }), known);
+    assertEquals(assertThrows(() => parse(sent), Invalid).faults, [
+      "items[0].name must be a string",
+      "unknown member items[0].tag; did you mean tags?",
+      "unknown member items[1].neme; did you mean name?",
+      "unknown member size.x",
+      "unknown member Items; did you mean items?",
+      "unknown member __proto__",
+    ]);
+  }
+});
+
+Deno.test("optional() requires a default of the schema's own type", () => {
+  // @ts-expect-error "lost" is not one of the values.
+  assertEquals<unknown>(optional(STATUS, "lost").json.default, "lost");
+});
+
+Deno.test("accepts() checks types but not bounds, which may have changed since a value was stored", () => {
+  const schema = object({ name: text({ max: 1 }), count: integer(1, 2), note: optional(STATUS) });
+
+  assertEquals(schema.accepts({ name: "Rex", count: 99 }), true);
+  assertEquals(list(schema, 0).accepts([{ name: "Rex", count: 99 }]), true);
+  for (const value of [{ name: "Rex" }, { name: 1, count: 1 }, { name: "", count: 1, note: "x" }, null]) {
+    assertEquals([schema.accepts(value), list(schema, 1).accepts([value])], [false, false]);
+  }
+});
+
+Deno.test("fromStrings() reads integers only as plain digits, at most as many as the bounds have", () => {
+  const days = integer(2, 30);
+
+  assertEquals(["2", "02", "30"].map((text) => fromStrings(days, text)), [2, 2, 30]);
+  for (const wrong of ["", "1", "31", "002", "-2", "2.0", "1e1", " 2", "２", "0x2", "1n"]) {
+    assertThrows(() => fromStrings(days, wrong), Invalid, "value must be an integer from 2 to 30");
+  }
+  for (const digits of ["0", "-7", "9007199254740993", "-9223372036854775808"]) {
+    assertEquals(`${fromStrings(int64(), digits)}`, digits);
+  }
+  for (const wrong of ["", "1.0", "1e3", "9223372036854775808", "rex"]) {
+    assertThrows(() => fromStrings(int64(), wrong), Invalid, `value must be ${INT64}`);
+  }
+});
+
+Deno.test("fromStrings() accepts one string, or any number for a list, which skips empty ones", () => {
+  for (const schema of [text(), days(), STATUS, timestamp(), nullable(STATUS), optional(text())]) {
+    assertThrows(() => fromStrings(schema, "1", "1"), Invalid, "value must be given at most once");
+  }
+  assertEquals(fromStrings(list(days(), 9), "2", "3"), [2, 3]);
+  assertEquals(fromStrings(list(text(), 9), ""), []);
+
+  function days(): Schema<number> {
+    return integer(2, 30);
+  }
+});
+
+Deno.test("Schema.json has bounds, describes the defaults of requests, and refers to named schemas", () => {
+  const status = named("Status", oneOf(["a", "b"], { description: "State" }));
+  const members = { name: text({ max: 9 }), status: optional(status, "a"), note: optional(text()) };
+  const kind = object({ kind: optional(text(), "x") }).json.properties?.kind;
+  const ref = { $ref: "#/components/schemas/Status" };
+  const name = { type: "string", minLength: 1, maxLength: 9 };
+
+  assertEquals<unknown>(object(members).json, {
+    type: "object",
+    required: ["name"],
+    properties: {
+      name,
+      status: { ...ref, description: "State; a by default" },
+      note: { type: "string" },
+    },
+  });
+  assertEquals<unknown>(answer(members).json, {
+    type: "object",
+    required: ["name", "status"],
+    additionalProperties: false,
+    properties: { name, status: ref, note: { type: "string" } },
+  });
+  assertEquals<unknown>(object(partial(members)).json, {
+    type: "object",
+    properties: { name, status: ref, note: { type: "string" } },
+  });
+  assertEquals<unknown>(kind, { type: "string", description: "x by default" });
+  assertEquals<unknown>(object({ id: readOnly(integer(1, 2)) }).json.properties, {
+    id: { type: "integer", minimum: 1, maximum: 2, readOnly: true },
+  });
+  const closed = strict(named("Named", object({ name: text() })));
+  assertEquals(closed.definitions["Named"]?.additionalProperties, false);
+  assertEquals(object(members).definitions, status.definitions);
+  assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
+  assertEquals(nullable(text()).json.type, ["string", "null"]);
+});

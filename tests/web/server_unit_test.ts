@@ -1,0 +1,126 @@
+import { assertEquals } from "@std/assert";
+import { Server, type ServerHandler, uncompressed, withoutBodiesOfHead } from "../../src/web/server.ts";
+import { VirtualTime } from "../support/time.ts";
+
+const EXHAUSTED = new Error("Too many open files");
+
+/** Replaces `Deno.serve` in virtual time. Its servers stop accepting connections on demand. */
+class FakeServe implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  /** The servers that were started. */
+  readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
+  /** If set, listening throws it. */
+  failure: Error | undefined;
+  readonly #original = Deno.serve;
+
+  constructor() {
+    const serve = (
+      { port = NaN, hostname, automaticCompression }: Deno.ServeTcpOptions,
+      given: ServerHandler,
+    ) => {
+      if (this.failure) throw this.failure;
+      assertEquals([hostname, automaticCompression], ["127.0.0.1", false]);
+      const [finished, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const exhaust = () => finished.reject(EXHAUSTED);
+      this.servers.push({ port, handler: given, exhaust, end: ended.resolve });
+      return { addr: { port: 4711 }, finished: finished.promise, shutdown: () => ended.promise };
+    };
+    Object.assign(Deno, { serve });
+  }
+
+  /** Starts the server, and collects the failures that it reports. */
+  start(failures: unknown[] = []): Server {
+    const onFailure = (error: unknown) => void failures.push(error);
+    return new Server({ port: 0, hostname: "127.0.0.1", onFailure }, handler);
+  }
+
+  [Symbol.dispose](): void {
+    Object.assign(Deno, { serve: this.#original });
+    this.time[Symbol.dispose]();
+  }
+}
+
+const RESPONSE = new Response();
+const REMOTE: Deno.NetAddr = { transport: "tcp", hostname: "127.0.0.1", port: 1 };
+const INFO = { remoteAddr: REMOTE, completed: Promise.resolve() };
+
+function handler(): Response {
+  return RESPONSE;
+}
+
+Deno.test("Server listens on its port again after a failure, retries, and reports the failure once", async () => {
+  using fake = new FakeServe();
+  const failures: unknown[] = [];
+  const { port } = fake.start(failures).address;
+
+  fake.servers[0]?.exhaust();
+  await fake.time.advance(999);
+  assertEquals(fake.servers.length, 1);
+  fake.failure = new Deno.errors.AddrInUse();
+  await fake.time.advance(120_000);
+  fake.failure = undefined;
+  await fake.time.advance(1_000);
+  fake.servers[1]?.exhaust();
+  await fake.time.advance(59_000);
+  assertEquals([fake.servers.length, failures], [3, [EXHAUSTED]]);
+  await fake.time.advance(2_000);
+  fake.servers[2]?.exhaust();
+  await fake.time.advance(1_000);
+
+  assertEquals(failures, [EXHAUSTED, EXHAUSTED]);
+  assertEquals(fake.servers.map((server) => server.port), [0, port, port, port]);
+  const responses = fake.servers.map((server) => server.handler(new Request("http://localhost/"), INFO));
+  assertEquals(new Set(responses), new Set([RESPONSE]));
+});
+
+Deno.test("Server.stop() waits for the connections of every server, and starts no other", async () => {
+  using fake = new FakeServe();
+  const server = fake.start();
+  fake.servers[0]?.exhaust();
+  await fake.time.advance(1_000);
+  fake.servers[1]?.exhaust();
+  let stopped = false;
+
+  server.stop().then(() => stopped = true);
+  fake.servers[1]?.end();
+  await fake.time.advance(10_000);
+  assertEquals([stopped, fake.servers.length], [false, 2]);
+  fake.servers[0]?.end();
+  await fake.time.advance(0);
+
+  assertEquals(stopped, true);
+});
+
+Deno.test("uncompressed() adds no-transform to the directives of Cache-Control", async () => {
+  const directivesOf = async (headers: Record<string, string>) => {
+    const handler: ServerHandler = () => Promise.resolve(new Response("", { headers }));
+    const response = await uncompressed(handler)(new Request("http://localhost/"), INFO);
+    return response.headers.get("cache-control");
+  };
+
+  assertEquals(await directivesOf({}), "no-transform");
+  assertEquals(
+    await directivesOf({ "cache-control": "private, no-cache" }),
+    "private, no-cache, no-transform",
+  );
+});
+
+Deno.test.each([
+  ["GET", "é", 200, "chunked", null], // Unchanged.
+  ["HEAD", "é", 404, null, "2"],
+  ["HEAD", null, 304, "chunked", null],
+])(
+  "withoutBodiesOfHead() replaces the body with its length for HEAD only: %s %j %i",
+  async (method, body, status, coding, length) => {
+    const headers = { etag: '"7"', "transfer-encoding": "chunked" };
+    const handler = () => Promise.resolve(new Response(body, { status, headers }));
+    const request = new Request("http://localhost/", { method });
+
+    const response = await withoutBodiesOfHead(handler)(request, INFO);
+
+    assertEquals([response.status, response.headers.get("etag")], [status, '"7"']);
+    assertEquals(await response.text(), method === "HEAD" ? "" : body);
+    assertEquals(response.headers.get("transfer-encoding"), coding);
+    assertEquals(response.headers.get("content-length"), length);
+  },
+);

@@ -1,0 +1,173 @@
+import { assertEquals } from "@std/assert";
+import { isDocumented } from "../../src/web/openapi.ts";
+import { resolved } from "../../src/web/schema.ts";
+import { assertError } from "../support/assertions.ts";
+import { addKnownAccounts, ALL, credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
+import { Description } from "../support/openapi.ts";
+import { petsIn, REX, Shop } from "../support/pets.ts";
+
+const STRICT = { prefer: "handling=strict" };
+const APPLIED = "preference-applied";
+const CLIENTS = SAMPLES.filter(({ operation: { access } }) => access === "key" || access === "address");
+const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
+
+/** The message for an unknown query parameter and, if the operation has a body, for an unknown member. */
+const UNKNOWN = /^unknown query parameter staus(; did you mean status\?|\.$|; )/;
+
+/** A valid request with an unknown query parameter, and an unknown member if it has a body. */
+function mistyped({ target, request }: Sample): [target: string, request: Sample["request"]] {
+  const json = request.json === undefined ? {} : { json: { ...Object(request.json), staus: 1 } };
+  return [`${target}?staus=1`, { ...request, ...json }];
+}
+
+for (const sample of SAMPLES) {
+  const { operation, status } = sample;
+  const isForClients = CLIENTS.includes(sample);
+  const isStrict = (isForClients && operation.isExtension === true) || operation.access === "operator";
+  Deno.test(`${operation.id}() ${isStrict ? "refuses" : "ignores"} unknown names`, async () => {
+    await using shop = await Shop.open(ALL);
+    await shop.add("available");
+    await addKnownAccounts(shop);
+    const [target, request] = mistyped(sample);
+
+    const response = await shop.fetch(target, { ...request, ...credentialFor(operation, shop.key) });
+
+    assertEquals(response.headers.get(APPLIED), null);
+    const text = await response.clone().text();
+    if (!isStrict) return assertEquals(response.status, status);
+    await assertError(response, 400, "invalid_request", UNKNOWN);
+    assertEquals(text.includes("unknown member staus"), request.json !== undefined);
+  });
+
+  Deno.test(`${operation.id}() ${isForClients || isStrict ? "refuses" : "ignores"} unknown names with handling=strict`, async () => {
+    await using shop = await Shop.open(ALL);
+    await shop.add("available");
+    await addKnownAccounts(shop);
+    const [target, request] = mistyped(sample);
+    const strict = { ...credentialFor(operation, shop.key), headers: STRICT };
+
+    const refused = await shop.fetch(target, { ...request, ...strict });
+    const accepted = await shop.fetch(sample.target, { ...sample.request, ...strict });
+
+    const applied = isForClients && !isStrict ? "handling=strict" : null;
+    assertEquals([refused, accepted].map(({ headers }) => headers.get(APPLIED)), [applied, applied]);
+    assertEquals([refused.status, accepted.status], [isForClients || isStrict ? 400 : status, status]);
+    await Promise.all([refused, accepted].map((response) => response.clone().text()));
+    if (isForClients || isStrict) await assertError(refused, 400, "invalid_request", UNKNOWN);
+  });
+}
+
+Deno.test("openApiDocument() declares Prefer, closed bodies and Preference-Applied as the operations have them", () => {
+  for (const sample of SAMPLES.filter(({ operation }) => isDocumented(operation))) {
+    const { operation } = sample;
+    const { parameters = [], responses } = DESCRIPTION.describes(operation) ?? {};
+    const isLenient = CLIENTS.includes(sample) && !operation.isExtension;
+    assertEquals([operation.id, parameters.some(({ name }) => name === "Prefer")], [operation.id, isLenient]);
+    assertEquals(JSON.stringify(responses).includes("Preference-Applied"), isLenient);
+    if (!operation.body) continue;
+    assertEquals(resolved(operation.body).additionalProperties, isLenient ? undefined : false);
+  }
+});
+
+Deno.test("openApiDocument() marks the parameters that extend interface 1.0.0", () => {
+  const marked = CLIENTS.filter(({ operation }) => !operation.isExtension).flatMap(({ operation }) => {
+    const { parameters = [] } = DESCRIPTION.describes(operation) ?? {};
+    return parameters.filter((parameter) => JSON.stringify(parameter).includes("not part of the original"))
+      .map(({ name }) => `${operation.id} ${name}`);
+  });
+
+  assertEquals(marked, [
+    "listPets cursor",
+    "listPets If-None-Match",
+    "listPets Prefer",
+    "createPet Idempotency-Key",
+    "createPet Prefer",
+    "getPet If-None-Match",
+    "getPet Prefer",
+    "createMessage Idempotency-Key",
+    "createMessage Prefer",
+  ]);
+});
+
+Deno.test("service names each unknown name once, with the known one that it resembles, after other faults", async () => {
+  await using shop = await Shop.open();
+  await shop.add("available");
+
+  for (
+    const [target, json, message] of [
+      ["PATCH /v1/pets/1", { staus: "sold" }, "unknown member staus; did you mean status?"],
+      [
+        "PATCH /v1/pets/1",
+        { owner: 1, Name: "Tom" },
+        "unknown member owner; unknown member Name; did you mean name?",
+      ],
+      [
+        "PATCH /v1/pets/1?status=1",
+        { ids: 1, name: 7, categoryID: 2, x: 3 },
+        "unknown query parameter status; name must be a string; unknown member ids; " +
+        "unknown member categoryID; did you mean categoryId? unknown member x.",
+      ],
+      [
+        "GET /v1/pets?Status=sold&Status=sold&limit=0",
+        undefined,
+        "The query parameter limit must be an integer from 1 to 100; " +
+        "unknown query parameter Status; did you mean status?",
+      ],
+      [
+        "GET /v1/account/usage?day=1&%E2%80%AE=1",
+        undefined,
+        'unknown query parameter day; did you mean days? unknown query parameter "\\u{202e}".',
+      ],
+      [
+        "POST /v1/account/key",
+        { grace_seconds: 0 },
+        "unknown member grace_seconds; did you mean graceSeconds?",
+      ],
+      ["POST /v1/accounts", { name: "me", plan: "pro" }, "unknown member plan."],
+      ["POST /v1/pets", { ...REX, id: 1 }, "unknown member id."],
+    ] as const
+  ) {
+    const response = await shop.call(target, { json, headers: STRICT });
+    assertEquals([target, (await response.json()).message], [target, message]);
+  }
+});
+
+Deno.test("updatePet() accepts what was read, changed and sent back", async () => {
+  await using shop = await Shop.open();
+  await shop.add("available", "available");
+  const [read] = await petsIn(await shop.call("GET /v1/pets/2"));
+
+  const response = await shop.patch(2, { ...read, status: "sold" });
+
+  assertEquals([response.status, await response.json()], [200, { ...REX, id: 2, status: "sold" }]);
+});
+
+Deno.test("service handles each request as it prefers, even if it has answered the same query before", async () => {
+  await using shop = await Shop.open();
+
+  for (const [query, refusal] of [["?limit=1", 200], ["?Limit=1", 400]] as const) {
+    for (const prefer of ["", "handling=strict", "handling=lenient", "handling=strict"]) {
+      const isStrict = prefer === "handling=strict";
+      const { status, headers } = await shop.call(`GET /v1/pets${query}`, { headers: { prefer } });
+      const expected = isStrict ? [refusal, prefer] : [200, null];
+      assertEquals([query, prefer, status, headers.get(APPLIED)], [query, prefer, ...expected]);
+    }
+  }
+});
+
+Deno.test("createPet() replays a reply with the preference of the request, not of the first one", async () => {
+  await using shop = await Shop.open();
+  const send = async (key: string, prefer: object) => {
+    const { headers } = await shop.call("POST /v1/pets", {
+      json: REX,
+      headers: { "idempotency-key": key, ...prefer },
+    });
+    return [headers.get("idempotency-replayed"), headers.get(APPLIED)];
+  };
+
+  assertEquals([await send("a", STRICT), await send("a", {}), await send("a", STRICT)], [
+    [null, "handling=strict"],
+    ["true", null],
+    ["true", "handling=strict"],
+  ]);
+});

@@ -1,0 +1,48 @@
+import { assertEquals } from "@std/assert";
+import { nearestName, shownName } from "../../src/web/unknown_names.ts";
+
+const KNOWN = ["name", "categoryId", "status"];
+
+Deno.test.each([
+  ["staus", "status"],
+  ["stauts", "status"],
+  ["Status", "status"],
+  ["statuses", "status"],
+  ["state", "status"],
+  ["nam", "name"],
+  ["nmae", "name"],
+  ["names", "name"],
+  ["category_id", "categoryId"],
+  ["CATEGORY-ID", "categoryId"],
+  ["categorieID", "categoryId"],
+  ["", undefined],
+  ["date", undefined],
+  ["id", undefined],
+  ["categoryName", undefined],
+  ["x".repeat(65_536), undefined],
+])("nearestName() of %j is %j", (name, nearest) => {
+  assertEquals(nearestName(name, KNOWN), nearest);
+});
+
+Deno.test("nearestName() prefers the name with the fewest differences, and the first of two", () => {
+  assertEquals(nearestName("statis", ["status", "stati", "statics"]), "status");
+  assertEquals(nearestName("Limit", ["limits", "limit"]), "limit");
+});
+
+Deno.test.each([
+  ["graceSeconds", "graceSeconds"],
+  ["x-y.z_0", "x-y.z_0"],
+  ["", '""'],
+  ["a b", '"a b"'],
+  ["a\nb\u001b[2J\u009b", '"a\\u{a}b\\u{1b}[2J\\u{9b}"'],
+  ["a\u202eb\u2066c\u200fd\u061c", '"a\\u{202e}b\\u{2066}c\\u{200f}d\\u{61c}"'],
+  ["\ud800\u2028\u200b\u{e0041}", '"\\u{d800}\\u{2028}\\u{200b}\\u{e0041}"'],
+  ["né🐕", '"né🐕"'],
+  ["x".repeat(40), "x".repeat(40)],
+  ["x".repeat(41), `"${"x".repeat(40)}…"`],
+  ["🐕".repeat(100_000), `"${"🐕".repeat(40)}…"`],
+  [`as_test_${"k".repeat(38)}`, '"[key]"'],
+  [`key: as_live_${"k".repeat(50)}`, '"key: [key]"'],
+])("shownName() of %j is %s", (name, shown) => {
+  assertEquals(shownName(name), shown);
+});
