@@ -74,6 +74,7 @@ async function serve(): Promise<number> {
     ...config,
     store,
     clock,
+    metrics,
     log,
     clientAddress: (request, { remoteAddr }) =>
       clientAddress(request, remoteAddr, config.clientAddressHeader),

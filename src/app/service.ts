@@ -25,7 +25,7 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "hasToken" | "metrics"> {
+  extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "hasToken"> {
   readonly store: Store;
   /** Maximum age of cached accounts and animals, in ms. */
   readonly maxStalenessMs: number;
@@ -52,12 +52,11 @@ export interface Service {
 /** Creates the service on a store. */
 export function createService(options: ServiceOptions): Service {
   const { store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
-  const { metrics } = store;
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
-  const versions = new Versions(store, options.maxStalenessMs);
+  const versions = new Versions(store, options);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
-  const transactions = new Transactions(store, options.clock);
+  const transactions = new Transactions(store, options);
   const permits = new Permits({ ...options, transactions });
   const gate = new Gate({ ...options, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
@@ -85,7 +84,6 @@ export function createService(options: ServiceOptions): Service {
       ...options,
       operations,
       gate,
-      metrics,
       versions,
       transactions,
       hasToken: { operator: tokenCheck(operatorTokens), metrics: tokenCheck(metricsTokens) },

@@ -1,4 +1,5 @@
 import { DAY } from "../base/time.ts";
+import { Metrics } from "../base/metrics.ts";
 import type { Connection } from "./connection.ts";
 import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
 import { pause } from "../base/time.ts";
@@ -83,6 +84,15 @@ export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } =
   end: [COMMITS, "~"],
 };
 
+/** Options of {@linkcode Markers}. */
+export interface MarkersOptions {
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /** The version of the rows; by default not read yet. */
+  readonly schema?: Schema | undefined;
+  readonly metrics?: Metrics | undefined;
+}
+
 /**
  * Commits that apply at most once, and whose result can always be found out.
  *
@@ -97,6 +107,7 @@ export class Markers {
   readonly schema: Schema;
   readonly #connection: Connection;
   readonly #clock: () => number;
+  readonly #metrics: Metrics;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
   readonly #free: Lane[] = [];
   /** The fence for each commit in doubt, which frees its lane. */
@@ -104,11 +115,14 @@ export class Markers {
   #lanes = 0;
   #commits = 0;
 
-  /** `clock` returns ms since the epoch. */
-  constructor(connection: Connection, clock: () => number, schema: Schema = new Schema()) {
+  constructor(
+    connection: Connection,
+    { clock, schema = new Schema(), metrics = new Metrics() }: MarkersOptions,
+  ) {
     this.schema = schema;
     this.#connection = connection;
     this.#clock = clock;
+    this.#metrics = metrics;
   }
 
   /**
@@ -190,7 +204,7 @@ export class Markers {
       const { versionstamp = "" } = marker ?? {};
       if (isSetBy(commit, marker)) return this.#release(lane, versionstamp, { ok: true, versionstamp });
       if (versionstamp === lane.versionstamp) {
-        this.#connection.metrics.kvConflicts.add(1);
+        this.#metrics.kvConflicts.add(1);
         return this.#release(lane, versionstamp, { ok: false, rows });
       }
       // Another process has removed the marker. Unless this process was suspended, that happened before the commit.

@@ -78,7 +78,7 @@ const WAIT_NOTICE = 1_000;
 export class Connection {
   /** Undefined if KV is not a file, or SQLite cannot read it. */
   readonly file: FileState | undefined;
-  readonly metrics: Metrics;
+  readonly #metrics: Metrics;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
   readonly #closing: AbortController = new AbortController();
@@ -94,7 +94,7 @@ export class Connection {
     { deadline = KV_DEADLINE, reopen, file, metrics = new Metrics() }: ConnectionOptions = {},
   ) {
     this.file = file;
-    this.metrics = metrics;
+    this.#metrics = metrics;
     this.#deadline = deadline;
     this.#reopen = reopen;
     this.#generation = this.#generationOf(kvs);
@@ -123,7 +123,7 @@ export class Connection {
   async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const obstacle = this.#obstacle();
     if (obstacle !== undefined) {
-      this.metrics.kvFailures.add(1, kind);
+      this.#metrics.kvFailures.add(1, kind);
       throw new StoreUnavailable(obstacle);
     }
     const started = performance.now();
@@ -137,13 +137,13 @@ export class Connection {
       handle.restsUntil = 0;
       return result;
     } catch (error) {
-      this.metrics.kvFailures.add(1, kind);
+      this.#metrics.kvFailures.add(1, kind);
       if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
       else this.#noteFailure(handle, generation);
       throw error;
     } finally {
       handle.busy--;
-      this.metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
+      this.#metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
     }
   }
 

@@ -32,11 +32,12 @@ const LOCAL_CHECKS = 100;
  */
 export async function openStore(path: string | undefined, options: OpenOptions): Promise<Store> {
   const maxChecks = path === undefined || isUrl(path) ? PORTABLE_CHECKS : LOCAL_CHECKS;
+  const { clock, metrics, create } = options;
   let connection: Connection | undefined;
   try {
     connection = await connect(path, options);
-    const schema = await requireSchema(connection, options.create);
-    const store = new Store(connection, { maxChecks, clock: options.clock, schema });
+    const schema = await requireSchema(connection, create);
+    const store = new Store(connection, { maxChecks, clock, metrics, schema });
     await store.probe();
     return store;
   } catch (error) {

@@ -1,6 +1,12 @@
 import { setImmediate } from "node:timers";
-import type { Metrics } from "../base/metrics.ts";
-import { type Build, type Checks, type CommitResult, MARKERS, Markers } from "./commit.ts";
+import {
+  type Build,
+  type Checks,
+  type CommitResult,
+  MARKERS,
+  Markers,
+  type MarkersOptions,
+} from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { pause } from "../base/time.ts";
@@ -11,13 +17,9 @@ import { SCHEMA, type Schema } from "./schema.ts";
 export const PORTABLE_CHECKS = 10;
 
 /** Options of a {@linkcode Store}. */
-export interface StoreOptions {
+export interface StoreOptions extends MarkersOptions {
   /** Maximum number of checks in one commit: more than PORTABLE_CHECKS if KV is local. */
   readonly maxChecks: number;
-  /** The time, in ms since the epoch. */
-  readonly clock: () => number;
-  /** The version of the rows; by default not read yet. */
-  readonly schema?: Schema;
 }
 
 /** Maximum number of rows that KV returns in one batch. */
@@ -38,16 +40,13 @@ export class Store {
   readonly commits: RoundTrip;
   /** The version of the rows, read when the store and each lane is opened. */
   readonly schema: Schema;
-  /** The metrics of the service that uses this store. */
-  readonly metrics: Metrics;
   readonly #connection: Connection;
   readonly #markers: Markers;
 
-  constructor(connection: Connection, { maxChecks, clock, schema }: StoreOptions) {
+  constructor(connection: Connection, { maxChecks, ...options }: StoreOptions) {
     this.#connection = connection;
-    this.#markers = new Markers(connection, clock, schema);
+    this.#markers = new Markers(connection, options);
     this.schema = this.#markers.schema;
-    this.metrics = connection.metrics;
     this.maxChecks = maxChecks - 1; // One is for the marker.
     this.isLocal = maxChecks > PORTABLE_CHECKS;
     this.reads = new RoundTrip(this);

@@ -1,5 +1,6 @@
 import { CommitInDoubt, type CommitResult } from "./commit.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
+import { Metrics } from "../base/metrics.ts";
 import { pause } from "../base/time.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
@@ -66,14 +67,20 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   rows. So a row that other processes keep changing delays only jobs on that row.
  */
 
+/** Options of {@linkcode Transactions}. */
+export interface TransactionsOptions {
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  readonly metrics?: Metrics;
+}
+
 /** Carries out transactions. */
 export class Transactions {
   readonly #lines: Readonly<Record<LineName, Line>>;
   #requests = 0;
 
-  /** `clock` returns ms since the epoch. */
-  constructor(store: Store, clock: () => number) {
-    const lineOf = (name: LineName) => new Line(store, clock, name, () => this.#requests);
+  constructor(store: Store, options: TransactionsOptions) {
+    const lineOf = (name: LineName) => new Line(store, options, name, () => this.#requests);
     this.#lines = { leases: lineOf("leases"), changes: lineOf("changes"), blind: lineOf("blind") };
   }
 
@@ -133,6 +140,7 @@ const LATE: unique symbol = Symbol("late");
 class Line {
   readonly #store: Store;
   readonly #clock: () => number;
+  readonly #metrics: Metrics;
   readonly #name: LineName;
   /** Number of requests so far. */
   readonly #requests: () => number;
@@ -144,9 +152,15 @@ class Line {
   #lanes = 0;
   #isGathering = false;
 
-  constructor(store: Store, clock: () => number, name: LineName, requests: () => number) {
+  constructor(
+    store: Store,
+    { clock, metrics = new Metrics() }: TransactionsOptions,
+    name: LineName,
+    requests: () => number,
+  ) {
     this.#store = store;
     this.#clock = clock;
+    this.#metrics = metrics;
     this.#name = name;
     this.#requests = requests;
   }
@@ -261,7 +275,7 @@ class Line {
 
   async #commit(round: Round): Promise<void> {
     const jobs = round.decisions.map(({ job }) => job);
-    this.#store.metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
+    this.#metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
     const started = performance.now();
     const isContested = this.#bounds.isContested &&
       jobs.some(({ snapshot = NO_ROWS }) => snapshot.began > -Infinity);

@@ -1,3 +1,4 @@
+import { Metrics } from "../base/metrics.ts";
 import { versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 import { batched } from "./batch.ts";
@@ -20,6 +21,13 @@ export function noteVersion(row: VersionRow, versionstamp: string | null): void 
 /** A unique text for each key. JSON has no bigint, but none of this service's keys contains one. */
 export function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key);
+}
+
+/** Options of {@linkcode Versions}. */
+export interface VersionsOptions {
+  /** Maximum age of a check, in ms; by default, a check starts after the request for it. */
+  readonly maxStalenessMs?: number | undefined;
+  readonly metrics?: Metrics;
 }
 
 const MAX_READS = 10;
@@ -62,12 +70,11 @@ export class Versions {
   /** Number of requests for the next check. */
   #asked = 0;
 
-  /** Checks up to `maxStaleness` ms old are accepted; by default, a check starts after the request for it. */
-  constructor(store: Store, maxStaleness: number = 0) {
+  constructor(store: Store, { maxStalenessMs = 0, metrics = new Metrics() }: VersionsOptions = {}) {
     this.#store = store;
-    this.#maxStaleness = maxStaleness;
+    this.#maxStaleness = maxStalenessMs;
     this.#begin = batched(async () => {
-      store.metrics.roundSize.observe(this.#asked, "look");
+      metrics.roundSize.observe(this.#asked, "look");
       this.#asked = 0;
       await this.#read();
       return () => {};

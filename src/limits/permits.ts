@@ -1,3 +1,4 @@
+import type { Metrics } from "../base/metrics.ts";
 import type { Decision } from "../accounts/usage.ts";
 import { type AGAIN, KV_DEADLINE, StoreUnavailable } from "../engine/deadline.ts";
 import type { Store } from "../engine/store.ts";
@@ -22,6 +23,7 @@ export interface PermitsOptions {
   readonly transactions: Transactions;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  readonly metrics: Metrics;
 }
 
 /** A permit that was handed out from memory. It must be either confirmed or withdrawn, once. */
@@ -37,6 +39,7 @@ export class Permits {
   readonly #store: Store;
   readonly #transactions: Transactions;
   readonly #clock: () => number;
+  readonly #metrics: Metrics;
   /** By account ID. */
   readonly #active: Map<string, Allowance> = new Map();
   /** Allowances with a transaction under way. The promise resolves when no other transaction is due. */
@@ -45,7 +48,8 @@ export class Permits {
   /** Whether all leases are being given back. */
   #isSettling = false;
 
-  constructor({ store, transactions, clock }: PermitsOptions) {
+  constructor({ store, transactions, clock, metrics }: PermitsOptions) {
+    this.#metrics = metrics;
     this.#store = store;
     this.#transactions = transactions;
     this.#clock = clock;
@@ -184,7 +188,7 @@ export class Permits {
         decide: (rows, write, now) => run = allowance.decide(rows, write, now, this.#timesOf(allowance)),
       }, { mayBegin });
       if (run === undefined) return allowance.drop();
-      if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#store.metrics.bans.add(1);
+      if (run.usage.bannedUntil > run.state.usage.bannedUntil) this.#metrics.bans.add(1);
       allowance.apply(run, rows, this.#timesOf(allowance));
     } catch (error) {
       if (error instanceof Unresolved && run) allowance.lose(run, error);

@@ -6,6 +6,7 @@ import { withDeadline } from "../engine/deadline.ts";
 import { CorruptRow } from "../engine/row.ts";
 import type { Store } from "../engine/store.ts";
 import type { MessageStore } from "../messages/message_store.ts";
+import type { Metrics } from "../base/metrics.ts";
 import { gauge } from "../base/prometheus.ts";
 
 /** Options of {@linkcode metricsOperation}. */
@@ -13,6 +14,8 @@ export interface MetricsOptions {
   /** Version of the service. */
   readonly version: string;
   readonly store: Store;
+  /** The metrics of this process. */
+  readonly metrics: Metrics;
   readonly messages: MessageStore;
   readonly inFlight: Pick<InFlight, "size">;
   /** Counts the leases of this process, and the permits left in them. */
@@ -27,7 +30,7 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** The operation that Prometheus scrapes: metrics of this process and, if KV responds, of the queue of messages. */
 export function metricsOperation(
-  { version, store, messages, inFlight, permits }: MetricsOptions,
+  { version, store, metrics, messages, inFlight, permits }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -50,7 +53,7 @@ export function metricsOperation(
         performance.timeOrigin / 1_000,
       ),
       gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
-      store.metrics.text(),
+      metrics.text(),
       gauge("animal_store_requests_in_flight", "Requests in flight.", inFlight.size),
       gauge("animal_store_leases", "Leases held.", held.leases),
       gauge("animal_store_leased_places", "Permits left in those leases.", held.permits),

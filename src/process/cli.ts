@@ -95,7 +95,7 @@ async function runLocally(
   const store = await openStore(kvPath, { clock, create: false });
   try {
     const versions = new Versions(store);
-    const transactions = new Transactions(store, clock);
+    const transactions = new Transactions(store, { clock });
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
       pets: new PetStore(store, transactions, versions.watch(CATALOGUE_VERSION)),

@@ -33,7 +33,10 @@ class Fixture implements Disposable {
 
   constructor() {
     const connection = new Connection([this.kv.connect(this.network)], { deadline: 250 });
-    this.markers = new Markers(connection, () => this.clock, new Schema({ oldest: 1, newest: 2 }));
+    this.markers = new Markers(connection, {
+      clock: () => this.clock,
+      schema: new Schema({ oldest: 1, newest: 2 }),
+    });
   }
 
   /** A fixture that has opened a lane. */
@@ -310,7 +313,7 @@ Deno.test("CommitInDoubt.findOut() retries for ten seconds while a caller may wa
 
 Deno.test("Markers.clear() removes the process's markers, so that no commit in doubt applies later", async () => {
   using fixture = new Fixture();
-  const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), () => 0);
+  const other = new Markers(new Connection([fixture.kv.connect(calmNetwork())]), { clock: () => 0 });
   await Promise.all([1, 2].map(() => fixture.commit(() => {})));
   await other.commit(() => {});
   fixture.setFates("never arrives");

@@ -478,7 +478,7 @@ class Engine {
     };
     const connection = new Connection(open(), { deadline: KV_PATIENCE, ...(isServer ? { reopen } : {}) });
     const store = new Store(connection, { maxChecks: isServer ? 10 : 100, clock: () => 0 });
-    this.transactions = new Transactions(store, () => 0);
+    this.transactions = new Transactions(store, { clock: () => 0 });
   }
 
   /** Reads and writes a row of its own. */

@@ -25,7 +25,7 @@ class Process {
       },
     });
     const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => 0 });
-    this.ids = new Ids(new Transactions(store, () => 0), KEY);
+    this.ids = new Ids(new Transactions(store, { clock: () => 0 }), KEY);
   }
 
   drawMany(count: number): Promise<number[]> {

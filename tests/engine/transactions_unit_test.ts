@@ -35,7 +35,7 @@ class Process {
       },
     });
     const store = new Store(new Connection([handle], { deadline }), { maxChecks, clock: () => 7 });
-    this.transactions = new Transactions(store, () => 7);
+    this.transactions = new Transactions(store, { clock: () => 7 });
   }
 
   static on(kv: FakeKv, options?: ConstructorParameters<typeof Process>[1]): Process {

@@ -34,7 +34,7 @@ class Fixture implements Disposable {
     };
     const connection = new Connection([this.kv.connect({ ...calmNetwork(), read })]);
     const store = new Store(connection, { maxChecks: 10, clock: () => 0 });
-    this.versions = new Versions(store, maxStalenessMs);
+    this.versions = new Versions(store, { maxStalenessMs });
     this.none = this.versions.watch(["none"]);
     this.row = this.versions.watch(["row"]);
   }

@@ -157,5 +157,5 @@ Deno.test("service counts each ban, including the first one after days without a
   service.now += 2 * 86_400_000;
   await callAtOnce(121, [service], apiKey);
 
-  assertMatch(service.store.metrics.bans.text(), / 2\n$/);
+  assertMatch(service.metrics.bans.text(), / 2\n$/);
 });

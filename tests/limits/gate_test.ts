@@ -1,3 +1,4 @@
+import { Metrics } from "../../src/base/metrics.ts";
 import { assert, assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { Gate } from "../../src/limits/gate.ts";
@@ -13,7 +14,12 @@ Deno.test("Gate.usedBy() returns the current usage even if the given rows are ol
   const versions = new Versions(store);
   const accounts = versions.watch(ACCOUNTS_VERSION);
   const clock = () => service.now;
-  const permits = new Permits({ store, transactions: new Transactions(store, clock), clock });
+  const permits = new Permits({
+    store,
+    transactions: new Transactions(store, { clock }),
+    clock,
+    metrics: new Metrics(),
+  });
   const gate = new Gate({ store, accounts, environment: "staging", permits });
   const request = async () => {
     await versions.check();

@@ -1,3 +1,4 @@
+import { Metrics } from "../../src/base/metrics.ts";
 import { assert, assertEquals } from "@std/assert";
 import { Allowance } from "../../src/limits/allowance.ts";
 import { Permits } from "../../src/limits/permits.ts";
@@ -12,7 +13,12 @@ Deno.test("Permits.request() admits exactly the limit across two allowances of a
   const state = await service.accounts.find(account.id);
   assert(state);
   const clock = () => service.now;
-  const permits = new Permits({ store, transactions: new Transactions(store, clock), clock });
+  const permits = new Permits({
+    store,
+    transactions: new Transactions(store, { clock }),
+    clock,
+    metrics: new Metrics(),
+  });
   const allowances = [new Allowance(state), new Allowance(state)];
   const refused: boolean[] = [];
 

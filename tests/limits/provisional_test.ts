@@ -448,7 +448,7 @@ for (const [what, stops] of [["was stopped", true], ["ran out of time", false]] 
 
 Deno.test("service counts a request once in the metrics, even if it is admitted again", async () => {
   await using fixture = await Fixture.open();
-  const { admitted } = fixture.service.store.metrics;
+  const { admitted } = fixture.service.metrics;
   const count = () => Number(/\{plan="free"\} (\d+)$/m.exec(admitted.text())?.[1]);
   const before = count();
   await fixture.other.accounts.change(fixture.id, { name: "new" });

@@ -1,3 +1,4 @@
+import { Metrics } from "../../src/base/metrics.ts";
 import { assertEquals } from "@std/assert";
 import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { Gate } from "../../src/limits/gate.ts";
@@ -31,8 +32,9 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
   const versions = new Versions(store);
   const accounts = versions.watch(ACCOUNTS_VERSION);
   const clock = () => service.now;
-  const transactions = new Transactions(store, clock);
-  const permits = new Permits({ store, transactions, clock });
+  const metrics = new Metrics();
+  const transactions = new Transactions(store, { clock });
+  const permits = new Permits({ store, transactions, clock, metrics });
   const app = createApp({
     operations: [
       operation(
@@ -49,7 +51,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
     gate: new Gate({ store, accounts, environment: "staging", permits }),
     versions,
     transactions,
-    metrics: store.metrics,
+    metrics,
     hasToken: { operator: () => false, metrics: () => false },
     environment: "staging",
     publicUrl: undefined,

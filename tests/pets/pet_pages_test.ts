@@ -116,7 +116,7 @@ Deno.test("PetPages keeps the responses of the first hosts, even after 1,000 mad
   await using shop = await Shop.open();
   await shop.add(...all(2, "sold"));
   const catalogue = { key: CATALOGUE_VERSION, version: "1" };
-  const pets = new PetStore(shop.store, new Transactions(shop.store, () => 0), catalogue);
+  const pets = new PetStore(shop.store, new Transactions(shop.store, { clock: () => 0 }), catalogue);
   const page = await new PetPages(pets, catalogue).get({ limit: 1 });
   const real = page.respondTo(undefined, "https://shop.example");
 

@@ -22,7 +22,7 @@ class Catalogue {
   constructor(kv: Deno.Kv, disturbance: Disturbance) {
     const connection = new Connection([disturbed(kv, disturbance)]);
     const store = new Store(connection, { maxChecks: 100, clock: () => 0 });
-    this.#transactions = new Transactions(store, () => 0);
+    this.#transactions = new Transactions(store, { clock: () => 0 });
     this.pets = new PetStore(store, this.#transactions, { key: CATALOGUE_VERSION, version: "" });
   }
 

@@ -79,7 +79,7 @@ class Process {
     this.line = line;
     this.store = new Store(connection, { maxChecks: 10, clock, schema });
     this.migration = new Migration(this.store, clock);
-    this.#transactions = new Transactions(this.store, clock);
+    this.#transactions = new Transactions(this.store, { clock });
     this.#pets = new PetStore(this.store, this.#transactions, { key: CATALOGUE_VERSION, version: "" });
   }
 

@@ -17,7 +17,7 @@ export class RemoteAccounts {
 
   constructor(store: Store, environment: Environment = "staging", clock: () => number = () => 0) {
     this.#accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), environment);
-    this.#transactions = new Transactions(store, clock);
+    this.#transactions = new Transactions(store, { clock });
     this.#clock = clock;
   }
 

@@ -1,5 +1,6 @@
 // The harness: the whole service as a function of a request.
 import { assertLessOrEqual } from "@std/assert";
+import { Metrics } from "../../src/base/metrics.ts";
 import { type Issued, type Limits, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { FOR_CLIENTS, FOR_OPERATORS, type Interface } from "../../src/web/openapi.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
@@ -30,6 +31,7 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
 export class Harness implements AsyncDisposable {
   readonly kv: Deno.Kv;
   readonly store: Store;
+  readonly metrics: Metrics;
   readonly accounts: RemoteAccounts;
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
@@ -54,12 +56,15 @@ export class Harness implements AsyncDisposable {
     this.#inFlight = services.inFlight ?? new InFlight();
     this.kv = disturbance ? disturbed(kv, disturbance) : kv;
     const clock = services.clock ?? (() => this.now);
+    const metrics = services.metrics ?? new Metrics();
+    this.metrics = metrics;
     this.store = services.store ??
-      new Store(new Connection([this.kv], { deadline }), { maxChecks, clock });
+      new Store(new Connection([this.kv], { deadline, metrics }), { maxChecks, clock, metrics });
     const environment = services.environment ?? "staging";
     this.accounts = new RemoteAccounts(this.store, environment, clock);
     const options: ServiceOptions = {
       store: this.store,
+      metrics,
       environment,
       publicUrl: undefined,
       maxStalenessMs: 0,
