@@ -4,7 +4,7 @@ import type { Connection } from "./connection.ts";
 import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
 import { pause } from "../base/time.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "./row.ts";
-import { SCHEMA, Schema } from "./schema.ts";
+import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 
 /**
  * Adds changes, and perhaps checks, to an atomic operation, right before it is sent to KV. Throws if the commit must
@@ -89,7 +89,7 @@ export interface MarkersOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   /** The version of the rows; by default not read yet. */
-  readonly schema?: Schema | undefined;
+  readonly schema?: SchemaVersion | undefined;
   readonly metrics?: Metrics | undefined;
 }
 
@@ -104,7 +104,7 @@ export interface MarkersOptions {
  */
 export class Markers {
   /** The version of the rows, read when the last lane was opened. */
-  readonly schema: Schema;
+  readonly schema: SchemaVersion;
   readonly #connection: Connection;
   readonly #clock: () => number;
   readonly #metrics: Metrics;
@@ -117,7 +117,7 @@ export class Markers {
 
   constructor(
     connection: Connection,
-    { clock, schema = new Schema(), metrics = new Metrics() }: MarkersOptions,
+    { clock, schema = new SchemaVersion(), metrics = new Metrics() }: MarkersOptions,
   ) {
     this.schema = schema;
     this.#connection = connection;

@@ -2,7 +2,7 @@ import type { Metrics } from "../base/metrics.ts";
 import { Connection, openKv, openServer, type Patience } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { type FileOptions, openFileState, prepareFile } from "./file.ts";
-import { requireSchema } from "./schema.ts";
+import { requireSchema } from "./schema_version.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
 /** The KV could not be opened. The message, which is for the operator, says why. */

@@ -11,7 +11,7 @@ import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { pause } from "../base/time.ts";
 import { type Entry, getRows } from "./row.ts";
-import { SCHEMA, type Schema } from "./schema.ts";
+import { SCHEMA, type SchemaVersion } from "./schema_version.ts";
 
 /** Maximum number of checks in one commit. A local KV allows more. */
 export const PORTABLE_CHECKS = 10;
@@ -39,7 +39,7 @@ export class Store {
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
   /** The version of the rows, read when the store and each lane is opened. */
-  readonly schema: Schema;
+  readonly schema: SchemaVersion;
   readonly #connection: Connection;
   readonly #markers: Markers;
 

@@ -2,7 +2,7 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { Connection } from "../engine/connection.ts";
 import { AGAIN, retried } from "../engine/deadline.ts";
-import { requireSchema } from "../engine/schema.ts";
+import { requireSchema } from "../engine/schema_version.ts";
 import { CommandError } from "./command_line.ts";
 
 /** A store's file to copy. */

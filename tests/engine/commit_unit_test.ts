@@ -10,7 +10,7 @@ import { Connection } from "../../src/engine/connection.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/row.ts";
-import { Schema, UnknownSchema } from "../../src/engine/schema.ts";
+import { SchemaVersion, UnknownSchema } from "../../src/engine/schema_version.ts";
 import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
@@ -35,7 +35,7 @@ class Fixture implements Disposable {
     const connection = new Connection([this.kv.connect(this.network)], { deadline: 250 });
     this.markers = new Markers(connection, {
       clock: () => this.clock,
-      schema: new Schema({ oldest: 1, newest: 2 }),
+      schema: new SchemaVersion({ oldest: 1, newest: 2 }),
     });
   }
 

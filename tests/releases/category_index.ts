@@ -5,7 +5,7 @@
 
 import { MARKERS } from "../../src/engine/commit.ts";
 import { decodeJson, decodeText, encodeJson, type Entry, versionstampOf } from "../../src/engine/row.ts";
-import { type KnownVersions, SCHEMA } from "../../src/engine/schema.ts";
+import { type KnownVersions, SCHEMA } from "../../src/engine/schema_version.ts";
 import type { Store } from "../../src/engine/store.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
 

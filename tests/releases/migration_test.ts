@@ -2,7 +2,7 @@ import { assertEquals, assertGreater, assertGreaterOrEqual } from "@std/assert";
 import { Connection } from "../../src/engine/connection.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
-import { type KnownVersions, requireSchema, type Schema } from "../../src/engine/schema.ts";
+import { type KnownVersions, requireSchema, type SchemaVersion } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
 import { PET_STATUSES } from "../../src/pets/pet.ts";
 import { CATALOGUE_VERSION, PetStore } from "../../src/pets/pet_store.ts";
@@ -73,7 +73,7 @@ class Process {
   readonly #transactions: Transactions;
   readonly #world: World;
 
-  constructor(world: World, line: Line, connection: Connection, schema: Schema) {
+  constructor(world: World, line: Line, connection: Connection, schema: SchemaVersion) {
     const { clock } = world;
     this.#world = world;
     this.line = line;

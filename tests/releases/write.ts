@@ -5,7 +5,7 @@
  */
 
 import { Connection } from "../../src/engine/connection.ts";
-import { requireSchema } from "../../src/engine/schema.ts";
+import { requireSchema } from "../../src/engine/schema_version.ts";
 import { Harness } from "../support/harness.ts";
 import { REX } from "../support/pets.ts";
 import { NOON } from "../support/time.ts";

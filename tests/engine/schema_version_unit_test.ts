@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Connection } from "../../src/engine/connection.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
-import { requireSchema } from "../../src/engine/schema.ts";
+import { requireSchema } from "../../src/engine/schema_version.ts";
 import { disturbed, locked } from "../support/fake_kv.ts";
 
 const VERSION_1 = encodeJson({ version: 1 });

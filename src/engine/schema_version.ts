@@ -25,7 +25,7 @@ export class UnknownSchema extends StoreUnavailable {
 }
 
 /** The version of the rows, as last read. */
-export class Schema {
+export class SchemaVersion {
   readonly known: KnownVersions;
   /** Version of the rows; the newest known one until it is read. */
   version: number;
@@ -71,8 +71,8 @@ export async function requireSchema(
   connection: Connection,
   create: boolean,
   known: KnownVersions = KNOWN,
-): Promise<Schema> {
-  const schema = new Schema(known);
+): Promise<SchemaVersion> {
+  const schema = new SchemaVersion(known);
   return await retried(async () => {
     // Read before SCHEMA. In the reverse order, rows that another process creates in between would look foreign.
     const [row] = await connection.read((kv) => Array.fromAsync(kv.list({ prefix: [] }, { limit: 1 })));
