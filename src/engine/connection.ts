@@ -1,14 +1,34 @@
 import { Metrics } from "../base/metrics.ts";
-import {
-  againIfLocked,
-  DeadlineExceeded,
-  KV_DEADLINE,
-  retried,
-  StoreUnavailable,
-  withDeadline,
-} from "./deadline.ts";
+import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
 import { pause } from "../base/time.ts";
 import type { FileState } from "./file.ts";
+
+/*
+ * Every operation on KV has a deadline, and a dead connection is replaced. Deno's KV Connect client does neither: it
+ * does not notice when its connection is dead, and repeats operations forever.
+ *
+ * A handle is what `Deno.openKv` returns. Each operation uses the least busy one. A KV Connect server has several,
+ * because Deno's client stalls for 40 ms if two operations are under way on one handle. A file has one for writes and
+ * another for reads, so that reads do not wait for writes. `#run()` alone changes a handle's state:
+ *
+ *     working   →  resting   An operation failed. For a second, the handle is used only if all others rest, too.
+ *     resting   →  working   An operation succeeded.
+ *     resting   →  replaced  All operations have failed for two deadlines: a client that received wrong metadata might
+ *                            fail forever.
+ *
+ * Handles that were opened together are a generation. `#replace()` alone changes its state, one generation at a time:
+ *
+ *     current   →  given up  An operation on a server missed its deadline. New operations are refused.
+ *     current   →  replaced  New handles are open. The old ones are closed, which ends operations under way on them.
+ *     given up  →  replaced
+ *
+ * The handles on a file are never replaced: new ones would not help, and only one is allowed to write. While too many
+ * operations hang there, one is tried per deadline. Handles are replaced together, because one by one would fail most
+ * operations of the next burst.
+ *
+ * Nothing is lost: a commit that missed its deadline, or whose handle was closed, might still apply. Markers then show
+ * whether it did (`commit.ts`).
+ */
 
 /** Options of a {@linkcode Connection}. */
 export interface ConnectionOptions {
@@ -54,23 +74,11 @@ const MAX_HANGING = 16;
 const MAX_LOST = 8;
 /** Maximum time that hanging operations delay new handles, in ms, because they might never end. */
 const HANGING_PATIENCE = 30_000;
-/** Number of handles on a server. */
-const HANDLES = 12;
-const OPENING_TRIES = 3;
-/** Interval between checks on a server or on hanging operations, in ms. */
+/** Interval between checks on hanging operations, in ms. */
 const POLL = 500;
-const PROBE_TIMEOUT = 3_000;
-const WAIT_NOTICE = 1_000;
 
 /**
- * Handles on one Deno KV, with a deadline on every operation. Each operation uses the least busy handle. A KV Connect
- * server has several handles, because Deno's client stalls for 40 ms if two operations are under way on one handle. A
- * file has one handle for writes and another for reads, so that reads do not wait for writes.
- *
- * Deno's KV Connect client does not notice when its connection is dead, and retries timed-out operations forever. So
- * after a missed deadline, all operations are refused until new handles are open. A client that received wrong
- * metadata might fail forever, so all handles are also replaced if one keeps failing. The handles on a file are never
- * replaced. While too many operations are hanging on a file, only one is tried per deadline.
+ * Handles on one Deno KV, with a deadline on every operation.
  *
  * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
  * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
@@ -210,131 +218,4 @@ function close({ kvs }: Generation): void {
 /** A handle's load. A handle that has just failed sorts after all others. */
 function load({ busy, restsUntil }: Handle): number {
   return performance.now() < restsUntil ? busy + 1e9 : busy;
-}
-
-/** How long to wait for a server, in ms. `onWait` is called if the wait takes more than a second. */
-export interface Patience {
-  readonly ms: number;
-  readonly onWait: (host: string) => void;
-}
-
-/**
- * Connects to a KV Connect server.
- *
- * @throws {StoreUnavailable}
- */
-export async function openServer(
-  url: string,
-  patience: Patience | undefined,
-  metrics: Metrics | undefined,
-): Promise<Connection> {
-  if (patience) {
-    const timer = setTimeout(() => patience.onWait(new URL(url).host), WAIT_NOTICE);
-    try {
-      await waitForServer(url, AbortSignal.timeout(patience.ms));
-    } catch {
-      throw new StoreUnavailable(`it did not respond for ${patience.ms / 1000} s`);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-  const kvs = await openAll(HANDLES, () => openPersistently(url));
-  return new Connection(kvs, { reopen: reopener(url, HANDLES), metrics });
-}
-
-/**
- * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
- * requests, which can be cancelled. A hanging `Deno.openKv` cannot be cancelled, so no more calls start while twice
- * `count` are hanging. A call counts as hanging for at most 30 s. The function rejects when the signal aborts.
- */
-export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
-  let hanging = 0;
-  const noteLate = (ended: Promise<void>) => {
-    hanging++;
-    withDeadline(ended, HANGING_PATIENCE).catch(() => {}).finally(() => hanging--);
-  };
-  return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
-    while (true) {
-      await waitForServer(url, signal);
-      try {
-        if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
-      } catch {
-        // The server responds, but not as a KV Connect server, perhaps because it is still starting.
-      }
-      await pause(POLL);
-    }
-  };
-}
-
-/**
- * Opens a handle.
- *
- * @param onFailure Called if opening fails, with a promise that resolves once the attempt has ended.
- * @throws {StoreUnavailable}
- */
-export async function openKv(
-  path: string | undefined,
-  onFailure: (ended: Promise<void>) => void = () => {},
-): Promise<Deno.Kv> {
-  // Another process might have locked the file briefly while creating it.
-  const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
-  try {
-    return await withDeadline(opening, KV_DEADLINE);
-  } catch (error) {
-    onFailure(opening.then((kv) => kv.close(), () => {}));
-    throw error;
-  }
-}
-
-/** Opens a handle. Retries if that fails before the deadline, because Deno does not retry a handle's first requests. */
-async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
-  try {
-    return await openKv(url);
-  } catch (error) {
-    if (tries === 1 || error instanceof DeadlineExceeded) throw error;
-    return await openPersistently(url, tries - 1);
-  }
-}
-
-/**
- * Opens `count` handles, or none.
- *
- * @throws the error of the first handle that cannot be opened.
- */
-async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Deno.Kv[]> {
-  const opened = await Promise.allSettled(Array.from({ length: count }, open));
-  const kvs = opened.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
-  const failure = opened.find((result) => result.status === "rejected");
-  if (failure === undefined) return kvs;
-  for (const kv of kvs) kv.close();
-  throw failure.reason;
-}
-
-/**
- * Resolves once the server responds with any status. Rejects when the signal aborts. Sends a request every half second,
- * because packets get lost.
- */
-export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const done = new AbortController();
-  const probing = AbortSignal.any([signal, done.signal]);
-  const tryOnce = () => sendProbe(url, probing).then(resolve, () => {});
-  const timer = setInterval(tryOnce, POLL);
-  signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
-  tryOnce();
-  try {
-    signal.throwIfAborted();
-    await promise;
-  } finally {
-    clearInterval(timer);
-    done.abort();
-  }
-}
-
-/** Sends one request over a new HTTP/2 connection, as KV Connect does. */
-async function sendProbe(url: string, signal: AbortSignal): Promise<void> {
-  using client = Deno.createHttpClient({ http1: false, http2: true });
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
-  const response = await fetch(url, { client, signal: patience });
-  await response.body?.cancel();
 }

@@ -1,6 +1,14 @@
 import type { Metrics } from "../base/metrics.ts";
-import { Connection, openKv, openServer, type Patience } from "./connection.ts";
-import { StoreUnavailable } from "./deadline.ts";
+import { Connection } from "./connection.ts";
+import {
+  againIfLocked,
+  DeadlineExceeded,
+  KV_DEADLINE,
+  retried,
+  StoreUnavailable,
+  withDeadline,
+} from "./deadline.ts";
+import { pause } from "../base/time.ts";
 import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema_version.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
@@ -23,6 +31,15 @@ export interface OpenOptions extends FileOptions {
 export const MEMORY = ":memory:";
 
 const LOCAL_CHECKS = 100;
+/** Number of handles on a server. */
+const HANDLES = 12;
+const OPENING_TRIES = 3;
+/** Interval between checks on a server, in ms. */
+const POLL = 500;
+const PROBE_TIMEOUT = 3_000;
+const WAIT_NOTICE = 1_000;
+/** How long a hanging `Deno.openKv` counts as hanging, in ms. */
+const HANGING_PATIENCE = 30_000;
 
 /**
  * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
@@ -73,4 +90,131 @@ export function isUrl(path: string): boolean {
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   return (error instanceof StoreUnavailable ? error.logReason : error.message).replace(/\.$/, "");
+}
+
+/** How long to wait for a server, in ms. `onWait` is called if the wait takes more than a second. */
+export interface Patience {
+  readonly ms: number;
+  readonly onWait: (host: string) => void;
+}
+
+/**
+ * Connects to a KV Connect server.
+ *
+ * @throws {StoreUnavailable}
+ */
+export async function openServer(
+  url: string,
+  patience: Patience | undefined,
+  metrics: Metrics | undefined,
+): Promise<Connection> {
+  if (patience) {
+    const timer = setTimeout(() => patience.onWait(new URL(url).host), WAIT_NOTICE);
+    try {
+      await waitForServer(url, AbortSignal.timeout(patience.ms));
+    } catch {
+      throw new StoreUnavailable(`it did not respond for ${patience.ms / 1000} s`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  const kvs = await openAll(HANDLES, () => openPersistently(url));
+  return new Connection(kvs, { reopen: reopener(url, HANDLES), metrics });
+}
+
+/**
+ * Returns a function that opens `count` handles as soon as the server responds. It polls the server with plain
+ * requests, which can be cancelled. A hanging `Deno.openKv` cannot be cancelled, so no more calls start while twice
+ * `count` are hanging. A call counts as hanging for at most 30 s. The function rejects when the signal aborts.
+ */
+export function reopener(url: string, count: number): (signal: AbortSignal) => Promise<Deno.Kv[]> {
+  let hanging = 0;
+  const noteLate = (ended: Promise<void>) => {
+    hanging++;
+    withDeadline(ended, HANGING_PATIENCE).catch(() => {}).finally(() => hanging--);
+  };
+  return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
+    while (true) {
+      await waitForServer(url, signal);
+      try {
+        if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
+      } catch {
+        // The server responds, but not as a KV Connect server, perhaps because it is still starting.
+      }
+      await pause(POLL);
+    }
+  };
+}
+
+/**
+ * Opens a handle.
+ *
+ * @param onFailure Called if opening fails, with a promise that resolves once the attempt has ended.
+ * @throws {StoreUnavailable}
+ */
+export async function openKv(
+  path: string | undefined,
+  onFailure: (ended: Promise<void>) => void = () => {},
+): Promise<Deno.Kv> {
+  // Another process might have locked the file briefly while creating it.
+  const opening = retried(() => Deno.openKv(path).catch(againIfLocked));
+  try {
+    return await withDeadline(opening, KV_DEADLINE);
+  } catch (error) {
+    onFailure(opening.then((kv) => kv.close(), () => {}));
+    throw error;
+  }
+}
+
+/** Opens a handle. Retries if that fails before the deadline, because Deno does not retry a handle's first requests. */
+async function openPersistently(url: string, tries: number = OPENING_TRIES): Promise<Deno.Kv> {
+  try {
+    return await openKv(url);
+  } catch (error) {
+    if (tries === 1 || error instanceof DeadlineExceeded) throw error;
+    return await openPersistently(url, tries - 1);
+  }
+}
+
+/**
+ * Opens `count` handles, or none.
+ *
+ * @throws the error of the first handle that cannot be opened.
+ */
+async function openAll(count: number, open: () => Promise<Deno.Kv>): Promise<Deno.Kv[]> {
+  const opened = await Promise.allSettled(Array.from({ length: count }, open));
+  const kvs = opened.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
+  const failure = opened.find((result) => result.status === "rejected");
+  if (failure === undefined) return kvs;
+  for (const kv of kvs) kv.close();
+  throw failure.reason;
+}
+
+/**
+ * Resolves once the server responds with any status. Rejects when the signal aborts. Sends a request every half second,
+ * because packets get lost.
+ */
+export async function waitForServer(url: string, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const done = new AbortController();
+  const probing = AbortSignal.any([signal, done.signal]);
+  const tryOnce = () => sendProbe(url, probing).then(resolve, () => {});
+  const timer = setInterval(tryOnce, POLL);
+  signal.addEventListener("abort", () => reject(signal.reason), { signal: done.signal });
+  tryOnce();
+  try {
+    signal.throwIfAborted();
+    await promise;
+  } finally {
+    clearInterval(timer);
+    done.abort();
+  }
+}
+
+/** Sends one request over a new HTTP/2 connection, as KV Connect does. */
+async function sendProbe(url: string, signal: AbortSignal): Promise<void> {
+  using client = Deno.createHttpClient({ http1: false, http2: true });
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
+  const response = await fetch(url, { client, signal: patience });
+  await response.body?.cancel();
 }

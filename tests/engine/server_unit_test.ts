@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { OpenError, type OpenOptions, openStore } from "../../src/engine/open.ts";
-import { reopener, waitForServer } from "../../src/engine/connection.ts";
+import { OpenError, type OpenOptions, openStore, reopener, waitForServer } from "../../src/engine/open.ts";
 import { ConnectServer } from "../support/process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
