@@ -20,7 +20,7 @@ const FOLDERS = [
 /** Libraries that know nothing of each other. */
 const APART: readonly (readonly [string, string])[] = [["engine", "web"]];
 const ROOT = new URL("..", import.meta.url).href;
-const ENTRIES = ["main.ts", "src/process/cli.ts"];
+const ENTRIES = ["main.ts", "src/process/cli.ts", "src/base/mod.ts", "src/engine/mod.ts"];
 
 /** The imports of each file of the service, as Deno resolves them. Paths start at the root of the repository. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(

@@ -73,6 +73,16 @@ async function connect(path: string | undefined, options: OpenOptions): Promise<
   return new Connection(kvs, { file: await openFileState(path), metrics });
 }
 
+/**
+ * Requires that a KV file has rows of this service.
+ *
+ * @throws {Error} with the reason, if this release cannot read them.
+ */
+export async function requireReadable(path: string): Promise<void> {
+  using kv = await Deno.openKv(path);
+  await requireSchema(new Connection([kv]), false);
+}
+
 /** How a message names the KV. A URL is reduced to its host, because it might contain a password. */
 export function nameOfKv(path: string | undefined): string {
   if (path === undefined) return "of this deployment";

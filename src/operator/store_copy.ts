@@ -1,8 +1,7 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import { Connection } from "../engine/connection.ts";
 import { AGAIN, retried } from "../engine/deadline.ts";
-import { requireSchema } from "../engine/schema_version.ts";
+import { requireReadable } from "../engine/open.ts";
 import { CommandError } from "./command_line.ts";
 
 /** A store's file to copy. */
@@ -99,16 +98,11 @@ async function checkCopy(path: string): Promise<void> {
     if (copy.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'kv'").get() === undefined) {
       throw new CommandError("it is not a Deno KV");
     }
-    await requireRows(path);
+    await requireReadable(path);
     await retried(() => Promise.resolve(disableWal(copy) || AGAIN));
   } finally {
     copy.close();
   }
-}
-
-async function requireRows(path: string): Promise<void> {
-  using kv = await Deno.openKv(path);
-  await requireSchema(new Connection([kv]), false);
 }
 
 /** Switches off the write-ahead log; false if the KV has not closed the database yet. */

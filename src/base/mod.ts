@@ -1,0 +1,10 @@
+/**
+ * What the libraries need and no platform has: metrics, bounded maps, durations, values that may be promises.
+ *
+ * @module
+ */
+export { BoundedMap } from "./bounded_map.ts";
+export { Metrics } from "./metrics.ts";
+export { Counter, gauge, Histogram } from "./prometheus.ts";
+export { DAY, dayOf, HOUR, MINUTE, pause, SECOND } from "./time.ts";
+export { whenReady } from "./when_ready.ts";
