@@ -14,7 +14,7 @@ interface Import {
 
 /** Folders of src from bottom to top. A folder imports only from those before it. */
 const FOLDERS = [
-  ...["base", "engine", "web", "resource", "accounts", "limits", "pets", "messages"],
+  ...["base", "engine", "web", "limits", "resource", "accounts", "pets", "messages"],
   ...["page", "operator", "app", "process", "main.ts"],
 ];
 /** Libraries that know nothing of each other. */

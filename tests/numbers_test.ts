@@ -4,7 +4,7 @@ import { LIMIT, READS } from "../src/limits/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS } from "../src/accounts/account.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
-import { FIRST_BAN, LONGEST_BAN } from "../src/accounts/usage.ts";
+import { FIRST_BAN, LONGEST_BAN } from "../src/limits/usage.ts";
 import { REPLAY_HOURS } from "../src/web/headers.ts";
 import { openApiDocument } from "../src/web/openapi.ts";
 import { BODY_RULES, PLACES } from "../src/web/body.ts";

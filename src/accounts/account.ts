@@ -3,13 +3,9 @@ import { BIDI_CONTROLS, CONTROLS, nameText } from "../web/name.ts";
 import type { Schema } from "../web/schema.ts";
 import { ApiError } from "../web/error.ts";
 import { decodeJson, type Entry } from "../engine/row.ts";
+import type { HolderRows } from "../limits/holder.ts";
+import type { Limits } from "../limits/usage.ts";
 import type { Environment } from "./api_key.ts";
-
-/** Requests allowed in each window. */
-export interface Limits {
-  readonly minute: number;
-  readonly day: number;
-}
 
 export const PLANS = ["free", "pro", "business", "enterprise"] as const;
 
@@ -110,6 +106,13 @@ export function decodeAccount(entry: Entry): Account {
   const account = decodeJson<Account>(entry);
   return { ...account, suspendedAt: account.suspendedAt ?? null };
 }
+
+/** Accounts, as holders of limits. Their credentials are hashes of API keys. */
+export const ACCOUNT_ROWS: HolderRows<Account> = {
+  key: accountKey,
+  decode: decodeAccount,
+  isOpenedBy: (account, hash, now) => account.suspendedAt === null && isOpenedBy(account, hash, now),
+};
 
 /** Key of an account's row. */
 export function accountKey(id: string): Deno.KvKey {

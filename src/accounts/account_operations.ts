@@ -23,8 +23,8 @@ import type { Store } from "../engine/store.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
-import { DAYS_KEPT, readDayTotals } from "./usage_days.ts";
-import { dayEnd, minuteEnd, roll, type Usage } from "./usage.ts";
+import { DAYS_KEPT, readDayTotals } from "../limits/usage_days.ts";
+import { dayEnd, minuteEnd, roll, type Usage } from "../limits/usage.ts";
 
 const PATH = "/v1/account";
 const MAX_GRACE_SECONDS = 7 * 86_400;

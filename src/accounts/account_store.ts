@@ -5,6 +5,7 @@ import type { Transaction, Write } from "../engine/transaction.ts";
 import type { VersionRow } from "../engine/versions.ts";
 import {
   type Account,
+  ACCOUNT_ROWS,
   accountKey,
   apiKeyKey,
   countRotation,
@@ -14,20 +15,15 @@ import {
   keyHashesOf,
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
-import { DAYS_KEPT, dayTotalKey, pastDay } from "./usage_days.ts";
-import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "./usage.ts";
+import { stateKeys } from "../limits/holder.ts";
+import { DAYS_KEPT, dayTotalKey, pastDay } from "../limits/usage_days.ts";
+import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "../limits/usage.ts";
 
-/** An account and its usage, with their rows. */
+/** An account and its usage, with the row of the latter. */
 export interface AccountState {
   readonly account: Account;
-  readonly accountRow: Entry;
   readonly usage: Usage;
   readonly usageRow: Entry;
-}
-
-/** Keys of an account's row and its usage row. */
-export function stateKeys(accountId: string): [account: Deno.KvKey, usage: Deno.KvKey] {
-  return [accountKey(accountId), usageKey(accountId)];
 }
 
 /**
@@ -35,12 +31,12 @@ export function stateKeys(accountId: string): [account: Deno.KvKey, usage: Deno.
  *
  * @throws {CorruptRow}
  */
-export function decodeState(
+function decodeState(
   accountRow: Entry | null | undefined,
   usageRow: Entry | null | undefined,
 ): AccountState | null {
   if (!accountRow || !usageRow) return null;
-  return { account: decodeAccount(accountRow), accountRow, usage: decodeUsage(usageRow), usageRow };
+  return { account: decodeAccount(accountRow), usage: decodeUsage(usageRow), usageRow };
 }
 
 /** Some accounts, in the order of their IDs. */
@@ -119,7 +115,7 @@ export class AccountStore {
 
   /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
-    const [account, usage] = await this.#store.getMany(stateKeys(id));
+    const [account, usage] = await this.#store.getMany(stateKeys(ACCOUNT_ROWS, id));
     return decodeState(account, usage);
   }
 
@@ -199,7 +195,7 @@ export class AccountStore {
     return this.#ofState(id, (before, write) => {
       if (!condition(before)) return false;
       const day = dayOf(before.usage.minute);
-      for (const key of stateKeys(id)) write.delete(key);
+      for (const key of stateKeys(ACCOUNT_ROWS, id)) write.delete(key);
       for (const hash of keyHashesOf(before.account)) write.delete(apiKeyKey(hash));
       for (let ago = 0; ago <= DAYS_KEPT; ago++) write.delete(dayTotalKey(day - ago, id));
       write.bump(this.#version);
@@ -229,7 +225,7 @@ export class AccountStore {
     id: string,
     decide: (state: AccountState, write: Write) => Result,
   ): Transaction<Result | null> {
-    const [account, usage] = stateKeys(id);
+    const [account, usage] = stateKeys(ACCOUNT_ROWS, id);
     return {
       queue: "changes",
       reads: [account, usage],

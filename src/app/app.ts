@@ -1,5 +1,5 @@
-import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../limits/bearer.ts";
-import type { Admission, Caller, Charged, Gate } from "../limits/gate.ts";
+import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
+import type { Admission, Caller, Charged, Gate } from "./admission.ts";
 import { refusedResponse, withLimitHeaders } from "../limits/limit_headers.ts";
 import type { Permit } from "../limits/permits.ts";
 import type { Environment } from "../accounts/api_key.ts";

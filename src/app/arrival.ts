@@ -1,4 +1,4 @@
-import type { Admission } from "../limits/gate.ts";
+import type { Admission } from "./admission.ts";
 import { BASE_PATH } from "../web/openapi.ts";
 import type { Operation } from "../resource/call.ts";
 import type { JsonBody } from "../web/body.ts";

@@ -1,9 +1,9 @@
-import { tokenCheck } from "../limits/bearer.ts";
-import { Gate } from "../limits/gate.ts";
-import { ACCOUNTS_VERSION } from "../accounts/account.ts";
+import { tokenCheck } from "../accounts/bearer.ts";
+import { Gate } from "./admission.ts";
+import { type Account, ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { type AccountState, AccountStore } from "../accounts/account_store.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
-import { sweepDayTotals } from "../accounts/usage_days.ts";
+import { sweepDayTotals } from "../limits/usage_days.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import type { Operation } from "../resource/call.ts";
@@ -57,7 +57,7 @@ export function createService(options: ServiceOptions): Service {
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
   const transactions = new Transactions(store, options);
-  const permits = new Permits({ ...options, transactions });
+  const permits = new Permits<Account>({ ...options, transactions });
   const gate = new Gate({ ...options, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, transactions, catalogue);

@@ -1,6 +1,5 @@
 import { MINUTE } from "../base/time.ts";
-import { type Account, decodeAccount, isOpenedBy, type Limits } from "../accounts/account.ts";
-import { type AccountState, stateKeys } from "../accounts/account_store.ts";
+import { type Holder, type HolderRows, type HolderState, stateKeys } from "./holder.ts";
 import {
   decide,
   type Decision,
@@ -9,6 +8,7 @@ import {
   type FullWindow,
   fullWindow,
   isSame,
+  type Limits,
   type Refusal,
   type Returned,
   roll,
@@ -18,8 +18,8 @@ import {
   type Taken,
   type Usage,
   windowEnd,
-} from "../accounts/usage.ts";
-import { dayTotalKey, pastDay } from "../accounts/usage_days.ts";
+} from "./usage.ts";
+import { dayTotalKey, pastDay } from "./usage_days.ts";
 import { AGAIN } from "../engine/deadline.ts";
 import { encodeJson, type Entry } from "../engine/row.ts";
 import type { KnownRow, Rows, Write } from "../engine/transaction.ts";
@@ -118,10 +118,10 @@ type WrittenOff = Readonly<Record<FullWindow, number>>;
 const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
 
 /** A transaction's decisions on an account's usage and waiting requests. */
-export interface Run {
+export interface Run<Of extends Holder> {
   /** Time of the decision, in ms since the epoch. */
   readonly now: number;
-  readonly state: AccountState;
+  readonly state: HolderState<Of>;
   /** The usage after the transaction. */
   readonly usage: Usage;
   readonly returned: readonly ReturnedOf[];
@@ -142,9 +142,10 @@ export interface Run {
 }
 
 /** One account's state in one process. */
-export class Allowance {
+export class Allowance<Of extends Holder> {
+  readonly #rows: HolderRows<Of>;
   /** The account and its usage, as last seen. */
-  #state: AccountState;
+  #state: HolderState<Of>;
   /** The accounts' version when the account was read; undefined if the account must be read again. */
   accountsVersion: string | undefined;
   /** False after a failure, when the rows must be read again. */
@@ -174,13 +175,14 @@ export class Allowance {
   /** Until this time, on the `performance.now()` clock, no transaction begins unless a request is waiting. */
   #postponedUntil = 0;
 
-  constructor(state: AccountState) {
+  constructor(rows: HolderRows<Of>, state: HolderState<Of>) {
+    this.#rows = rows;
     this.#state = state;
   }
 
   /** The account, as last seen. */
-  get account(): Account {
-    return this.#state.account;
+  get holder(): Of {
+    return this.#state.holder;
   }
 
   /** Whether there is something to write or to wait for. */
@@ -230,7 +232,7 @@ export class Allowance {
     if (isFinal) lease.used++;
     else this.#unconfirmed++;
     this.#served++;
-    return this.#decision(this.#state.usage, this.account.limits, this.left, undefined, now);
+    return this.#decision(this.#state.usage, this.holder.limits, this.left, undefined, now);
   }
 
   /** Marks a permit from `take()` as used, because its request has been served. */
@@ -249,7 +251,7 @@ export class Allowance {
 
   /** Gives back a permit that counts as used, in the epoch and minute of the decision that handed it out. */
   giveBack({ epoch, minute: { reset } }: Decision): void {
-    const { limits } = this.account;
+    const { limits } = this.holder;
     // In its row, the permit is no longer leased: this lease returns one permit, but has a size of zero.
     this.#ended.add({ epoch, minute: reset - MINUTE, limits, left: 1, used: -1, takenAt: 0 });
   }
@@ -258,7 +260,7 @@ export class Allowance {
   refuse(now: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
-    const { usage, account: { limits } } = this.#state;
+    const { usage, holder: { limits } } = this.#state;
     if (refusal !== "ban") {
       if (usage.strikes + this.#strikes.count >= limits.minute) return undefined; // The next refusal starts a ban.
       if (this.#strikes.count++ === 0) this.#strikes.since = performance.now();
@@ -296,21 +298,21 @@ export class Allowance {
 
   /** The rows that a transaction reads, or their known values. */
   reads({ unchanged }: LeaseTimes): readonly (Deno.KvKey | KnownRow)[] {
-    const { account: { id }, accountRow, usageRow } = this.#state;
+    const { holder: { id }, holderRow, usageRow } = this.#state;
     const isOld = (this.isAwaiting || this.isShared) && performance.now() - this.#seenAt > unchanged;
-    if (!this.#isKnown || isOld) return stateKeys(id);
-    return [accountRow, usageRow].map((entry) => ({ key: entry.key, entry }));
+    if (!this.#isKnown || isOld) return stateKeys(this.#rows, id);
+    return [holderRow, usageRow].map((entry) => ({ key: entry.key, entry }));
   }
 
   /** Decides what a transaction writes; undefined if the account no longer exists. */
-  decide(rows: Rows, write: Write, now: number, { span }: LeaseTimes): Run | undefined {
-    const { id } = this.account;
-    const [accountKey, usageKey] = stateKeys(id);
-    const state = this.#stateIn(rows.get(accountKey), rows.get(usageKey));
+  decide(rows: Rows, write: Write, now: number, { span }: LeaseTimes): Run<Of> | undefined {
+    const { id } = this.holder;
+    const [holderKey, usageKey] = stateKeys(this.#rows, id);
+    const state = this.#stateIn(rows.get(holderKey), rows.get(usageKey));
     if (state === undefined) return undefined;
-    const { account, usage } = state;
-    const { limits } = account;
-    const isOpen = (key: KeyUse) => account.suspendedAt === null && isOpenedBy(account, key.hash, key.now);
+    const { holder, usage } = state;
+    const { limits } = holder;
+    const isOpen = (key: KeyUse) => this.#rows.isOpenedBy(holder, key.hash, key.now);
     const waiting = this.#waiting.filter(isOpen);
     const strikes = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
     const returned = this.#toReturn();
@@ -322,7 +324,7 @@ export class Allowance {
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
-    const writtenOff = isSameRow(state.accountRow, this.#state.accountRow)
+    const writtenOff = isSameRow(state.holderRow, this.#state.holderRow)
       ? this.#writtenOff
       : NOTHING_WRITTEN_OFF;
     const awaited = rest.length > 0 ? this.#windowToAwait(taken, writtenOff, now) : undefined;
@@ -357,13 +359,13 @@ export class Allowance {
   }
 
   /** Adopts the result of a committed run, and the rows as the commit left them. */
-  apply(run: Run, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
+  apply(run: Run<Of>, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
     const { now, state, usage, granted, refused, unauthorized, ahead, rate } = run;
-    const { limits } = state.account;
+    const { limits } = state.holder;
     this.#removeWritten(run);
     this.noteRows(state);
-    const [accountRow, usageRow] = rows;
-    const own = this.#stateIn(accountRow?.entry, usageRow?.entry);
+    const [holderRow, usageRow] = rows;
+    const own = this.#stateIn(holderRow?.entry, usageRow?.entry);
     if (own) this.#keepNewer(own);
     this.#isKnown = true;
     if (ahead > 0) this.#addToLease(usage, limits, ahead);
@@ -387,7 +389,7 @@ export class Allowance {
   }
 
   /** Handles a run that might have been committed. Its permits are lost, and its requests get the error. */
-  lose(run: Run, error: unknown): void {
+  lose(run: Run<Of>, error: unknown): void {
     this.#removeWritten(run);
     this.fail(error);
   }
@@ -412,14 +414,14 @@ export class Allowance {
   }
 
   /** Adopts rows that were read. If the usage row is newer than the known one, another process has written it. */
-  noteRows(state: AccountState): void {
+  noteRows(state: HolderState<Of>): void {
     const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
     if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;
     this.#keepNewer(state);
   }
 
   /** The usage in these rows or newer known ones, without permits that this process holds. */
-  usageWithoutLease({ usage, usageRow }: AccountState, isChanging: boolean): Usage {
+  usageWithoutLease(usage: Usage, usageRow: Entry, isChanging: boolean): Usage {
     // While a transaction is under way, the row might already count the permits that it takes.
     const isNews = usageRow.versionstamp > this.#state.usageRow.versionstamp && !isChanging;
     const held = [...this.#ended, ...this.#lease ? [this.#lease] : []].map((lease) => ({
@@ -430,14 +432,14 @@ export class Allowance {
   }
 
   /** Keeps the newer rows. If the account or the minute has changed, strikes are dropped. */
-  #keepNewer(state: AccountState): void {
+  #keepNewer(state: HolderState<Of>): void {
     const known = this.#state;
-    const isNewer = state.accountRow.versionstamp > known.accountRow.versionstamp;
+    const isNewer = state.holderRow.versionstamp > known.holderRow.versionstamp;
     const isUsageNewer = state.usageRow.versionstamp > known.usageRow.versionstamp;
     if (!isNewer && !isUsageNewer) return;
-    const { account, accountRow } = isNewer ? state : known;
+    const { holder, holderRow } = isNewer ? state : known;
     const { usage, usageRow } = isUsageNewer ? state : known;
-    this.#state = { account, accountRow, usage, usageRow };
+    this.#state = { holder, holderRow, usage, usageRow };
     if (isNewer) this.#writtenOff = NOTHING_WRITTEN_OFF;
     if (isUsageNewer) this.#seenAt = performance.now();
     if (!isOfSameMinute(known, this.#state)) this.#strikes = { count: 0, since: 0 };
@@ -445,20 +447,20 @@ export class Allowance {
 
   /** Decodes rows; undefined if the account no longer exists. */
   #stateIn(
-    accountRow: Entry | null | undefined,
+    holderRow: Entry | null | undefined,
     usageRow: Entry | null | undefined,
-  ): AccountState | undefined {
-    if (!accountRow || !usageRow) return undefined;
+  ): HolderState<Of> | undefined {
+    if (!holderRow || !usageRow) return undefined;
     const known = this.#state;
     // Compared by identity, because a row changed by another transaction in the same commit keeps its old version.
-    const account = accountRow === known.accountRow ? known.account : decodeAccount(accountRow);
+    const holder = holderRow === known.holderRow ? known.holder : this.#rows.decode(holderRow);
     const usage = usageRow === known.usageRow ? known.usage : decodeUsage(usageRow);
-    return { account, accountRow, usage, usageRow };
+    return { holder, holderRow, usage, usageRow };
   }
 
   /** Why a request is refused, if only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
-    const { usage, account: { limits } } = this.#state;
+    const { usage, holder: { limits } } = this.#state;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
     if (current !== usage || this.isLeased || this.#unconfirmed > 0) return undefined;
@@ -494,14 +496,14 @@ export class Allowance {
   }
 
   #strikesAreDue(life: number): boolean {
-    const left = this.account.limits.minute - this.#state.usage.strikes;
+    const left = this.holder.limits.minute - this.#state.usage.strikes;
     const { count, since } = this.#strikes;
     return count > 0 && (count * 4 > left || performance.now() - since > life);
   }
 
   /** Whether epoch, minute and limits are the same as when the lease was taken. */
   #isValid({ epoch, minute, limits }: Lease, now: number): boolean {
-    const { usage, account: { limits: current } } = this.#state;
+    const { usage, holder: { limits: current } } = this.#state;
     return epoch === usage.epoch && minute === usage.minute && roll(usage, now) === usage &&
       isSameLimits(limits, current);
   }
@@ -535,7 +537,7 @@ export class Allowance {
   }
 
   /** Removes the permits and strikes that a run has written. */
-  #removeWritten({ returned, strikes, struck }: Run): void {
+  #removeWritten({ returned, strikes, struck }: Run<Of>): void {
     for (const { lease, size, left } of returned) {
       lease.left -= left;
       lease.used -= size - left;
@@ -567,7 +569,11 @@ export class Allowance {
 }
 
 /** Refuses requests: the first `left` get `refusal`, the others a ban. */
-function refusals(requests: readonly Waiting[], refusal: Refusal | undefined, left: number): Run["refused"] {
+function refusals(
+  requests: readonly Waiting[],
+  refusal: Refusal | undefined,
+  left: number,
+): Run<Holder>["refused"] {
   if (refusal === undefined) return [];
   return requests.map((request, index) => ({ request, refusal: index < left ? refusal : "ban" }));
 }
@@ -586,7 +592,7 @@ function isSameRow(one: Entry, other: Entry): boolean {
 }
 
 /** Whether strikes from one state also count in the other. */
-function isOfSameMinute(one: AccountState, other: AccountState): boolean {
-  return isSameRow(one.accountRow, other.accountRow) && one.usage.epoch === other.usage.epoch &&
+function isOfSameMinute(one: HolderState<Holder>, other: HolderState<Holder>): boolean {
+  return isSameRow(one.holderRow, other.holderRow) && one.usage.epoch === other.usage.epoch &&
     one.usage.minute === other.usage.minute;
 }

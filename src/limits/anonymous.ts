@@ -1,5 +1,5 @@
 import { MINUTE, SECOND } from "../base/time.ts";
-import type { Decision } from "../accounts/usage.ts";
+import type { Decision } from "./usage.ts";
 import { BoundedMap } from "../base/bounded_map.ts";
 
 /** Requests a minute from an address without a valid key. */

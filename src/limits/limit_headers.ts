@@ -1,4 +1,4 @@
-import type { Decision, Refusal, Window } from "../accounts/usage.ts";
+import type { Decision, Refusal, Window } from "./usage.ts";
 import { ApiError, type ErrorCode, errorResponse } from "../web/error.ts";
 import { BoundedMap } from "../base/bounded_map.ts";
 import { isShared, shared } from "../web/response.ts";

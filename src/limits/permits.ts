@@ -1,10 +1,11 @@
 import type { Metrics } from "../base/metrics.ts";
-import type { Decision } from "../accounts/usage.ts";
 import { type AGAIN, KV_DEADLINE, StoreUnavailable } from "../engine/deadline.ts";
 import type { Store } from "../engine/store.ts";
 import { Unresolved } from "../engine/transaction.ts";
 import type { Transactions } from "../engine/transactions.ts";
 import type { VersionCheck } from "../engine/versions.ts";
+import type { Holder } from "./holder.ts";
+import type { Decision } from "./usage.ts";
 import {
   type Allowance,
   type KeyUse,
@@ -35,15 +36,15 @@ export interface Permit {
 }
 
 /** The active allowances, and the transactions that take their permits and give them back. */
-export class Permits {
+export class Permits<Of extends Holder> {
   readonly #store: Store;
   readonly #transactions: Transactions;
   readonly #clock: () => number;
   readonly #metrics: Metrics;
   /** By account ID. */
-  readonly #active: Map<string, Allowance> = new Map();
+  readonly #active: Map<string, Allowance<Of>> = new Map();
   /** Allowances with a transaction under way. The promise resolves when no other transaction is due. */
-  readonly #running: Map<Allowance, Promise<void>> = new Map();
+  readonly #running: Map<Allowance<Of>, Promise<void>> = new Map();
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Whether all leases are being given back. */
   #isSettling = false;
@@ -56,7 +57,7 @@ export class Permits {
   }
 
   /** Decides on a request from memory; undefined if a transaction must decide. */
-  decide(allowance: Allowance): Decision | undefined {
+  decide(allowance: Allowance<Of>): Decision | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
     const decision = lease ? allowance.take(lease, now, true) : allowance.refuse(now);
@@ -65,12 +66,12 @@ export class Permits {
   }
 
   /** Whether only a transaction can decide. */
-  needsTransaction(allowance: Allowance): boolean {
+  needsTransaction(allowance: Allowance<Of>): boolean {
     return allowance.needsTransaction(this.#clock());
   }
 
   /** Hands out a leased permit, provided that `check` holds; undefined if the lease has none left. */
-  lend(allowance: Allowance, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
+  lend(allowance: Allowance<Of>, check: VersionCheck): { decision: Decision; permit: Permit } | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
     if (lease === undefined) return undefined;
@@ -84,7 +85,7 @@ export class Permits {
    *
    * @throws {StoreUnavailable}
    */
-  request(allowance: Allowance, key: KeyUse): Promise<Decision | typeof AGAIN> {
+  request(allowance: Allowance<Of>, key: KeyUse): Promise<Decision | typeof AGAIN> {
     const decided = allowance.request(key);
     this.#keepActive(allowance);
     if (!allowance.isAwaiting) this.#start(allowance);
@@ -92,18 +93,18 @@ export class Permits {
   }
 
   /** Gives back the permit of a request that was admitted with this decision, but not served. */
-  giveBack(allowance: Allowance, decision: Decision): void {
+  giveBack(allowance: Allowance<Of>, decision: Decision): void {
     allowance.giveBack(decision);
     this.#keepActive(allowance);
   }
 
   /** An account's allowance, if it is active. */
-  activeOf(accountId: string): Allowance | undefined {
+  activeOf(accountId: string): Allowance<Of> | undefined {
     return this.#active.get(accountId);
   }
 
   /** Whether a transaction for the allowance is under way. */
-  isRunning(allowance: Allowance): boolean {
+  isRunning(allowance: Allowance<Of>): boolean {
     return this.#running.has(allowance);
   }
 
@@ -124,7 +125,7 @@ export class Permits {
     this.#timer = undefined;
   }
 
-  #permit(allowance: Allowance, lease: Lease, check: VersionCheck): Permit {
+  #permit(allowance: Allowance<Of>, lease: Lease, check: VersionCheck): Permit {
     return {
       check,
       confirm: () => {
@@ -139,14 +140,14 @@ export class Permits {
   }
 
   /** Renews the lease if it is low, and keeps the allowance active. */
-  #renew(allowance: Allowance): void {
+  #renew(allowance: Allowance<Of>): void {
     this.#keepActive(allowance);
     if (allowance.isLow) this.#start(allowance);
   }
 
   /** Keeps the allowance active until everything is in its row. */
-  #keepActive(allowance: Allowance): void {
-    this.#active.set(allowance.account.id, allowance);
+  #keepActive(allowance: Allowance<Of>): void {
+    this.#active.set(allowance.holder.id, allowance);
     this.#timer ??= setInterval(() => this.#startDue(), TICK);
   }
 
@@ -160,22 +161,22 @@ export class Permits {
     this.#timer = undefined;
   }
 
-  #start(allowance: Allowance): void {
+  #start(allowance: Allowance<Of>): void {
     this.#transactions.noteRequest();
     if (this.#running.has(allowance)) return;
     this.#running.set(allowance, this.#runWhileDue(allowance).finally(() => this.#running.delete(allowance)));
   }
 
   /** Runs an allowance's transactions, one after another, until none is due. */
-  async #runWhileDue(allowance: Allowance): Promise<void> {
+  async #runWhileDue(allowance: Allowance<Of>): Promise<void> {
     do {
       await this.#run(allowance);
     } while (this.#isSettling ? allowance.isUnsettled : !allowance.isAwaiting && this.#isDue(allowance));
   }
 
   /** Runs one transaction. Never rejects, because the waiting requests get any error. */
-  async #run(allowance: Allowance): Promise<void> {
-    let run: Run | undefined;
+  async #run(allowance: Allowance<Of>): Promise<void> {
+    let run: Run<Of> | undefined;
     const end = performance.now() + KV_DEADLINE;
     const mayBegin = () => {
       if (performance.now() > end) throw new StoreUnavailable("Requests do not wait any longer");
@@ -197,12 +198,12 @@ export class Permits {
     }
   }
 
-  #isDue(allowance: Allowance): boolean {
+  #isDue(allowance: Allowance<Of>): boolean {
     return allowance.isDue(this.#clock(), this.#timesOf(allowance));
   }
 
   /** If other processes are writing the same row, leases last longer, so that fewer commits conflict. */
-  #timesOf({ isShared }: Allowance): LeaseTimes {
+  #timesOf({ isShared }: Allowance<Of>): LeaseTimes {
     const { ms } = this.#store.commits;
     const unchanged = ms / 2;
     if (this.#isSettling) return { span: 0, renewal: 0, unchanged, life: -1 };

@@ -2,7 +2,6 @@ import {
   type Account,
   ACCOUNT_NAME,
   type Issued,
-  type Limits,
   type Plan,
   PLAN_LIMITS,
   PLANS,
@@ -10,7 +9,17 @@ import {
 } from "../accounts/account.ts";
 import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
-import { dayEnd, hasCalled, minuteEnd, pardon, reset, roll, UNUSED, type Usage } from "../accounts/usage.ts";
+import {
+  dayEnd,
+  hasCalled,
+  type Limits,
+  minuteEnd,
+  pardon,
+  reset,
+  roll,
+  UNUSED,
+  type Usage,
+} from "../limits/usage.ts";
 import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
 import { COUNT } from "../web/openapi.ts";
 import { operation } from "../web/operation.ts";

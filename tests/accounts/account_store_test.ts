@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS, previousKeyExpiry } from "../../src/accounts/account.ts";
-import { hasCalled, pardon } from "../../src/accounts/usage.ts";
+import { hasCalled, pardon } from "../../src/limits/usage.ts";
 import { call } from "../support/client.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut } from "../support/fake_kv.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS } from "../../src/accounts/account.ts";
-import { pardon, reset } from "../../src/accounts/usage.ts";
+import { pardon, reset } from "../../src/limits/usage.ts";
 import { call, callAtOnce, type Reply, tally } from "../support/client.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut, type Commit, slowly } from "../support/fake_kv.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { type Account, accountKey } from "../../src/accounts/account.ts";
-import type { AccountState } from "../../src/accounts/account_store.ts";
+import { type Account, ACCOUNT_ROWS, accountKey } from "../../src/accounts/account.ts";
+import type { HolderState } from "../../src/limits/holder.ts";
 import {
   type Decision,
   decodeUsage,
@@ -8,7 +8,7 @@ import {
   UNUSED,
   type Usage,
   usageKey,
-} from "../../src/accounts/usage.ts";
+} from "../../src/limits/usage.ts";
 import { Allowance, type LeaseTimes, PATIENCE, type Run } from "../../src/limits/allowance.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
 import { encodeJson, type Entry } from "../../src/engine/row.ts";
@@ -46,11 +46,11 @@ class AccountRows implements Rows {
     return decodeUsage(this.#usage);
   }
 
-  get state(): AccountState {
+  get state(): HolderState<Account> {
     const { value } = this.#account;
     assert(value instanceof Uint8Array);
     const account = JSON.parse(new TextDecoder().decode(value));
-    return { account, accountRow: this.#account, usage: this.usage, usageRow: this.#usage };
+    return { holder: account, holderRow: this.#account, usage: this.usage, usageRow: this.#usage };
   }
 
   get(key: Deno.KvKey): Entry {
@@ -58,7 +58,7 @@ class AccountRows implements Rows {
   }
 
   changeAccount(change: Partial<Account>): void {
-    const { account } = this.state;
+    const { holder: account } = this.state;
     this.#account = { ...this.#account, ...this.#next(encodeJson({ ...account, ...change })) };
   }
 
@@ -73,16 +73,16 @@ class AccountRows implements Rows {
 
 function allowanceOf(account: Partial<Account>, usage: Partial<Usage>) {
   const rows = new AccountRows({ ...ACCOUNT, ...account }, { ...NOW, ...usage });
-  return { rows, allowance: new Allowance(rows.state) };
+  return { rows, allowance: new Allowance(ACCOUNT_ROWS, rows.state) };
 }
 
 /** The decisions of a transaction, and the usage row that it writes, if any. */
 function decide(
-  allowance: Allowance,
+  allowance: Allowance<Account>,
   rows: Rows,
   times: LeaseTimes = TIMES,
   now: number = NOON,
-): { run: Run; written?: Usage } {
+): { run: Run<Account>; written?: Usage } {
   let written: Usage | undefined;
   const write: Write = {
     set(key, value) {
@@ -99,7 +99,7 @@ function decide(
 
 /** Runs a transaction, and returns the usage afterwards. */
 function transact(
-  allowance: Allowance,
+  allowance: Allowance<Account>,
   rows: AccountRows,
   times: LeaseTimes = TIMES,
   now: number = NOON,
@@ -110,9 +110,9 @@ function transact(
   return rows.usage;
 }
 
-function apply(allowance: Allowance, rows: AccountRows, run: Run): void {
-  const { accountRow, usageRow } = rows.state;
-  allowance.apply(run, [accountRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
+function apply(allowance: Allowance<Account>, rows: AccountRows, run: Run<Account>): void {
+  const { holderRow, usageRow } = rows.state;
+  allowance.apply(run, [holderRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
 }
 
 /** An allowance with a lease of `left` permits. */
@@ -128,11 +128,11 @@ async function outcomes(requests: readonly Promise<Decision | typeof AGAIN>[]): 
   return (await Promise.all(requests)).map((decided) => decided === AGAIN ? AGAIN : decided.refusal);
 }
 
-function requests(allowance: Allowance, count: number, hash: string = "key") {
+function requests(allowance: Allowance<Account>, count: number, hash: string = "key") {
   return Array.from({ length: count }, () => allowance.request({ hash, now: NOON }));
 }
 
-function take(allowance: Allowance) {
+function take(allowance: Allowance<Account>) {
   const lease = allowance.leaseAt(NOON);
   assert(lease);
   allowance.take(lease, NOON, false);
@@ -309,7 +309,10 @@ Deno.test("Allowance.noteRows() ignores older rows so that a closed account stay
   allowance.noteRows({ ...before, usage: rows.usage, usageRow: rows.state.usageRow });
   allowance.noteRows(before);
 
-  assertEquals([allowance.account.closedAt, allowance.usageWithoutLease(before, false).used], [NOON, 5]);
+  assertEquals([
+    allowance.holder.closedAt,
+    allowance.usageWithoutLease(before.usage, before.usageRow, false).used,
+  ], [NOON, 5]);
 });
 
 Deno.test("Allowance.drop() discards the lease and resolves waiting requests to AGAIN", async () => {
@@ -380,7 +383,7 @@ Deno.test("Allowance.apply() uses the row after its commit, with the changes of 
   rows.changeUsage({ ...written, used: written.used + 5 });
   apply(allowance, rows, run);
 
-  assertEquals(allowance.usageWithoutLease(rows.state, false).used, 2 + 5);
+  assertEquals(allowance.usageWithoutLease(rows.usage, rows.state.usageRow, false).used, 2 + 5);
 });
 
 Deno.test("Allowance.apply() leases the additional permits, but none that were granted to requests", () => {
@@ -526,7 +529,7 @@ Deno.test("Allowance.usageWithoutLease() counts a used permit", () => {
   const { rows, allowance } = leased(3);
   allowance.confirm(take(allowance));
 
-  const { used, leased: stillLeased } = allowance.usageWithoutLease(rows.state, false);
+  const { used, leased: stillLeased } = allowance.usageWithoutLease(rows.usage, rows.state.usageRow, false);
 
   assertEquals([used, stillLeased], [1, 1]);
 });

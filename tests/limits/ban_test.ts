@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch } from "@std/assert";
-import { pardon, reset, type Usage } from "../../src/accounts/usage.ts";
+import { pardon, reset, type Usage } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, tally } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";

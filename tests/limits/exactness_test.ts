@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Limits, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import { PLAN_LIMITS } from "../../src/accounts/account.ts";
+import type { Limits } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { UNUSED } from "../../src/accounts/usage.ts";
+import { UNUSED } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
 import { call, tally, upTo } from "../support/client.ts";

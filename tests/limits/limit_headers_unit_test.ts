@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import type { Limits } from "../../src/accounts/account.ts";
-import { decide, type Refusal, UNUSED, type Usage } from "../../src/accounts/usage.ts";
+import { decide, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { refusedResponse, withLimitHeaders } from "../../src/limits/limit_headers.ts";
 import { shared } from "../../src/web/response.ts";
 import { NOON } from "../support/time.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
-import { type Account, type Limits, PLAN_LIMITS } from "../../src/accounts/account.ts";
-import { reset } from "../../src/accounts/usage.ts";
+import { type Account, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import { type Limits, reset } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../support/client.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";

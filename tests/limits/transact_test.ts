@@ -1,7 +1,7 @@
 import { Metrics } from "../../src/base/metrics.ts";
 import { assertEquals } from "@std/assert";
-import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Gate } from "../../src/limits/gate.ts";
+import { type Account, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
+import { Gate } from "../../src/app/admission.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { operation } from "../../src/web/operation.ts";
 import { createApp } from "../../src/app/app.ts";
@@ -34,7 +34,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
   const clock = () => service.now;
   const metrics = new Metrics();
   const transactions = new Transactions(store, { clock });
-  const permits = new Permits({ store, transactions, clock, metrics });
+  const permits = new Permits<Account>({ store, transactions, clock, metrics });
   const app = createApp({
     operations: [
       operation(

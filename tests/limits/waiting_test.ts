@@ -1,5 +1,5 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
-import { pardon, reset } from "../../src/accounts/usage.ts";
+import { pardon, reset } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, outcome } from "../support/client.ts";
 import { calmNetwork, FakeKv, type Network, slowly } from "../support/fake_kv.ts";

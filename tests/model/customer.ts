@@ -1,5 +1,5 @@
+import type { Limits } from "../../src/limits/usage.ts";
 import { assert } from "@std/assert";
-import type { Limits } from "../../src/accounts/account.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

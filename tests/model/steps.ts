@@ -1,5 +1,5 @@
+import type { Limits } from "../../src/limits/usage.ts";
 import fc from "fast-check";
-import type { Limits } from "../../src/accounts/account.ts";
 import type { Deployment } from "./process.ts";
 
 /** Number of processes that serve the accounts. */

@@ -1,8 +1,7 @@
 import { dayOf } from "../../src/base/time.ts";
 import { assert, assertEquals } from "@std/assert";
-import { dayTotalKey } from "../../src/accounts/usage_days.ts";
-import type { Limits } from "../../src/accounts/account.ts";
-import { decodeUsage, usageKey } from "../../src/accounts/usage.ts";
+import { dayTotalKey } from "../../src/limits/usage_days.ts";
+import { decodeUsage, type Limits, usageKey } from "../../src/limits/usage.ts";
 import type { Log } from "../../src/web/log.ts";
 import { pause } from "../../src/base/time.ts";
 import { decodeJson } from "../../src/engine/row.ts";

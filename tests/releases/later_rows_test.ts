@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { pardon, reset } from "../../src/accounts/usage.ts";
+import { pardon, reset } from "../../src/limits/usage.ts";
 import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
 import { type ListedPet, REX, Shop } from "../support/pets.ts";
 

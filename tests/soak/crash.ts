@@ -1,4 +1,4 @@
-import { dayEnd, UNUSED, type Usage } from "../../src/accounts/usage.ts";
+import { dayEnd, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { decodeJson, decodeText } from "../../src/engine/row.ts";
 import { upTo } from "../support/client.ts";
 import { ConnectServer, type ServerProcess } from "../support/process.ts";

@@ -3,7 +3,7 @@ import { assert } from "@std/assert";
 import { type Account, ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
 import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
 import type { Environment } from "../../src/accounts/api_key.ts";
-import type { Usage } from "../../src/accounts/usage.ts";
+import type { Usage } from "../../src/limits/usage.ts";
 import type { Store } from "../../src/engine/store.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";

@@ -1,7 +1,8 @@
 // The harness: the whole service as a function of a request.
-import { assertLessOrEqual } from "@std/assert";
 import { Metrics } from "../../src/base/metrics.ts";
-import { type Issued, type Limits, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import { assertLessOrEqual } from "@std/assert";
+import { type Issued, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import type { Limits } from "../../src/limits/usage.ts";
 import { FOR_CLIENTS, FOR_OPERATORS, type Interface } from "../../src/web/openapi.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import type { AccessRecord, ErrorRecord, OperatorRecord } from "../../src/web/log.ts";

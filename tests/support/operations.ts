@@ -1,6 +1,6 @@
 // A valid request for every operation.
 import { accountKey } from "../../src/accounts/account.ts";
-import { encodeUsage, UNUSED, usageKey } from "../../src/accounts/usage.ts";
+import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import { needsToken } from "../../src/web/router.ts";
 import { encodeJson } from "../../src/engine/row.ts";

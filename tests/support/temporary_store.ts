@@ -1,6 +1,6 @@
 // A temporary KV file for server processes, used directly or through a KV Connect server.
 import { assert } from "@std/assert";
-import type { Usage } from "../../src/accounts/usage.ts";
+import type { Usage } from "../../src/limits/usage.ts";
 import { openStore } from "../../src/engine/open.ts";
 import { pause } from "../../src/base/time.ts";
 import { call } from "./client.ts";

@@ -1,4 +1,4 @@
-import { usageKey } from "../../src/accounts/usage.ts";
+import { usageKey } from "../../src/limits/usage.ts";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 import { assertEquals, assertMatch } from "@std/assert";

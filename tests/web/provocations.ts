@@ -1,4 +1,5 @@
-import { type Limits, MAX_ROTATIONS } from "../../src/accounts/account.ts";
+import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
+import type { Limits } from "../../src/limits/usage.ts";
 import type { ErrorCode } from "../../src/web/error.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import { needsToken } from "../../src/web/router.ts";

@@ -1,7 +1,7 @@
 import { Metrics } from "../../src/base/metrics.ts";
 import { assert, assertEquals } from "@std/assert";
-import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Gate } from "../../src/limits/gate.ts";
+import { type Account, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
+import { Gate } from "../../src/app/admission.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Versions } from "../../src/engine/versions.ts";
@@ -14,7 +14,7 @@ Deno.test("Gate.usedBy() returns the current usage even if the given rows are ol
   const versions = new Versions(store);
   const accounts = versions.watch(ACCOUNTS_VERSION);
   const clock = () => service.now;
-  const permits = new Permits({
+  const permits = new Permits<Account>({
     store,
     transactions: new Transactions(store, { clock }),
     clock,

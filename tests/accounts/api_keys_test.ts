@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
+import { ACCOUNT_ROWS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { Allowance } from "../../src/limits/allowance.ts";
-import { ApiKeys } from "../../src/limits/api_keys.ts";
+import { decodeState, stateKeys } from "../../src/limits/holder.ts";
+import { ApiKeys } from "../../src/accounts/api_keys.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, tally } from "../support/client.ts";
 import { RecordingService } from "../support/harness.ts";
@@ -30,11 +31,12 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
 Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", async () => {
   await using service = await RecordingService.open();
   const { account, apiKey } = await service.createAccount();
-  const state = await service.accounts.find(account.id);
-  assert(state);
-  const active = new Allowance(state);
-  const accounts = { key: ACCOUNTS_VERSION, version: "" };
   const { store } = service;
+  const [holderRow, usageRow] = await store.getMany(stateKeys(ACCOUNT_ROWS, account.id));
+  const state = decodeState(ACCOUNT_ROWS, holderRow, usageRow);
+  assert(state);
+  const active = new Allowance(ACCOUNT_ROWS, state);
+  const accounts = { key: ACCOUNTS_VERSION, version: "" };
   const activeOf = (id: string) => id === account.id ? active : undefined;
   const keys = new ApiKeys({ store, accounts, environment: "staging" }, activeOf);
 

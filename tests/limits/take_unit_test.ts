@@ -9,7 +9,7 @@ import {
   take,
   UNUSED,
   type Usage,
-} from "../../src/accounts/usage.ts";
+} from "../../src/limits/usage.ts";
 import { NOON } from "../support/time.ts";
 
 const MINUTE = 60_000;

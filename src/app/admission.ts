@@ -1,13 +1,12 @@
 import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
-import { type Decision, uncharged, type Usage } from "../accounts/usage.ts";
+import { type Decision, uncharged, type Usage } from "../limits/usage.ts";
 import { whenReady } from "../base/when_ready.ts";
 import { AGAIN, retried } from "../engine/deadline.ts";
 import { VersionCheck, type VersionRow } from "../engine/versions.ts";
-import type { Allowance } from "./allowance.ts";
-import { AnonymousLimiter } from "./anonymous.ts";
-import { ApiKeys, type ApiKeysOptions } from "./api_keys.ts";
-import type { Permit, Permits } from "./permits.ts";
+import { type AccountAllowance, ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
+import { AnonymousLimiter } from "../limits/anonymous.ts";
+import type { Permit, Permits } from "../limits/permits.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {
@@ -36,7 +35,7 @@ export type Charged = Admission | typeof AGAIN;
 
 /** Options of a {@linkcode Gate}. */
 export interface GateOptions extends ApiKeysOptions {
-  readonly permits: Permits;
+  readonly permits: Permits<Account>;
 }
 
 /**
@@ -45,7 +44,7 @@ export interface GateOptions extends ApiKeysOptions {
  */
 export class Gate {
   readonly #keys: ApiKeys;
-  readonly #permits: Permits;
+  readonly #permits: Permits<Account>;
   readonly #accounts: VersionRow;
   /** The check for the accounts' current version. */
   #unchanged: VersionCheck;
@@ -78,7 +77,7 @@ export class Gate {
     }
     if (!this.#keys.isCurrent(allowance)) return this.admit(caller); // Reads the account, so no check is needed.
     const lent = caller.isRead ? undefined : this.#permits.lend(allowance, this.#check());
-    if (lent) return { account: allowance.account, ...lent };
+    if (lent) return { account: allowance.holder, ...lent };
     const isUndecided = this.#permits.needsTransaction(allowance);
     return isUndecided ? this.#chargeInTransaction(authorization, allowance, now) : undefined;
   }
@@ -125,7 +124,8 @@ export class Gate {
   /** An account's usage, without permits that this process holds. */
   usedBy(state: AccountState): Usage {
     const allowance = this.#keys.allowanceOf(state.account.id);
-    return allowance?.usageWithoutLease(state, this.#permits.isRunning(allowance)) ?? state.usage;
+    return allowance?.usageWithoutLease(state.usage, state.usageRow, this.#permits.isRunning(allowance)) ??
+      state.usage;
   }
 
   /** The check for the current version. Requests share it, so that they can share a commit. */
@@ -139,16 +139,16 @@ export class Gate {
     if (authorization === null) return this.#chargeAddress(caller);
     return whenReady(this.#keys.find(authorization, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
-      const { account } = allowance;
+      const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
       const decision = this.#permits.decide(allowance);
       return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, now);
     });
   }
 
-  #chargeInTransaction(authorization: string, allowance: Allowance, now: number): Promise<Charged> {
+  #chargeInTransaction(authorization: string, allowance: AccountAllowance, now: number): Promise<Charged> {
     return this.#permits.request(allowance, { hash: this.#keys.hashOf(authorization), now })
-      .then((decision) => decision === AGAIN ? AGAIN : { account: allowance.account, decision });
+      .then((decision) => decision === AGAIN ? AGAIN : { account: allowance.holder, decision });
   }
 
   #chargeAddress({ address, now }: Caller): Admission {

@@ -1,6 +1,11 @@
 import { DAY, dayOf, MINUTE } from "../base/time.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "../engine/row.ts";
-import type { Limits } from "./account.ts";
+
+/** Requests allowed in each window. */
+export interface Limits {
+  readonly minute: number;
+  readonly day: number;
+}
 
 /** Length of the first ban, in ms. Each further ban is twice as long. */
 export const FIRST_BAN: number = 5 * MINUTE;

@@ -1,12 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import {
-  CHALLENGE,
-  type Environment,
-  environmentOf,
-  invalidApiKey,
-  isApiKey,
-  KEY_FORM,
-} from "../accounts/api_key.ts";
+import { CHALLENGE, type Environment, environmentOf, invalidApiKey, isApiKey, KEY_FORM } from "./api_key.ts";
 import { bearerToken } from "../web/request.ts";
 import { ApiError, errorResponse } from "../web/error.ts";
 import type { OperatorAccess } from "../web/router.ts";

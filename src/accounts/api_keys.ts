@@ -1,13 +1,16 @@
-import { apiKeyKey, isOpenedBy } from "../accounts/account.ts";
-import { decodeState, stateKeys } from "../accounts/account_store.ts";
-import { type Environment, hashApiKey, isApiKey } from "../accounts/api_key.ts";
 import { bearerToken } from "../web/request.ts";
 import { decodeJson, versionstampOf } from "../engine/row.ts";
 import type { Store } from "../engine/store.ts";
 import { batched } from "../engine/batch.ts";
 import { BoundedMap } from "../base/bounded_map.ts";
 import { noteVersion, type VersionRow } from "../engine/versions.ts";
-import { Allowance } from "./allowance.ts";
+import { Allowance } from "../limits/allowance.ts";
+import { decodeState, stateKeys } from "../limits/holder.ts";
+import { type Account, ACCOUNT_ROWS, apiKeyKey, isOpenedBy } from "./account.ts";
+import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
+
+/** The allowance of an account. */
+export type AccountAllowance = Allowance<Account>;
 
 /** Options of {@linkcode ApiKeys}. */
 export interface ApiKeysOptions {
@@ -34,18 +37,18 @@ export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
-  readonly #activeOf: (accountId: string) => Allowance | undefined;
+  readonly #activeOf: (accountId: string) => AccountAllowance | undefined;
   /** By Authorization header. */
   readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
   /** By account ID. */
-  readonly #allowances: BoundedMap<string, Allowance> = new BoundedMap(MAX_ALLOWANCES);
+  readonly #allowances: BoundedMap<string, AccountAllowance> = new BoundedMap(MAX_ALLOWANCES);
   readonly #findAccountId: (hash: string) => Promise<string | null>;
-  readonly #load: (accountId: string) => Promise<Allowance | null>;
+  readonly #load: (accountId: string) => Promise<AccountAllowance | null>;
 
   /** `activeOf` returns an account's allowance if it is active, so that no second one is created. */
   constructor(
     { store, accounts, environment }: ApiKeysOptions,
-    activeOf: (accountId: string) => Allowance | undefined,
+    activeOf: (accountId: string) => AccountAllowance | undefined,
   ) {
     this.#store = store;
     this.#accounts = accounts;
@@ -71,15 +74,15 @@ export class ApiKeys {
   /**
    * The allowance for the key, as last read; undefined if the account is unknown or suspended, or the key is invalid.
    */
-  recall(authorization: string, now: number): Allowance | undefined {
+  recall(authorization: string, now: number): AccountAllowance | undefined {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);
-    if (!allowance || allowance.account.suspendedAt !== null) return undefined;
-    return isOpenedBy(allowance.account, claim.hash, now) ? allowance : undefined;
+    if (!allowance || allowance.holder.suspendedAt !== null) return undefined;
+    return isOpenedBy(allowance.holder, claim.hash, now) ? allowance : undefined;
   }
 
   /** Whether the allowance was read at the accounts' last known version. */
-  isCurrent({ accountsVersion }: Allowance): boolean {
+  isCurrent({ accountsVersion }: AccountAllowance): boolean {
     return accountsVersion === this.#accounts.version;
   }
 
@@ -90,11 +93,11 @@ export class ApiKeys {
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
    */
-  find(authorization: string, now: number): Allowance | null | Promise<Allowance | null> {
+  find(authorization: string, now: number): AccountAllowance | null | Promise<AccountAllowance | null> {
     const claim = this.#claims.get(authorization);
     const allowance = claim && this.#allowances.get(claim.accountId);
     if (!claim || !allowance || !this.isCurrent(allowance)) return this.#lookUp(authorization, now);
-    return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
+    return isOpenedBy(allowance.holder, claim.hash, now) ? allowance : null;
   }
 
   /** Makes sure that the next use of a key reads its account again. */
@@ -110,7 +113,7 @@ export class ApiKeys {
   }
 
   /** An account's allowance, if it is in memory. */
-  allowanceOf(accountId: string): Allowance | undefined {
+  allowanceOf(accountId: string): AccountAllowance | undefined {
     return this.#allowances.get(accountId);
   }
 
@@ -119,7 +122,7 @@ export class ApiKeys {
     return key !== undefined && isApiKey(key, this.#environment) ? key : undefined;
   }
 
-  async #lookUp(authorization: string, now: number): Promise<Allowance | null> {
+  async #lookUp(authorization: string, now: number): Promise<AccountAllowance | null> {
     const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
     const allowance = claim && await this.#load(claim.accountId);
     if (!allowance) {
@@ -129,7 +132,7 @@ export class ApiKeys {
     // Cached only after the account was read, because a known account might be older than the key. Headers with extra
     // spaces are not cached, because otherwise one key could fill the cache.
     if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);
-    return isOpenedBy(allowance.account, claim.hash, now) ? allowance : null;
+    return isOpenedBy(allowance.holder, claim.hash, now) ? allowance : null;
   }
 
   async #identify(authorization: string): Promise<Claim | null> {
@@ -140,8 +143,8 @@ export class ApiKeys {
     return accountId === null ? null : { accountId, hash };
   }
 
-  async #loadAllowances(ids: readonly string[]): Promise<(index: number) => Allowance | null> {
-    const snapshots: Promise<(() => Allowance | null)[]>[] = [];
+  async #loadAllowances(ids: readonly string[]): Promise<(index: number) => AccountAllowance | null> {
+    const snapshots: Promise<(() => AccountAllowance | null)[]>[] = [];
     for (let start = 0; start < ids.length; start += ACCOUNTS_READ) {
       snapshots.push(this.#loadTogether(ids.slice(start, start + ACCOUNTS_READ)));
     }
@@ -150,15 +153,15 @@ export class ApiKeys {
   }
 
   /** Reads accounts and their version in one snapshot. */
-  async #loadTogether(ids: readonly string[]): Promise<(() => Allowance | null)[]> {
-    const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(id))];
+  async #loadTogether(ids: readonly string[]): Promise<(() => AccountAllowance | null)[]> {
+    const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(ACCOUNT_ROWS, id))];
     const [versionRow = null, ...rows] = await this.#store.getMany(keys);
     const version = versionstampOf(versionRow);
     noteVersion(this.#accounts, version);
     return ids.map((id, index) => () => {
-      const state = decodeState(rows[2 * index], rows[2 * index + 1]);
-      if (state === null) return null;
-      const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(state);
+      const state = decodeState(ACCOUNT_ROWS, rows[2 * index], rows[2 * index + 1]);
+      if (state === undefined) return null;
+      const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(ACCOUNT_ROWS, state);
       allowance.noteRows(state);
       allowance.accountsVersion = version ?? "";
       this.#allowances.set(id, allowance);

@@ -12,7 +12,7 @@ import {
   take,
   UNUSED,
   type Usage,
-} from "../../src/accounts/usage.ts";
+} from "../../src/limits/usage.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/engine/row.ts";
 import { NOON } from "../support/time.ts";
 

@@ -1,7 +1,7 @@
 import { dayOf } from "../../src/base/time.ts";
 import { assertEquals } from "@std/assert";
-import { dayTotalKey, sweepDayTotals } from "../../src/accounts/usage_days.ts";
-import { reset } from "../../src/accounts/usage.ts";
+import { dayTotalKey, sweepDayTotals } from "../../src/limits/usage_days.ts";
+import { reset } from "../../src/limits/usage.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { call } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
