@@ -9,7 +9,7 @@ import { REPLAY_HOURS } from "../src/web/headers.ts";
 import { openApiDocument } from "../src/web/openapi.ts";
 import { BODY_RULES, PLACES } from "../src/web/body.ts";
 import { ERRORS } from "../src/web/error.ts";
-import { MAX_LEASE_AGE, PATIENCE } from "../src/limits/allowance.ts";
+import { MAX_LEASE_AGE, PATIENCE, UNAWARE } from "../src/limits/allowance.ts";
 import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
 import { SUNSET_DAY } from "../src/pets/deprecation.ts";
 import { SAMPLES } from "./support/operations.ts";
@@ -40,6 +40,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `${inWords(PLACES.all)} bodies can be read at a time`,
     `fewer than ${PLACES.plenty} more can be read, one account has at most ${PLACES.perAccount}.`,
     `without an account have at most ${PLACES.anonymous} together`,
+    `more than ${duration(UNAWARE)} after the first 429`,
     `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
       duration(LONGEST_BAN)
     }`,

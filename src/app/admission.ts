@@ -15,6 +15,8 @@ export interface Caller {
   readonly address: () => string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
+  /** Time of arrival, on the `performance.now()` clock. */
+  readonly arrived: number;
   /** Whether the request only reads. */
   readonly isRead: boolean;
 }
@@ -79,7 +81,7 @@ export class Gate {
     const lent = caller.isRead ? undefined : this.#permits.lend(allowance, this.#check());
     if (lent) return { account: allowance.holder, ...lent };
     const isUndecided = this.#permits.needsTransaction(allowance);
-    return isUndecided ? this.#chargeInTransaction(authorization, allowance, now) : undefined;
+    return isUndecided ? this.#chargeInTransaction(authorization, allowance, caller) : undefined;
   }
 
   /**
@@ -135,19 +137,23 @@ export class Gate {
   }
 
   #charge(caller: Caller): Charged | Promise<Charged> {
-    const { authorization, now } = caller;
+    const { authorization, now, arrived } = caller;
     if (authorization === null) return this.#chargeAddress(caller);
     return whenReady(this.#keys.find(authorization, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
-      const decision = this.#permits.decide(allowance);
-      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, now);
+      const decision = this.#permits.decide(allowance, arrived);
+      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, caller);
     });
   }
 
-  #chargeInTransaction(authorization: string, allowance: AccountAllowance, now: number): Promise<Charged> {
-    return this.#permits.request(allowance, { hash: this.#keys.hashOf(authorization), now })
+  #chargeInTransaction(
+    authorization: string,
+    allowance: AccountAllowance,
+    { now, arrived }: Caller,
+  ): Promise<Charged> {
+    return this.#permits.request(allowance, { hash: this.#keys.hashOf(authorization), now, arrived })
       .then((decision) => decision === AGAIN ? AGAIN : { account: allowance.holder, decision });
   }
 

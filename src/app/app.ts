@@ -109,7 +109,7 @@ export function createApp(options: AppOptions): App {
 
   /** What the request is charged to, or undefined if it is free. */
   function callerOf(arrival: Arrival): Caller | undefined {
-    const { request, matched, now, address } = arrival;
+    const { request, matched, now, started: arrived, address } = arrival;
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
@@ -118,7 +118,8 @@ export function createApp(options: AppOptions): App {
       return undefined;
     }
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
-    return { authorization: access === "key" ? authorization : null, address, now, isRead: method === "GET" };
+    const isRead = method === "GET";
+    return { authorization: access === "key" ? authorization : null, address, now, arrived, isRead };
   }
 
   function admitted(

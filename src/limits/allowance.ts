@@ -1,4 +1,4 @@
-import { MINUTE } from "../base/time.ts";
+import { MINUTE, SECOND } from "../base/time.ts";
 import { type Holder, type HolderRows, type HolderState, stateKeys } from "./holder.ts";
 import {
   decide,
@@ -9,11 +9,13 @@ import {
   fullWindow,
   isSame,
   type Limits,
+  minuteEnd,
   type Refusal,
+  refuse,
+  type Refused,
   type Returned,
   roll,
   settle,
-  strike,
   take,
   type Taken,
   type Usage,
@@ -67,6 +69,8 @@ export const MAX_LEASE_AGE = 2_000;
 export const PATIENCE = MAX_LEASE_AGE + 1_000;
 /** How long a row counts as shared after another process has written it, in ms. */
 const SHARED_FOR = 10_000;
+/** For this long after the first refusal of a minute, in ms, a client might not know about it. */
+export const UNAWARE: number = SECOND;
 /** Maximum permits leased per request served. Otherwise two simultaneous requests would look like a high rate. */
 const MAX_PER_SERVED = 16;
 
@@ -85,10 +89,18 @@ export interface Lease {
 }
 
 /** Refusals that are not in the row yet. */
-interface Strikes {
+interface Unwritten {
   count: number;
+  strikes: number;
   /** Time of the first refusal, on the `performance.now()` clock. */
   since: number;
+}
+
+/** When this process first told a client about a refusal, on the `performance.now()` clock. */
+interface Told {
+  /** End of the minute that the refusal was in, in ms since the epoch. */
+  readonly minuteEnd: number;
+  readonly at: number;
 }
 
 /** Permits that a transaction gives back, with their lease. */
@@ -104,6 +116,8 @@ export interface KeyUse {
   readonly hash: string;
   /** When the request arrived, in ms since the epoch. */
   readonly now: number;
+  /** When the request arrived, on the `performance.now()` clock. */
+  readonly arrived: number;
 }
 
 /** A full window that requests are waiting on, and its end, in ms since the epoch. */
@@ -117,6 +131,13 @@ type WrittenOff = Readonly<Record<FullWindow, number>>;
 
 const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
 
+/** A waiting request that a transaction refuses. */
+interface RefusedRequest {
+  readonly request: Waiting;
+  readonly refusal: Refusal;
+  readonly isStrike: boolean;
+}
+
 /** A transaction's decisions on an account's usage and waiting requests. */
 export interface Run<Of extends Holder> {
   /** Time of the decision, in ms since the epoch. */
@@ -125,12 +146,12 @@ export interface Run<Of extends Holder> {
   /** The usage after the transaction. */
   readonly usage: Usage;
   readonly returned: readonly ReturnedOf[];
-  /** Refusals that the transaction writes: the first `struck` of `strikes`. */
-  readonly strikes: Strikes;
-  readonly struck: number;
+  /** Refusals that the transaction writes: the first `written` of `unwritten`. */
+  readonly unwritten: Unwritten;
+  readonly written: Refused;
   /** Requests that get a permit. */
   readonly granted: readonly Waiting[];
-  readonly refused: readonly { readonly request: Waiting; readonly refusal: Refusal }[];
+  readonly refused: readonly RefusedRequest[];
   /** Requests whose key is no longer valid for the account. */
   readonly unauthorized: readonly Waiting[];
   /** Number of permits added to the lease. */
@@ -159,7 +180,8 @@ export class Allowance<Of extends Holder> {
   /** The length of #waiting when the current transaction began. */
   #begun = 0;
   /** Replaced by a new object when the account or the minute changes. */
-  #strikes: Strikes = { count: 0, since: 0 };
+  #unwritten: Unwritten = { count: 0, strikes: 0, since: 0 };
+  #told: Told = { minuteEnd: 0, at: 0 };
   /** Requests served since the last transaction, and when that was, on the `performance.now()` clock. */
   #served = 0;
   #servedSince = -Infinity;
@@ -207,7 +229,7 @@ export class Allowance<Of extends Holder> {
 
   /** Whether there are permits or refusals to write, apart from waiting requests. */
   get isUnsettled(): boolean {
-    return this.isLeased || this.#strikes.count > 0;
+    return this.isLeased || this.#unwritten.count > 0;
   }
 
   /** Whether requests are waiting for permits that other processes hold. */
@@ -257,13 +279,17 @@ export class Allowance<Of extends Holder> {
   }
 
   /** Refuses a request from memory. Undefined if a refusal is not certain: a transaction must then decide. */
-  refuse(now: number): Decision | undefined {
+  refuse(now: number, arrived: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
     const { usage, holder: { limits } } = this.#state;
     if (refusal !== "ban") {
-      if (usage.strikes + this.#strikes.count >= limits.minute) return undefined; // The next refusal starts a ban.
-      if (this.#strikes.count++ === 0) this.#strikes.since = performance.now();
+      const unwritten = this.#unwritten;
+      const isStrike = this.#isStrike(arrived, usage);
+      if (isStrike && usage.strikes + unwritten.strikes >= limits.minute) return undefined; // It starts a ban.
+      if (unwritten.count++ === 0) unwritten.since = performance.now();
+      if (isStrike) unwritten.strikes++;
+      this.#noteTold(usage);
     }
     return this.#decision(usage, limits, 0, refusal, now);
   }
@@ -274,8 +300,8 @@ export class Allowance<Of extends Holder> {
   }
 
   /** Resolves to the next transaction's decision, or to AGAIN if the key must be looked up again. */
-  request({ hash, now }: KeyUse): Promise<Decision | typeof AGAIN> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, hash, now }));
+  request(key: KeyUse): Promise<Decision | typeof AGAIN> {
+    return new Promise((resolve, reject) => this.#waiting.push({ ...key, resolve, reject }));
   }
 
   /** Whether a transaction should begin. */
@@ -314,13 +340,14 @@ export class Allowance<Of extends Holder> {
     const { limits } = holder;
     const isOpen = (key: KeyUse) => this.#rows.isOpenedBy(holder, key.hash, key.now);
     const waiting = this.#waiting.filter(isOpen);
-    const strikes = isOfSameMinute(this.#state, state) ? this.#strikes.count : 0;
+    const isSameMinute = isOfSameMinute(this.#state, state);
+    const written = isSameMinute ? { ...this.#unwritten } : { count: 0, strikes: 0 };
     const returned = this.#toReturn();
     const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
 
-    // First, give permits back and write earlier strikes. Then take permits, and refuse the remaining requests.
+    // First, give permits back and write earlier refusals. Then take permits, and refuse the remaining requests.
     const settled = returned.reduce(settle, usage);
-    const before = strikes > 0 ? strike(settled, limits, strikes, now) : settled;
+    const before = written.count > 0 ? refuse(settled, limits, written, now) : settled;
     const wanted = Math.floor(this.#within(span, rate)) - this.left;
     const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
     const rest = waiting.slice(taken.granted);
@@ -328,11 +355,9 @@ export class Allowance<Of extends Holder> {
       ? this.#writtenOff
       : NOTHING_WRITTEN_OFF;
     const awaited = rest.length > 0 ? this.#windowToAwait(taken, writtenOff, now) : undefined;
-    const strikesLeft = Math.max(0, limits.minute - taken.usage.strikes);
-    const refused = awaited ? [] : refusals(rest, taken.refusal, strikesLeft);
-    // Refusals during a ban are not strikes, but the refusal that starts one is.
-    const count = taken.refusal === "ban" ? 0 : Math.min(refused.length, strikesLeft + 1);
-    const after = count > 0 ? strike(taken.usage, limits, count, now) : taken.usage;
+    const refused = awaited ? [] : this.#refusals(rest, taken, limits);
+    const counted = countOf(refused, taken);
+    const after = counted.count > 0 ? refuse(taken.usage, limits, counted, now) : taken.usage;
 
     // A window that has only moved to `now` is not written, because any reader can move it.
     const isChange = !isSame(after, roll(usage, now)) || !isSame(before, usage);
@@ -346,8 +371,8 @@ export class Allowance<Of extends Holder> {
       state,
       usage: after,
       returned,
-      strikes: this.#strikes,
-      struck: this.#strikes.count,
+      unwritten: this.#unwritten,
+      written: { count: this.#unwritten.count, strikes: this.#unwritten.strikes },
       granted: waiting.slice(0, taken.granted),
       // Without a commit, the rows might be older than the latest requests.
       refused: isChange ? refused : refused.filter(({ request }) => this.#hasBegunWith(request)),
@@ -378,6 +403,7 @@ export class Allowance<Of extends Holder> {
       resolve(this.#decision(usage, limits, left + granted.length - 1 - index, undefined, now))
     );
     for (const { request, refusal } of refused) {
+      if (refusal !== "ban") this.#noteTold(usage);
       request.resolve(this.#decision(usage, limits, 0, refusal, now));
     }
     for (const { resolve } of unauthorized) resolve(AGAIN);
@@ -407,7 +433,7 @@ export class Allowance<Of extends Holder> {
     this.#requeue();
     this.#lease = undefined;
     this.#ended.clear();
-    this.#strikes = { count: 0, since: 0 };
+    this.#unwritten = { count: 0, strikes: 0, since: 0 };
     this.#awaitsUntil = 0;
     this.#isKnown = false;
     this.accountsVersion = undefined;
@@ -442,7 +468,7 @@ export class Allowance<Of extends Holder> {
     this.#state = { holder, holderRow, usage, usageRow };
     if (isNewer) this.#writtenOff = NOTHING_WRITTEN_OFF;
     if (isUsageNewer) this.#seenAt = performance.now();
-    if (!isOfSameMinute(known, this.#state)) this.#strikes = { count: 0, since: 0 };
+    if (!isOfSameMinute(known, this.#state)) this.#unwritten = { count: 0, strikes: 0, since: 0 };
   }
 
   /** Decodes rows; undefined if the account no longer exists. */
@@ -495,10 +521,37 @@ export class Allowance<Of extends Holder> {
     return this.#waiting.indexOf(request) < this.#begun;
   }
 
+  /**
+   * Refuses requests. A refusal is a strike if the request arrived more than a second after this process first told a
+   * refusal in the minute: its client could have known. After too many strikes, the others are refused because of a ban.
+   */
+  #refusals(requests: readonly Waiting[], { usage, refusal }: Taken, limits: Limits): RefusedRequest[] {
+    if (refusal === undefined) return [];
+    let left = limits.minute - usage.strikes;
+    let isBanned = refusal === "ban";
+    return requests.map((request) => {
+      const isStrike = !isBanned && this.#isStrike(request.arrived, usage);
+      if (isStrike && left-- <= 0) isBanned = true;
+      return { request, refusal: isBanned ? "ban" : refusal, isStrike };
+    });
+  }
+
+  /** Whether a refusal counts toward a ban, because its request arrived after others of the minute had been refused. */
+  #isStrike(arrived: number, usage: Usage): boolean {
+    const { minuteEnd: end, at } = this.#told;
+    return end === minuteEnd(usage) && arrived > at + UNAWARE;
+  }
+
+  /** Notes that a client is told about a refusal. */
+  #noteTold(usage: Usage): void {
+    const end = minuteEnd(usage);
+    if (this.#told.minuteEnd !== end) this.#told = { minuteEnd: end, at: performance.now() };
+  }
+
   #strikesAreDue(life: number): boolean {
     const left = this.holder.limits.minute - this.#state.usage.strikes;
-    const { count, since } = this.#strikes;
-    return count > 0 && (count * 4 > left || performance.now() - since > life);
+    const { count, strikes, since } = this.#unwritten;
+    return count > 0 && (strikes * 4 > left || performance.now() - since > life);
   }
 
   /** Whether epoch, minute and limits are the same as when the lease was taken. */
@@ -537,13 +590,14 @@ export class Allowance<Of extends Holder> {
   }
 
   /** Removes the permits and strikes that a run has written. */
-  #removeWritten({ returned, strikes, struck }: Run<Of>): void {
+  #removeWritten({ returned, unwritten, written }: Run<Of>): void {
     for (const { lease, size, left } of returned) {
       lease.left -= left;
       lease.used -= size - left;
       if (lease.left + lease.used === 0) this.#ended.delete(lease);
     }
-    strikes.count -= struck;
+    unwritten.count -= written.count;
+    unwritten.strikes -= written.strikes;
   }
 
   /** Sends the waiting requests back to look up their keys again. */
@@ -568,14 +622,11 @@ export class Allowance<Of extends Holder> {
   }
 }
 
-/** Refuses requests: the first `left` get `refusal`, the others a ban. */
-function refusals(
-  requests: readonly Waiting[],
-  refusal: Refusal | undefined,
-  left: number,
-): Run<Holder>["refused"] {
-  if (refusal === undefined) return [];
-  return requests.map((request, index) => ({ request, refusal: index < left ? refusal : "ban" }));
+/** The refusals to count: those before a ban, and the one that starts it. */
+function countOf(refused: readonly RefusedRequest[], { refusal }: Taken): Refused {
+  if (refusal === "ban") return { count: 0, strikes: 0 };
+  const strikes = refused.filter(({ isStrike }) => isStrike).length;
+  return { count: refused.filter((one) => one.refusal !== "ban" || one.isStrike).length, strikes };
 }
 
 /** Whether a window's leased permits might still be given back. */

@@ -56,11 +56,14 @@ export class Permits<Of extends Holder> {
     this.#clock = clock;
   }
 
-  /** Decides on a request from memory; undefined if a transaction must decide. */
-  decide(allowance: Allowance<Of>): Decision | undefined {
+  /**
+   * Decides on a request from memory; undefined if a transaction must decide. `arrived` is on the `performance.now()`
+   * clock.
+   */
+  decide(allowance: Allowance<Of>, arrived: number): Decision | undefined {
     const now = this.#clock();
     const lease = allowance.leaseAt(now);
-    const decision = lease ? allowance.take(lease, now, true) : allowance.refuse(now);
+    const decision = lease ? allowance.take(lease, now, true) : allowance.refuse(now, arrived);
     if (decision) this.#renew(allowance);
     return decision;
   }

@@ -30,7 +30,7 @@ export interface Usage {
   readonly leasedToday: number;
   /** No permits are leased before this time, because a window is full. Returned permits go to waiting requests. */
   readonly noLeasesUntil: number;
-  /** Requests refused in the minute. */
+  /** Refusals in the minute that count toward a ban. */
   readonly strikes: number;
   /** Requests refused in the day. May be too low. */
   readonly refusedToday: number;
@@ -40,6 +40,8 @@ export interface Usage {
   readonly bans: number;
   /** The minute that the window was moved back from, because a clock was ahead; 0 if it never was. */
   readonly movedFrom: number;
+  /** Requests refused in the minute. May be too low, or too high while processes of earlier releases are running. */
+  readonly refused: number;
   /** Additional numbers that a later release has stored. They are kept unchanged. */
   readonly surplus?: readonly unknown[];
 }
@@ -58,6 +60,7 @@ export const UNUSED: Usage = {
   bannedUntil: 0,
   bans: 0,
   movedFrom: 0,
+  refused: 0,
 };
 
 /** Why a request was refused: a full window or a ban. */
@@ -145,14 +148,26 @@ export function settle(usage: Usage, { epoch, minute, size, left }: Returned): U
   return minute === usage.minute ? { ...day, used: used - left, leased: leased - size } : day;
 }
 
+/** Refused requests. */
+export interface Refused {
+  readonly count: number;
+  /** The number of them that count toward a ban. */
+  readonly strikes: number;
+}
+
 /**
- * Counts `count` refused requests. An account that gets more refusals within a minute than its limit per minute is
- * banned. Each further ban within a day of the end of the last one is twice as long. A current ban is not extended,
- * because another process might have just started it.
+ * Counts refused requests. An account that gets more strikes within a minute than its limit per minute is banned. Each
+ * further ban within a day of the end of the last one is twice as long. A current ban is not extended, because another
+ * process might have just started it.
  */
-export function strike(usage: Usage, limits: Limits, count: number, now: number): Usage {
-  const strikes = usage.strikes + count;
-  const after = { ...usage, strikes, refusedToday: usage.refusedToday + count };
+export function refuse(usage: Usage, limits: Limits, { count, strikes: added }: Refused, now: number): Usage {
+  const strikes = usage.strikes + added;
+  const after = {
+    ...usage,
+    strikes,
+    refused: usage.refused + count,
+    refusedToday: usage.refusedToday + count,
+  };
   if (strikes <= limits.minute || usage.bannedUntil > now) return after;
   const bans = now - usage.bannedUntil < DAY ? usage.bans + 1 : 1;
   return { ...after, bans, bannedUntil: now + Math.min(FIRST_BAN * 2 ** (bans - 1), LONGEST_BAN) };
@@ -171,7 +186,7 @@ export function roll(usage: Usage, now: number): Usage {
   const keepsMinute = isBack || minute === usage.movedFrom;
   return {
     ...usage,
-    ...(keepsMinute ? {} : { used: 0, leased: 0, strikes: 0 }),
+    ...(keepsMinute ? {} : { used: 0, leased: 0, strikes: 0, refused: 0 }),
     ...(keepsDay ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
     ...(isBack ? { epoch: usage.epoch + 1, leased: 0, leasedToday: 0 } : {}),
     minute,
@@ -192,9 +207,9 @@ export function hasCalled({ minute }: Usage): boolean {
   return minute > 0;
 }
 
-/** Clears strikes and bans, so that the next ban is a first one. */
+/** Clears the minute's refusals and all bans, so that the next ban is a first one. */
 export function pardon(usage: Usage): Usage {
-  return { ...usage, strikes: 0, bannedUntil: 0, bans: 0 };
+  return { ...usage, strikes: 0, refused: 0, bannedUntil: 0, bans: 0 };
 }
 
 /** Whether two usages are the same. */

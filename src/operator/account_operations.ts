@@ -593,7 +593,7 @@ function detailsOf(
     usage: {
       minute: { used: usage.used, start: iso(usage.minute), reset: iso(minuteEnd(usage)) },
       day: { used: usage.usedToday, reset: iso(dayEnd(usage)) },
-      refusedThisMinute: usage.strikes,
+      refusedThisMinute: usage.refused,
     },
     bannedUntil: isBanned ? iso(usage.bannedUntil) : null,
     bans: usage.bans,

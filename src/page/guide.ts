@@ -55,10 +55,10 @@ export function limitsSection(): Html {
         is refused by a limit or a ban. For a higher plan, ask the operator of the service.
       </p>
       <p>
-        An account that gets more refusals within a minute than its limit per minute is banned: for 5 minutes,
-        then for twice as long with each further ban within a day, up to 24 hours. Requests during a ban do
-        not extend it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never
-        banned.
+        Requests that arrive more than a second after the first 429 of a minute count toward a ban. An account
+        that sends more of them within a minute than its limit per minute is banned: for 5 minutes, then for
+        twice as long with each further ban within a day, up to 24 hours. Requests during a ban do not extend
+        it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never banned.
       </p>
       <p>
         A list returns up to 20 ${ITEMS}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.

@@ -33,10 +33,11 @@ export interface Interface {
 
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
-error. A request that either limit or a ban refuses does not count. Response headers describe both limits. An account
-that gets more refusals within a minute than its limit per minute is banned for 5 minutes, and for twice as long
-with each further ban within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
-\`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
+error. A request that either limit or a ban refuses does not count. Response headers describe both limits. Refused
+requests that arrive more than a second after the first 429 of a minute count toward a ban: an account that sends more
+of them within a minute than its limit per minute is banned for 5 minutes, and for twice as long with each further ban
+within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404 \`not_found\`, and a
+method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
 Unknown fields and query parameters get 400 if an operation is an extension or has \`Prefer: handling=strict\`.
 Otherwise they are ignored.`;
 

@@ -27,6 +27,7 @@ Deno.test("Gate.usedBy() returns the current usage even if the given rows are ol
       authorization: `Bearer ${apiKey}`,
       address: () => "",
       now: service.now,
+      arrived: 0,
       isRead: true,
     });
   };

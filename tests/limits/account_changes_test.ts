@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { pardon, reset } from "../../src/limits/usage.ts";
-import { call, callAtOnce, type Reply, tally } from "../support/client.ts";
+import { call, callAtOnce, getBanned, type Reply, tally } from "../support/client.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut, type Commit, slowly } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
@@ -20,7 +20,7 @@ const CONDITIONS:
       for (let count = 0; count < 12; count++) await call(service, key);
     }],
     ["exhausted", (service, key) => callAtOnce(70, [service], key)],
-    ["banned", (service, key) => callAtOnce(121, [service], key)],
+    ["banned", (service, key) => getBanned(service, key)],
   ];
 
 /** The next response in each condition: remaining requests, or the error code. */

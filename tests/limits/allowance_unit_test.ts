@@ -29,6 +29,8 @@ const ACCOUNT: Account = {
   keyHash: "key",
   previousKey: null,
 };
+/** Arrival of requests that could know of every refusal, on the `performance.now()` clock. */
+const LATE = Infinity;
 const NOW: Usage = { ...UNUSED, minute: NOON };
 
 /** Both rows of an account in a KV. Each change sets the next version. */
@@ -129,7 +131,7 @@ async function outcomes(requests: readonly Promise<Decision | typeof AGAIN>[]): 
 }
 
 function requests(allowance: Allowance<Account>, count: number, hash: string = "key") {
-  return Array.from({ length: count }, () => allowance.request({ hash, now: NOON }));
+  return Array.from({ length: count }, () => allowance.request({ hash, now: NOON, arrived: LATE }));
 }
 
 function take(allowance: Allowance<Account>) {
@@ -164,7 +166,7 @@ Deno.test.each([
 
 Deno.test("Allowance.apply() reports the limits under which a request was charged", async () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
-  const reply = allowance.request({ hash: "key", now: NOON });
+  const reply = allowance.request({ hash: "key", now: NOON, arrived: LATE });
   const { run } = decide(allowance, rows);
 
   rows.changeAccount({ limits: { minute: 60, day: 1_000 } });
@@ -211,12 +213,12 @@ Deno.test("Allowance.refuse() enforces the daily limit from memory unless a perm
   const [first, second] = [take(allowance), take(allowance)];
   allowance.confirm(first);
   transact(allowance, rows);
-  assertEquals(allowance.refuse(NOON), undefined);
+  assertEquals(allowance.refuse(NOON, LATE), undefined);
 
   allowance.confirm(second);
   transact(allowance, rows);
 
-  assertEquals(allowance.refuse(NOON)?.refusal, "day");
+  assertEquals(allowance.refuse(NOON, LATE)?.refusal, "day");
 });
 
 Deno.test("Allowance.apply() adds a renewal to the lease and settles its used permits", () => {
@@ -258,7 +260,7 @@ Deno.test("Allowance.fail() keeps permits so that a later transaction can give t
 
 Deno.test("Allowance.apply() keeps strikes that were counted after the account had changed", () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
-  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON));
+  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON, LATE));
   refuse(3);
   const { run, written } = decide(allowance, rows);
   assert(written);
@@ -269,7 +271,7 @@ Deno.test("Allowance.apply() keeps strikes that were counted after the account h
   refuse(2);
   apply(allowance, rows, run);
 
-  assertEquals(transact(allowance, rows).strikes, 3 + 2);
+  assertEquals(transact(allowance, rows).refused, 3 + 2);
 });
 
 for (
@@ -282,12 +284,12 @@ for (
 ) {
   Deno.test(`Allowance.decide() ${what} unwritten strikes after a change to ${JSON.stringify({ ...usage, ...account })}`, () => {
     const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
-    for (let count = 0; count < 3; count++) allowance.refuse(NOON);
+    for (let count = 0; count < 3; count++) allowance.refuse(NOON, LATE);
 
     if ("name" in account) rows.changeAccount(account);
     else rows.changeUsage(usage);
 
-    assertEquals(transact(allowance, rows).strikes, strikes);
+    assertEquals(transact(allowance, rows).refused, strikes);
   });
 }
 
@@ -317,7 +319,7 @@ Deno.test("Allowance.noteRows() ignores older rows so that a closed account stay
 
 Deno.test("Allowance.drop() discards the lease and resolves waiting requests to AGAIN", async () => {
   const { allowance } = leased(3);
-  const waiting = allowance.request({ hash: "key", now: NOON });
+  const waiting = allowance.request({ hash: "key", now: NOON, arrived: LATE });
   assertEquals([allowance.left, allowance.isActive], [3, true]);
 
   allowance.drop();
@@ -362,7 +364,7 @@ Deno.test("Allowance.apply() settles permits used during its transaction in the 
 
 Deno.test("Allowance.apply() counts each strike once, including those during its transaction", () => {
   const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
-  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON));
+  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON, LATE));
   refuse(3);
   const { run, written } = decide(allowance, rows);
   assert(written);
@@ -371,7 +373,7 @@ Deno.test("Allowance.apply() counts each strike once, including those during its
   refuse(2);
   apply(allowance, rows, run);
 
-  assertEquals([transact(allowance, rows).strikes, transact(allowance, rows).strikes], [5, 5]);
+  assertEquals([transact(allowance, rows).refused, transact(allowance, rows).refused], [5, 5]);
 });
 
 Deno.test("Allowance.apply() uses the row after its commit, with the changes of other transactions", () => {
@@ -451,7 +453,7 @@ Deno.test("Allowance.isActive is true while there is something to write or to wa
 
   rows.changeUsage({ used: 2 });
   allowance.noteRows(rows.state);
-  allowance.refuse(NOON);
+  allowance.refuse(NOON, LATE);
   assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
   transact(allowance, rows, calm);
   assertEquals(allowance.isActive, false);
@@ -495,21 +497,24 @@ Deno.test("Allowance.decide() writes nothing if a row of the account is missing"
 });
 
 Deno.test("Allowance.decide() counts no more strikes than are needed for a ban", () => {
-  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
+  const full = { used: 2, usedToday: 2 };
+  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, full);
+  allowance.refuse(NOON, LATE);
   requests(allowance, 10);
 
   const { strikes, refusedToday } = transact(allowance, rows);
 
-  assertEquals([strikes, refusedToday], [3, 3]);
+  assertEquals([strikes, refusedToday], [3, 4]);
 });
 
 Deno.test("Allowance.refuse() returns undefined if a request may be granted, or would start a ban", async () => {
   using time = new VirtualTime();
   const limits = { minute: 2, day: 99 };
   const full = allowanceOf({ limits }, { used: 2, usedToday: 2 }).allowance;
-  assertEquals([1, 2, 3].map(() => full.refuse(NOON)?.refusal), ["minute", "minute", undefined]);
+  const refusals = [1, 2, 3, 4].map(() => full.refuse(NOON, LATE)?.refusal);
+  assertEquals(refusals, ["minute", "minute", "minute", undefined]);
   const leasedByOthers = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
-  assertEquals(allowanceOf({ limits }, leasedByOthers).allowance.refuse(NOON), undefined);
+  assertEquals(allowanceOf({ limits }, leasedByOthers).allowance.refuse(NOON, LATE), undefined);
 
   const { rows, allowance } = leased(2, { limits });
   const permits = [take(allowance), take(allowance)];
@@ -520,9 +525,9 @@ Deno.test("Allowance.refuse() returns undefined if a request may be granted, or 
   assertEquals(await outcomes(replies), ["minute"]);
 
   // Other processes hold no permits any more, but this process may withdraw its own, and then does.
-  assertEquals(allowance.refuse(NOON), undefined);
+  assertEquals(allowance.refuse(NOON, LATE), undefined);
   for (const permit of permits) allowance.withdraw(permit);
-  assertEquals(allowance.refuse(NOON), undefined);
+  assertEquals(allowance.refuse(NOON, LATE), undefined);
 });
 
 Deno.test("Allowance.usageWithoutLease() counts a used permit", () => {
@@ -570,7 +575,7 @@ for (
     if ("name" in account) rows.changeAccount(account);
     allowance.noteRows(rows.state);
 
-    assertEquals(allowance.refuse(NOON)?.refusal, refusal);
+    assertEquals(allowance.refuse(NOON, LATE)?.refusal, refusal);
   });
 }
 

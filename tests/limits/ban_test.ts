@@ -1,9 +1,10 @@
 import { assert, assertEquals, assertGreater, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { pardon, reset, type Usage } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
-import { call, callAtOnce, tally } from "../support/client.ts";
+import { call, callAtOnce, getBanned, tally } from "../support/client.ts";
+import { slowly } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-import { NOON } from "../support/time.ts";
+import { jumpAhead, NOON } from "../support/time.ts";
 
 const MINUTE = 60_000;
 
@@ -11,7 +12,7 @@ const MINUTE = 60_000;
 async function withBanned(): Promise<{ service: Harness; id: string; apiKey: string }> {
   const service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount("free");
-  await callAtOnce(121, [service], apiKey);
+  await getBanned(service, apiKey);
   return { service, id, apiKey };
 }
 
@@ -24,7 +25,7 @@ Deno.test("service admits requests after a ban is lifted during the commit that 
   await using other = service.beside();
   const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount("free");
-  await time.until(call(service, apiKey), 1_000);
+  await time.until(callAtOnce(61, [service], apiKey), 1_000);
   await time.advance(5_000);
   service.disturbance = {
     async commit({ apply }) {
@@ -35,7 +36,7 @@ Deno.test("service admits requests after a ban is lifted during the commit that 
       return result;
     },
   };
-  const banned = callAtOnce(125, [service], apiKey);
+  const banned = callAtOnce(65, [service], apiKey);
   await time.advance(50);
   let bannedUntil = 0;
   await other.accounts.changeUsage(id, (usage) => {
@@ -50,11 +51,12 @@ Deno.test("service admits requests after a ban is lifted during the commit that 
   await time.until(banned, 5_000);
 });
 
-Deno.test("service bans a key at its 61st refusal if requests are sequential", async () => {
+Deno.test("service bans a key at its 61st request after it could know of a refusal, if they are sequential", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
-  for (let count = 0; count < 120; count++) {
+  for (let count = 0; count < 200; count++) {
+    if (count === 140) jumpAhead(1_001);
     assertEquals((await call(service, apiKey)).code, count < 60 ? "" : "rate_limit_minute");
   }
 
@@ -63,13 +65,51 @@ Deno.test("service bans a key at its 61st refusal if requests are sequential", a
   assertEquals([limit, remaining, reset], [60, 0, NOON / 1_000 + 300]);
 });
 
-Deno.test("service bans a key at its 61st refusal if requests are simultaneous", async () => {
+Deno.test("service bans a key at its 61st request after it could know of a refusal, if they are simultaneous", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount("free");
 
-  const replies = await callAtOnce(200, [service], apiKey);
+  const burst = await callAtOnce(200, [service], apiKey);
+  jumpAhead(1_001);
+  const more = await callAtOnce(100, [service], apiKey);
 
-  assertEquals(tally(replies), { 200: 60, "429 rate_limit_minute": 60, "429 key_banned": 80 });
+  assertEquals(tally(burst), { 200: 60, "429 rate_limit_minute": 140 });
+  assertEquals(tally(more), { "429 rate_limit_minute": 60, "429 key_banned": 40 });
+});
+
+Deno.test("service counts toward a ban only requests that arrived a second after a refusal of the minute", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 2, day: 9 });
+  await callAtOnce(3, [service], apiKey);
+
+  await time.advance(1_000);
+  assertEquals(tally(await callAtOnce(5, [service], apiKey)), { "429 rate_limit_minute": 5 });
+  service.disturbance = { read: () => pause(100), commit: slowly };
+  const early = callAtOnce(2, [service], apiKey); // They get their responses later than a second after the first.
+  await time.advance(1);
+  const late = callAtOnce(3, [service], apiKey);
+  const replies = await time.until(Promise.all([early, late]), 1_000);
+
+  assertEquals(replies.map(tally), [
+    { "429 rate_limit_minute": 2 },
+    { "429 rate_limit_minute": 2, "429 key_banned": 1 },
+  ]);
+  service.disturbance = {};
+  await time.until(service.app.settle(), 1_000);
+  const { strikes, refused, refusedToday } = await service.accounts.usage(id);
+  assertEquals([strikes, refused, refusedToday], [3, 11, 11]);
+});
+
+Deno.test("service judges each minute anew by the time of its first refusal", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount({ minute: 2, day: 9 });
+
+  for (let minute = 0; minute < 3; minute++) {
+    service.now = NOON + minute * MINUTE;
+    jumpAhead(MINUTE);
+    assertEquals(tally(await callAtOnce(9, [service], apiKey)), { 200: 2, "429 rate_limit_minute": 7 });
+  }
 });
 
 Deno.test("service counts refusals of two processes together, and bans once in both", async () => {
@@ -80,6 +120,7 @@ Deno.test("service counts refusals of two processes together, and bans once in b
   const codes = [];
   while (codes.at(-1) !== "key_banned") {
     codes.push((await call(codes.length % 3 === 0 ? other : one, apiKey)).code);
+    if (codes.length === 80) jumpAhead(1_001);
     assert(codes.length < 400);
   }
 
@@ -101,7 +142,7 @@ Deno.test("service soon stores its number of refusals, even without further requ
   await service.time.advance(500);
 
   const usage = await usageOf(service, id);
-  assertEquals([usage?.strikes, usage?.refusedToday], [1, 1]);
+  assertEquals([usage?.strikes, usage?.refused, usage?.refusedToday], [0, 1, 1]);
 });
 
 Deno.test.each([["none", 0], ["one", 1]])(
@@ -110,14 +151,16 @@ Deno.test.each([["none", 0], ["one", 1]])(
     await using service = await RecordingService.open();
     await using operator = service.beside();
     const { account: { id }, apiKey } = await service.createAccount("free");
-    await callAtOnce(60, [service], apiKey);
+    await callAtOnce(70, [service], apiKey);
+    jumpAhead(1_001);
     await callAtOnce(10, [service], apiKey);
 
     await operator.accounts.changeUsage(id, pardon);
     await callAtOnce(refused, [service], apiKey);
     await service.time.advance(1_500);
 
-    assertEquals((await usageOf(service, id))?.strikes, refused);
+    const usage = await usageOf(service, id);
+    assertEquals([usage?.strikes, usage?.refused], [refused, refused]);
   },
 );
 
@@ -155,7 +198,7 @@ Deno.test("service counts each ban, including the first one after days without a
   const { service, apiKey } = await withBanned();
   await using _ = service;
   service.now += 2 * 86_400_000;
-  await callAtOnce(121, [service], apiKey);
+  await getBanned(service, apiKey);
 
   assertMatch(service.metrics.bans.text(), / 2\n$/);
 });

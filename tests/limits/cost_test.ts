@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { apiKeyKey } from "../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
-import { call, callAtOnce, tally, upTo } from "../support/client.ts";
+import { call, callAtOnce, getBanned, tally, upTo } from "../support/client.ts";
 import { type Commit, slowly } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 
@@ -152,7 +152,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
   await using service = await RecordingService.open();
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
-  await callAtOnce(121, [service], banned.apiKey);
+  await getBanned(service, banned.apiKey);
   await service.accounts.close(closed.account.id);
   const callAll = () => Promise.all([active, banned, closed].map(({ apiKey }) => call(service, apiKey)));
   await callAll();

@@ -27,7 +27,7 @@ Deno.test("Permits.request() admits exactly the limit across two allowances of a
 
   for (let round = 0; round < 8; round++) {
     const decisions = allowances.map((allowance) =>
-      permits.request(allowance, { hash: account.keyHash, now: service.now })
+      permits.request(allowance, { hash: account.keyHash, now: service.now, arrived: 0 })
     );
     for (const decision of await Promise.all(decisions)) {
       refused.push(decision === AGAIN || decision.refusal !== undefined);

@@ -6,9 +6,9 @@ import {
   isSame,
   pardon,
   type Refusal,
+  refuse,
   reset,
   roll,
-  strike,
   take,
   UNUSED,
   type Usage,
@@ -21,6 +21,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const MIDNIGHT = NOON + 12 * HOUR;
 const LIMITS = { minute: 2, day: 5 };
+const THREE = { count: 3, strikes: 3 };
 
 /** Decides on requests at these times. Returns the decisions, and the usage afterwards. */
 function requestsAt(
@@ -32,7 +33,7 @@ function requestsAt(
     const taken = take(usage, limits, { waiting: 1, ahead: 0 }, now);
     usage = taken.usage;
     if (taken.granted === 1) return "admitted";
-    if (taken.refusal !== "ban") usage = strike(usage, limits, 1, now);
+    if (taken.refusal !== "ban") usage = refuse(usage, limits, { count: 1, strikes: 1 }, now);
     return taken.refusal;
   });
   return { usage, decisions };
@@ -40,20 +41,31 @@ function requestsAt(
 
 const used: Usage = { ...UNUSED, minute: NOON, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
 
-Deno.test("strike() bans an account with more refusals in a minute than its limit per minute", () => {
+Deno.test("refuse() bans an account with more strikes in a minute than its limit per minute", () => {
   const { decisions, usage } = requestsAt(Array(6).fill(NOON));
 
   assertEquals(decisions, ["admitted", "admitted", "minute", "minute", "minute", "ban"]);
   assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 3]);
 });
 
-Deno.test("strike() also counts refusals of the day toward the limit per minute", () => {
+Deno.test("refuse() also counts refusals of the day toward the limit per minute", () => {
   const { decisions } = requestsAt(Array(6).fill(NOON), { limits: { minute: 3, day: 1 } });
 
   assertEquals(decisions, ["admitted", "day", "day", "day", "day", "ban"]);
 });
 
-Deno.test("strike() counts strikes per minute, and the sum of refusals per day", () => {
+Deno.test("refuse() does not ban for refusals that are no strikes", () => {
+  const { strikes, refused, refusedToday, bannedUntil } = refuse(
+    used,
+    LIMITS,
+    { count: 9, strikes: 2 },
+    NOON,
+  );
+
+  assertEquals([strikes, refused, refusedToday, bannedUntil], [2, 9, 9, 0]);
+});
+
+Deno.test("refuse() counts strikes per minute, and the sum of refusals per day", () => {
   const times = [...Array(4).fill(NOON), ...Array(4).fill(NOON + MINUTE)];
 
   const { usage } = requestsAt(times, { limits: { minute: 2, day: 9 } });
@@ -61,10 +73,10 @@ Deno.test("strike() counts strikes per minute, and the sum of refusals per day",
   assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [2, 4, 0]);
 });
 
-Deno.test("strike() counts refusals during a ban, but does not extend it", () => {
-  const banned = strike(roll(UNUSED, NOON), LIMITS, 3, NOON);
+Deno.test("refuse() counts refusals during a ban, but does not extend it", () => {
+  const banned = refuse(roll(UNUSED, NOON), LIMITS, THREE, NOON);
 
-  const { bannedUntil, bans, refusedToday } = strike(banned, LIMITS, 3, NOON + 1);
+  const { bannedUntil, bans, refusedToday } = refuse(banned, LIMITS, THREE, NOON + 1);
 
   assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 6]);
 });
@@ -74,14 +86,14 @@ function banMinutes(count: number, pause: number): number[] {
   let usage = UNUSED;
   let now = NOON;
   return Array.from({ length: count }, () => {
-    usage = strike(roll(usage, now), LIMITS, 3, now);
+    usage = refuse(roll(usage, now), LIMITS, THREE, now);
     const minutes = (usage.bannedUntil - now) / MINUTE;
     now = usage.bannedUntil + pause;
     return minutes;
   });
 }
 
-Deno.test("strike() doubles every further ban, up to a day, and starts over a day after the last one", () => {
+Deno.test("refuse() doubles every further ban, up to a day, and starts over a day after the last one", () => {
   const doubling = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440];
 
   assertEquals(banMinutes(11, MINUTE), doubling);
@@ -97,8 +109,8 @@ Deno.test("roll() changes nothing within the minute, or for a clock up to five m
 });
 
 Deno.test("roll() resets the counts when a new minute or day has begun", () => {
-  const before = { ...used, strikes: 3, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
-  const ended = { used: 0, leased: 0, strikes: 0 };
+  const before = { ...used, strikes: 3, refused: 4, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
+  const ended = { used: 0, leased: 0, strikes: 0, refused: 0 };
 
   assertEquals(roll(before, NOON + MINUTE), { ...before, minute: NOON + MINUTE, ...ended });
   const newDay = { minute: MIDNIGHT, ...ended, usedToday: 0, leasedToday: 0, refusedToday: 0 };
@@ -163,7 +175,7 @@ Deno.test("reset() does not make an account without requests look used", () => {
 });
 
 Deno.test("pardon() ends a ban and clears bans and strikes, but not usage", () => {
-  const banned = { ...used, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
+  const banned = { ...used, refused: 4, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
 
   assertEquals(pardon(banned), { ...used, refusedToday: 4 });
 });
@@ -186,11 +198,11 @@ Deno.test("decodeUsage() reads what encodeUsage() wrote", () => {
 });
 
 Deno.test("decodeUsage() reads missing numbers as 0 and keeps additional ones", () => {
-  const numbers = Array.from({ length: 12 }, (_, index) => index + 1);
+  const numbers = Array.from({ length: 13 }, (_, index) => index + 1);
 
   assertEquals(decodeUsage(row(encodeJson([1, 2]))), { ...UNUSED, epoch: 1, minute: 2 });
   const longer = decodeUsage(row(encodeJson([...numbers, -1, "text"])));
-  assertEquals([longer.movedFrom, longer.surplus], [12, [-1, "text"]]);
+  assertEquals([longer.refused, longer.surplus], [13, [-1, "text"]]);
   assertEquals(
     encodeUsage(reset(roll(longer, NOON), NOON)).slice(-11),
     encodeText(',0,-1,"text"]').slice(-11),

@@ -1,7 +1,7 @@
 import { assertEquals, assertLessOrEqual } from "@std/assert";
 import { pardon, reset } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
-import { call, callAtOnce, outcome } from "../support/client.ts";
+import { call, callAtOnce, getBanned, outcome } from "../support/client.ts";
 import { calmNetwork, FakeKv, type Network, slowly } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
@@ -33,7 +33,7 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
     const { account: { id }, apiKey } = await service.createAccount("free");
     await time.until(call(service, apiKey), 1_000);
     await time.advance(3_000);
-    await time.until(callAtOnce(125, [other], apiKey), 5_000);
+    await time.until(getBanned(other, apiKey), 5_000);
     await time.advance(3_000);
     kv.held = () => pause(100);
     const first = call(service, apiKey);

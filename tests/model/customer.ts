@@ -3,6 +3,8 @@ import { assert } from "@std/assert";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
+/** A request that arrives within this time after the first 429 of a minute does not count toward a ban, in ms. */
+const UNAWARE = 1_000;
 
 /** A period of time, including both ends. */
 export interface Span {
@@ -85,9 +87,11 @@ export class Customer {
   readonly suspensions: { begun: Span; ended: Span | undefined }[] = [];
   /** A ban that a response confirmed: `from` in virtual time, `to` by the processes' clocks. */
   ban: Span | undefined;
-  /** Number of admitted requests by window, and of refused ones by minute. */
+  /** Number of admitted requests by window, and of refused ones that may count toward a ban by minute. */
   readonly #admitted: Map<string, number> = new Map();
-  readonly #refused: Map<number, number> = new Map();
+  readonly #strikes: Map<number, number> = new Map();
+  /** When a response was first refused in each minute. */
+  readonly #toldAt: Map<number, number> = new Map();
   #unbannedAt = -Infinity;
   #resetAt = -Infinity;
 
@@ -159,7 +163,7 @@ export class Customer {
     this.wasReset = true;
     this.#resetAt = now;
     this.#admitted.clear();
-    this.#refused.clear();
+    this.#strikes.clear();
     this.slack += this.unanswered + this.failed;
   }
 
@@ -196,7 +200,7 @@ export class Customer {
   #checkLimits(
     { outcome }: Charge,
     untilReset: Limits,
-    { clock, from: arrived, clockThen }: Exchange,
+    { clock, from: arrived, to: told, clockThen }: Exchange,
     span: Span,
     { losePermits, mayRefuse }: Faults,
   ): void {
@@ -216,9 +220,11 @@ export class Customer {
         const most = Math.max(...inForce.map((limits) => limits[unit])) + this.slack;
         assert(count <= most, `Admitted ${count} of ${most} in ${window}`);
       } else {
-        // Refusals of the minute count toward a ban, whichever window was full.
+        // Refusals of the minute count toward a ban, whichever window was full, if a client could already know of one.
         const minute = windowOf(untilReset.minute, clock, MINUTE);
-        this.#refused.set(minute, (this.#refused.get(minute) ?? 0) + 1);
+        const toldAt = this.#toldAt.get(minute) ?? told;
+        this.#toldAt.set(minute, toldAt);
+        if (arrived > toldAt + UNAWARE) this.#strikes.set(minute, (this.#strikes.get(minute) ?? 0) + 1);
         if (losePermits || mayRefuse || this.wasReset) continue;
         const least = Math.min(...inForce.map((limits) => limits[unit]));
         const known = this.count(window) + this.unanswered + this.failed;
@@ -226,9 +232,9 @@ export class Customer {
       }
     }
     if (outcome === "429 key_banned") {
-      const refused = Math.max(0, ...this.#refused.values()) + this.unanswered + this.failed + this.slack + 1;
+      const strikes = Math.max(0, ...this.#strikes.values()) + this.unanswered + this.failed + this.slack + 1;
       const least = Math.min(...this.limits.map(({ limits }) => limits.minute));
-      assert(this.ban || refused > least || this.wasReset, `Banned after ${refused} refusals of ${least}`);
+      assert(this.ban || strikes > least || this.wasReset, `Banned after ${strikes} strikes of ${least}`);
       const to = clock.from + (untilReset.minute - 1) * 1_000;
       if (span.from > this.#unbannedAt) this.ban ??= { from: span.to, to };
     } else if (this.ban && !outcome.startsWith("429") && !losePermits && !mayRefuse) {

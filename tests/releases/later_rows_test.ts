@@ -87,7 +87,7 @@ Deno.test("service keeps what a later version has added to the rows of usage and
   await using shop = await Shop.open();
   const { account: { id }, apiKey: key } = await shop.createAccount();
   const surplus = [7, -1.5, null, "text", { more: [] }];
-  const surplusNow = async () => JSON.parse(await textOf(shop.kv, "usage", id)).slice(12);
+  const surplusNow = async () => JSON.parse(await textOf(shop.kv, "usage", id)).slice(13);
   await rewrite(shop.kv, ["usage", id], (text) => JSON.stringify([...JSON.parse(text), ...surplus]));
   await shop.add("sold");
   await shop.app.settle();

@@ -1,5 +1,6 @@
 // Requests to the service, in this process or another, and parsed responses.
 import "./suppressed_error.ts";
+import { jumpAhead } from "./time.ts";
 
 /** Options of a request. */
 export interface HarnessRequest extends RequestInit {
@@ -87,6 +88,13 @@ export function callAtOnce(
     Array.from({ length: Math.ceil(count / services.length) }, () => services).flat().slice(0, count)
       .map((service) => call(service, key, target)),
   );
+}
+
+/** Gets the account of a key banned: uses up the limit, and goes on after it could know. */
+export async function getBanned(service: Callable, key: string, limit: number = 60): Promise<void> {
+  await callAtOnce(limit + 1, [service], key);
+  jumpAhead(1_001);
+  await callAtOnce(limit + 1, [service], key);
 }
 
 /** The status of a response, and its code if it is an error. */

@@ -82,6 +82,12 @@ export class VirtualTime implements Disposable {
   }
 }
 
+/** Lets `performance.now()` jump ahead, in real or virtual time. */
+export function jumpAhead(ms: number): void {
+  const now = performance.now.bind(performance);
+  performance.now = () => now() + ms;
+}
+
 /** Runs all work that does not wait for a timer. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) {

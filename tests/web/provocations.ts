@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../src/web/error.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import { needsToken } from "../../src/web/router.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
-import type { HarnessRequest } from "../support/client.ts";
+import { getBanned, type HarnessRequest } from "../support/client.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../support/operations.ts";
 import { REX } from "../support/pets.ts";
@@ -41,7 +41,13 @@ const WAYS = {
   not_found: { options: () => ({ securityContact: undefined }), act: ({ send }) => send() },
   rate_limit_minute: { limits: { minute: 2, day: 9 }, act: (stage) => sendAfter(60, stage) },
   rate_limit_day: { limits: { minute: 9, day: 1 }, act: (stage) => sendAfter(1, stage) },
-  key_banned: { limits: { minute: 1, day: 9 }, act: (stage) => sendAfter(2, stage) },
+  key_banned: {
+    limits: { minute: 1, day: 9 },
+    act: async (stage) => {
+      await getBanned(stage.service, stage.apiKey, 1);
+      return await stage.send(stage.isOperators ? NONSENSE : {});
+    },
+  },
   overloaded: {
     options: () => ({ inFlight: new InFlight({ capacity: 0, budgetMs: 1_000, stopMs: 1_000 }) }),
     act: ({ send }) => send(),
