@@ -3,7 +3,7 @@ import { BIDI_CONTROLS, CONTROLS, nameText } from "../web/name.ts";
 import type { Schema } from "../web/schema.ts";
 import { ApiError } from "../web/error.ts";
 import { decodeJson, type Entry } from "../engine/row.ts";
-import type { HolderRows } from "../limits/holder.ts";
+import type { Holders } from "../limits/holder.ts";
 import type { Limits } from "../limits/usage.ts";
 import type { Environment } from "./api_key.ts";
 
@@ -108,9 +108,9 @@ export function decodeAccount(entry: Entry): Account {
 }
 
 /** Accounts, as holders of limits. Their credentials are hashes of API keys. */
-export const ACCOUNT_ROWS: HolderRows<Account> = {
+export const ACCOUNTS: Holders<Account> = {
   key: accountKey,
-  decode: decodeAccount,
+  decode: (_id, row) => row ? decodeAccount(row) : undefined,
   isOpenedBy: (account, hash, now) => account.suspendedAt === null && isOpenedBy(account, hash, now),
 };
 

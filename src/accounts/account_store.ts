@@ -5,7 +5,6 @@ import type { Transaction, Write } from "../engine/transaction.ts";
 import type { VersionRow } from "../engine/versions.ts";
 import {
   type Account,
-  ACCOUNT_ROWS,
   accountKey,
   apiKeyKey,
   countRotation,
@@ -15,7 +14,6 @@ import {
   keyHashesOf,
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
-import { stateKeys } from "../limits/holder.ts";
 import { DAYS_KEPT, dayTotalKey, pastDay } from "../limits/usage_days.ts";
 import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "../limits/usage.ts";
 
@@ -115,7 +113,7 @@ export class AccountStore {
 
   /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
-    const [account, usage] = await this.#store.getMany(stateKeys(ACCOUNT_ROWS, id));
+    const [account, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
     return decodeState(account, usage);
   }
 
@@ -195,7 +193,7 @@ export class AccountStore {
     return this.#ofState(id, (before, write) => {
       if (!condition(before)) return false;
       const day = dayOf(before.usage.minute);
-      for (const key of stateKeys(ACCOUNT_ROWS, id)) write.delete(key);
+      for (const key of [accountKey(id), usageKey(id)]) write.delete(key);
       for (const hash of keyHashesOf(before.account)) write.delete(apiKeyKey(hash));
       for (let ago = 0; ago <= DAYS_KEPT; ago++) write.delete(dayTotalKey(day - ago, id));
       write.bump(this.#version);
@@ -225,7 +223,7 @@ export class AccountStore {
     id: string,
     decide: (state: AccountState, write: Write) => Result,
   ): Transaction<Result | null> {
-    const [account, usage] = stateKeys(ACCOUNT_ROWS, id);
+    const [account, usage] = [accountKey(id), usageKey(id)];
     return {
       queue: "changes",
       reads: [account, usage],

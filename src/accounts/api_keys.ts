@@ -1,16 +1,14 @@
-import { bearerToken } from "../web/request.ts";
+import { batched } from "../engine/batch.ts";
 import { decodeJson, versionstampOf } from "../engine/row.ts";
 import type { Store } from "../engine/store.ts";
-import { batched } from "../engine/batch.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
 import { noteVersion, type VersionRow } from "../engine/versions.ts";
-import { Allowance } from "../limits/allowance.ts";
+import { BoundedMap } from "../base/bounded_map.ts";
+import { bearerToken } from "../web/request.ts";
+import type { Allowance } from "../limits/allowance.ts";
 import { decodeState, stateKeys } from "../limits/holder.ts";
-import { type Account, ACCOUNT_ROWS, apiKeyKey, isOpenedBy } from "./account.ts";
+import type { Permits } from "../limits/permits.ts";
+import { type Account, ACCOUNTS, apiKeyKey, isOpenedBy } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
-
-/** The allowance of an account. */
-export type AccountAllowance = Allowance<Account>;
 
 /** Options of {@linkcode ApiKeys}. */
 export interface ApiKeysOptions {
@@ -18,6 +16,7 @@ export interface ApiKeysOptions {
   /** The row whose version changes when an account does. */
   readonly accounts: VersionRow;
   readonly environment: Environment;
+  readonly permits: Permits<Account>;
 }
 
 /** Which account a key belongs to. This never changes. */
@@ -28,32 +27,28 @@ interface Claim {
 
 const PREFIX_LENGTH = "Bearer ".length;
 const MAX_CLAIMS = 10_000;
-const MAX_ALLOWANCES = 10_000;
+const MAX_ACCOUNTS = 10_000;
 /** Accounts per snapshot of at most ten rows: two rows each, and the version row. */
 const ACCOUNTS_READ = 4;
 
-/** Finds an API key's account: in memory, if no account has changed. */
+/** Who is asking: finds the account of a request's API key, in memory if no account has changed. */
 export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
-  readonly #activeOf: (accountId: string) => AccountAllowance | undefined;
+  readonly #permits: Permits<Account>;
   /** By Authorization header. */
   readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
-  /** By account ID. */
-  readonly #allowances: BoundedMap<string, AccountAllowance> = new BoundedMap(MAX_ALLOWANCES);
+  /** The accounts' version when an account was last read, by account ID. */
+  readonly #readAt: BoundedMap<string, string> = new BoundedMap(MAX_ACCOUNTS);
   readonly #findAccountId: (hash: string) => Promise<string | null>;
-  readonly #load: (accountId: string) => Promise<AccountAllowance | null>;
+  readonly #load: (accountId: string) => Promise<Allowance<Account> | null>;
 
-  /** `activeOf` returns an account's allowance if it is active, so that no second one is created. */
-  constructor(
-    { store, accounts, environment }: ApiKeysOptions,
-    activeOf: (accountId: string) => AccountAllowance | undefined,
-  ) {
+  constructor({ store, accounts, environment, permits }: ApiKeysOptions) {
     this.#store = store;
     this.#accounts = accounts;
     this.#environment = environment;
-    this.#activeOf = activeOf;
+    this.#permits = permits;
     this.#findAccountId = batched(async (hashes) => {
       const entries = await store.getMany(hashes.map(apiKeyKey));
       return (index) => entries[index] ? decodeJson<string>(entries[index]) : null;
@@ -71,19 +66,16 @@ export class ApiKeys {
     return this.#claims.get(authorization) !== undefined;
   }
 
-  /**
-   * The allowance for the key, as last read; undefined if the account is unknown or suspended, or the key is invalid.
-   */
-  recall(authorization: string, now: number): AccountAllowance | undefined {
+  /** The allowance of the key's account; undefined if it is not in memory, or an account has changed since it was read. */
+  recall(authorization: string): Allowance<Account> | undefined {
     const claim = this.#claims.get(authorization);
-    const allowance = claim && this.#allowances.get(claim.accountId);
-    if (!allowance || allowance.holder.suspendedAt !== null) return undefined;
-    return isOpenedBy(allowance.holder, claim.hash, now) ? allowance : undefined;
+    const allowance = claim && this.#permits.of(claim.accountId);
+    return allowance && this.#isCurrent(allowance) ? allowance : undefined;
   }
 
-  /** Whether the allowance was read at the accounts' last known version. */
-  isCurrent({ accountsVersion }: AccountAllowance): boolean {
-    return accountsVersion === this.#accounts.version;
+  /** Whether the key opens an account at `now` (ms since the epoch), and the account is not suspended. */
+  opens({ holder }: Allowance<Account>, authorization: string, now: number): boolean {
+    return ACCOUNTS.isOpenedBy(holder, this.hashOf(authorization), now);
   }
 
   /**
@@ -93,18 +85,16 @@ export class ApiKeys {
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
    */
-  find(authorization: string, now: number): AccountAllowance | null | Promise<AccountAllowance | null> {
-    const claim = this.#claims.get(authorization);
-    const allowance = claim && this.#allowances.get(claim.accountId);
-    if (!claim || !allowance || !this.isCurrent(allowance)) return this.#lookUp(authorization, now);
-    return isOpenedBy(allowance.holder, claim.hash, now) ? allowance : null;
+  find(authorization: string, now: number): Allowance<Account> | null | Promise<Allowance<Account> | null> {
+    const allowance = this.recall(authorization);
+    if (allowance === undefined) return this.#lookUp(authorization, now);
+    return isOpenedBy(allowance.holder, this.hashOf(authorization), now) ? allowance : null;
   }
 
   /** Makes sure that the next use of a key reads its account again. */
   expire(authorization: string): void {
     const claim = this.#claims.get(authorization);
-    const allowance = claim && this.#allowances.get(claim.accountId);
-    if (allowance) allowance.accountsVersion = undefined;
+    if (claim) this.#readAt.delete(claim.accountId);
   }
 
   /** The hash of the key in an Authorization header. */
@@ -112,9 +102,8 @@ export class ApiKeys {
     return this.#claims.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");
   }
 
-  /** An account's allowance, if it is in memory. */
-  allowanceOf(accountId: string): AccountAllowance | undefined {
-    return this.#allowances.get(accountId);
+  #isCurrent({ holder, isKnown }: Allowance<Account>): boolean {
+    return isKnown && this.#readAt.get(holder.id) === this.#accounts.version;
   }
 
   #keyIn(authorization: string): string | undefined {
@@ -122,7 +111,7 @@ export class ApiKeys {
     return key !== undefined && isApiKey(key, this.#environment) ? key : undefined;
   }
 
-  async #lookUp(authorization: string, now: number): Promise<AccountAllowance | null> {
+  async #lookUp(authorization: string, now: number): Promise<Allowance<Account> | null> {
     const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
     const allowance = claim && await this.#load(claim.accountId);
     if (!allowance) {
@@ -143,8 +132,8 @@ export class ApiKeys {
     return accountId === null ? null : { accountId, hash };
   }
 
-  async #loadAllowances(ids: readonly string[]): Promise<(index: number) => AccountAllowance | null> {
-    const snapshots: Promise<(() => AccountAllowance | null)[]>[] = [];
+  async #loadAllowances(ids: readonly string[]): Promise<(index: number) => Allowance<Account> | null> {
+    const snapshots: Promise<(() => Allowance<Account> | null)[]>[] = [];
     for (let start = 0; start < ids.length; start += ACCOUNTS_READ) {
       snapshots.push(this.#loadTogether(ids.slice(start, start + ACCOUNTS_READ)));
     }
@@ -153,19 +142,17 @@ export class ApiKeys {
   }
 
   /** Reads accounts and their version in one snapshot. */
-  async #loadTogether(ids: readonly string[]): Promise<(() => AccountAllowance | null)[]> {
-    const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(ACCOUNT_ROWS, id))];
+  async #loadTogether(ids: readonly string[]): Promise<(() => Allowance<Account> | null)[]> {
+    const asOf = performance.now();
+    const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(ACCOUNTS, id))];
     const [versionRow = null, ...rows] = await this.#store.getMany(keys);
     const version = versionstampOf(versionRow);
     noteVersion(this.#accounts, version);
     return ids.map((id, index) => () => {
-      const state = decodeState(ACCOUNT_ROWS, rows[2 * index], rows[2 * index + 1]);
+      const state = decodeState(ACCOUNTS, id, rows.slice(2 * index, 2 * index + 2));
       if (state === undefined) return null;
-      const allowance = this.#allowances.get(id) ?? this.#activeOf(id) ?? new Allowance(ACCOUNT_ROWS, state);
-      allowance.noteRows(state);
-      allowance.accountsVersion = version ?? "";
-      this.#allowances.set(id, allowance);
-      return allowance;
+      this.#readAt.set(id, version ?? "");
+      return this.#permits.learn(state, asOf);
     });
   }
 }

@@ -1,12 +1,16 @@
 import type { Account } from "../accounts/account.ts";
 import type { AccountState } from "../accounts/account_store.ts";
-import { type Decision, uncharged, type Usage } from "../limits/usage.ts";
+import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
 import { whenReady } from "../base/when_ready.ts";
+import type { Metrics } from "../base/metrics.ts";
 import { AGAIN, retried } from "../engine/deadline.ts";
-import { VersionCheck, type VersionRow } from "../engine/versions.ts";
-import { type AccountAllowance, ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
+import { Outdated, VersionCheck, type VersionRow, type Versions } from "../engine/versions.ts";
+import type { Allowance, Permit } from "../limits/allowance.ts";
 import { AnonymousLimiter } from "../limits/anonymous.ts";
-import type { Permit, Permits } from "../limits/permits.ts";
+import type { Permits } from "../limits/permits.ts";
+import type { Decision, Usage } from "../limits/usage.ts";
+import { ApiError, errorResponse } from "../web/error.ts";
+import type { Budget, Task } from "../web/in_flight.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {
@@ -28,94 +32,93 @@ export interface Admission {
   readonly decision: Decision;
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
-  /** The permit for a write that was admitted from memory. A commit or a version check must confirm it. */
-  readonly permit?: Permit;
+  /** Set if the request was admitted from memory without a version check. Its first commit must include this one. */
+  readonly check?: VersionCheck;
 }
 
-/** AGAIN if the account has changed in the meantime. The request must then be admitted again. */
-export type Charged = Admission | typeof AGAIN;
+/** Responds to a charged request. It is called again if an account has changed since the request was admitted. */
+export type Serve = (admission: Admission, budget: Budget) => Response | Promise<Response>;
 
-/** Options of a {@linkcode Gate}. */
-export interface GateOptions extends ApiKeysOptions {
+/** How an attempt to charge a request has ended: AGAIN if the next one will do better. */
+type Charged = Admission & { readonly permit?: Permit } | typeof AGAIN;
+
+/** Options of {@linkcode Admissions}. */
+export interface AdmissionsOptions extends ApiKeysOptions {
+  readonly versions: Versions;
   readonly permits: Permits<Account>;
+  readonly metrics: Metrics;
 }
 
 /**
  * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
  * the client address is charged.
  */
-export class Gate {
+export class Admissions {
   readonly #keys: ApiKeys;
   readonly #permits: Permits<Account>;
+  readonly #versions: Versions;
   readonly #accounts: VersionRow;
+  readonly #metrics: Metrics;
   /** The check for the accounts' current version. */
   #unchanged: VersionCheck;
   readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
   /** Key lookups for spent addresses, by Authorization header. Requests with the same header share a lookup. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
-  constructor(options: GateOptions) {
+  constructor(options: AdmissionsOptions) {
     this.#permits = options.permits;
-    this.#keys = new ApiKeys(options, (accountId) => options.permits.activeOf(accountId));
+    this.#versions = options.versions;
     this.#accounts = options.accounts;
+    this.#metrics = options.metrics;
+    this.#keys = new ApiKeys(options);
     this.#unchanged = new VersionCheck(options.accounts);
   }
 
   /**
-   * Charges a request that has just arrived. It is charged to its address, provisionally to a lease, or to its account,
-   * in a transaction or after the account has been read. Returns undefined if the versions must be checked first.
+   * Begins to admit a request, and to check the versions if that is necessary. When `ready` has resolved, `work` serves
+   * the request. Everything that can happen to a request is told here, in this order.
    *
    * @throws {StoreUnavailable}
    */
-  admitAtOnce(caller: Caller): Admission | Promise<Charged> | undefined {
-    const { authorization, now } = caller;
-    if (authorization === null) return this.#chargeAddress(caller);
-    const allowance = this.#keys.recall(authorization, now);
+  admit(caller: Caller, serve: Serve): Pick<Task<Response, Response>, "ready" | "work"> {
+    const { authorization, now, isRead } = caller;
+    const begin = (charged: Charged | Promise<Charged>, ready?: Promise<void>) => {
+      if (charged instanceof Promise) charged.catch(() => {}); // Not awaited if the check fails.
+      const work = (budget: Budget) =>
+        whenReady(charged, (done) => this.#answer(done, caller, budget, serve));
+      return { ready, work };
+    };
+    // Content that a read shows from memory must be current, whatever decides on the request.
+    const look = () => isRead ? this.#versions.check() : undefined;
+
+    // No key: the address is charged.
+    if (authorization === null) return begin(this.#chargeAddress(caller));
+
+    // A key that is not in memory, or an account that has changed: they are read. What is read now is certain.
+    const allowance = this.#keys.recall(authorization);
     if (allowance === undefined) {
-      if (this.#keys.knows(authorization)) return undefined; // The key is no longer valid, or its account is suspended.
-      return this.#keys.mayOpen(authorization)
-        ? this.#lookUp(authorization, caller)
-        : this.#chargeAddress(caller);
+      const charged = this.#keys.knows(authorization)
+        ? this.#charge(caller)
+        : this.#lookUp(authorization, caller);
+      return begin(charged, charged instanceof Promise ? look() : undefined);
     }
-    if (!this.#keys.isCurrent(allowance)) return this.admit(caller); // Reads the account, so no check is needed.
-    const lent = caller.isRead ? undefined : this.#permits.lend(allowance, this.#check());
-    if (lent) return { account: allowance.holder, ...lent };
-    const isUndecided = this.#permits.needsTransaction(allowance);
-    return isUndecided ? this.#chargeInTransaction(authorization, allowance, caller) : undefined;
-  }
 
-  /**
-   * Charges a request. The versions must have been checked since it arrived, unless this call reads its account.
-   *
-   * @throws {StoreUnavailable}
-   */
-  admit(caller: Caller): Admission | Promise<Admission> {
-    return whenReady(
-      this.#charge(caller),
-      (charged) => charged === AGAIN ? retried(async () => await this.#charge(caller)) : charged,
-    );
-  }
+    if (this.#keys.opens(allowance, authorization, now)) {
+      // The lease lends a permit to a write. Its first commit, or a version check, confirms that no account has changed.
+      const permit = isRead ? undefined : allowance.lend();
+      if (permit) {
+        return begin({ account: allowance.holder, decision: permit.decision, check: this.#check(), permit });
+      }
 
-  /**
-   * Charges a request again, because an account has changed since it arrived. Reads the request's account again,
-   * because the one in memory might have been read before the request arrived.
-   *
-   * @throws {StoreUnavailable}
-   */
-  admitAgain(caller: Caller): Admission | Promise<Admission> {
-    if (caller.authorization !== null) this.#keys.expire(caller.authorization);
-    return this.admit(caller);
-  }
-
-  /** Takes back the charge of a request that was not served. Returns the limits without it. */
-  uncharge({ account, decision }: Admission, address: () => string): Decision {
-    if (account === undefined) {
-      this.#anonymous.giveBack(address(), decision);
-    } else {
-      const allowance = this.#permits.activeOf(account.id) ?? this.#keys.allowanceOf(account.id);
-      if (allowance) this.#permits.giveBack(allowance, decision);
+      // Only a transaction can decide. It checks that the account has not changed.
+      if (allowance.needsTransaction()) return begin(this.#request(authorization, allowance, caller), look());
     }
-    return uncharged(decision);
+
+    // Memory decides: a leased permit for a read, or a refusal. First, a version check shows that it is current.
+    return {
+      ready: this.#versions.check(),
+      work: (budget) => whenReady(this.#charge(caller), (done) => this.#answer(done, caller, budget, serve)),
+    };
   }
 
   /** An address's limits, without charging it. */
@@ -124,37 +127,85 @@ export class Gate {
   }
 
   /** An account's usage, without permits that this process holds. */
-  usedBy(state: AccountState): Usage {
-    const allowance = this.#keys.allowanceOf(state.account.id);
-    return allowance?.usageWithoutLease(state.usage, state.usageRow, this.#permits.isRunning(allowance)) ??
-      state.usage;
+  usedBy({ account, usage, usageRow }: AccountState): Usage {
+    return this.#permits.of(account.id)?.usageWithoutLease(usage, usageRow) ?? usage;
   }
 
-  /** The check for the current version. Requests share it, so that they can share a commit. */
-  #check(): VersionCheck {
-    if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
-    return this.#unchanged;
+  #answer(charged: Charged, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
+    if (charged === AGAIN) return this.#admitAgain(caller, budget, serve);
+    const { permit, ...admission } = charged;
+    if (!caller.isRead) return this.#answerWrite(admission, permit, caller, budget, serve);
+    this.#count(admission);
+    return serve(admission, budget);
   }
 
-  #charge(caller: Caller): Charged | Promise<Charged> {
+  /** Serves a write. Its permit is given back if an account has changed, or if the service is too busy. */
+  async #answerWrite(
+    admission: Admission,
+    permit: Permit | undefined,
+    caller: Caller,
+    budget: Budget,
+    serve: Serve,
+  ): Promise<Response> {
+    const { check, decision } = admission;
+    try {
+      const response = await withRefusals(() => serve(admission, budget));
+      if (check) await this.#versions.confirm(check, caller.arrived);
+      permit?.end(true);
+      this.#count(admission);
+      return response;
+    } catch (error) {
+      if (error instanceof Outdated && !budget.isOver) {
+        permit?.end(false);
+        if (caller.authorization !== null) this.#keys.expire(caller.authorization);
+        return await this.#admitAgain(caller, budget, serve);
+      }
+      // Otherwise it stays charged, because it may have written something.
+      const isUsed = !isOverloaded(error);
+      if (isUsed) this.#count(admission);
+      if (permit) permit.end(isUsed);
+      else if (!isUsed && decision.refusal === undefined) this.#giveBack(admission, caller);
+      throw error;
+    }
+  }
+
+  /** Admits a request again, because an account has changed, or because there are permits for it now. */
+  async #admitAgain(caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
+    budget.check();
+    // Since a read arrived, the versions have been checked.
+    if (caller.isRead) return await this.#answer(await this.#charge(caller), caller, budget, serve);
+    const { ready, work } = this.admit(caller, serve);
+    await ready;
+    return await work(budget);
+  }
+
+  /** Charges a request. The versions must have been checked since it arrived, unless this call reads its account. */
+  #charge(caller: Caller): Admission | Promise<Admission> {
+    return whenReady(
+      this.#chargeOnce(caller),
+      (charged) => charged === AGAIN ? retried(async () => await this.#chargeOnce(caller)) : charged,
+    );
+  }
+
+  #chargeOnce(caller: Caller): Admission | typeof AGAIN | Promise<Admission | typeof AGAIN> {
     const { authorization, now, arrived } = caller;
     if (authorization === null) return this.#chargeAddress(caller);
     return whenReady(this.#keys.find(authorization, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
-      const decision = this.#permits.decide(allowance, arrived);
-      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, caller);
+      const decision = allowance.decide(arrived);
+      return decision ? { account, decision } : this.#request(authorization, allowance, caller);
     });
   }
 
-  #chargeInTransaction(
+  async #request(
     authorization: string,
-    allowance: AccountAllowance,
+    allowance: Allowance<Account>,
     { now, arrived }: Caller,
-  ): Promise<Charged> {
-    return this.#permits.request(allowance, { hash: this.#keys.hashOf(authorization), now, arrived })
-      .then((decision) => decision === AGAIN ? AGAIN : { account: allowance.holder, decision });
+  ): Promise<Admission | typeof AGAIN> {
+    const decision = await allowance.request({ credential: this.#keys.hashOf(authorization), now, arrived });
+    return decision === AGAIN ? AGAIN : { account: allowance.holder, decision };
   }
 
   #chargeAddress({ address, now }: Caller): Admission {
@@ -163,9 +214,10 @@ export class Gate {
 
   /** Charges a request whose key is not in memory. A spent address has few reads, so its requests share one per key. */
   #lookUp(authorization: string, caller: Caller): Admission | Promise<Charged> {
+    if (!this.#keys.mayOpen(authorization)) return this.#chargeAddress(caller);
     const { now } = caller;
     const address = caller.address();
-    if (!this.#anonymous.isSpent(address, now)) return this.admit(caller);
+    if (!this.#anonymous.isSpent(address, now)) return this.#charge(caller);
     let lookUp = this.#lookUps.get(authorization);
     if (lookUp === undefined) {
       if (!this.#anonymous.takeRead(address, now)) return this.#chargeAddress(caller);
@@ -175,4 +227,35 @@ export class Gate {
     }
     return lookUp.then(() => this.#keys.knows(authorization) ? AGAIN : this.#chargeAddress(caller));
   }
+
+  #giveBack({ account, decision }: Admission, { address }: Caller): void {
+    if (account === undefined) this.#anonymous.giveBack(address(), decision);
+    else this.#permits.of(account.id)?.giveBack(decision);
+  }
+
+  #count({ account, decision: { refusal } }: Admission): void {
+    const plan = account?.plan ?? "";
+    if (refusal === undefined) this.#metrics.admitted.add(1, plan);
+    else this.#metrics.refused.add(1, plan, refusal);
+  }
+
+  /** The check for the current version. Requests share it, so that they can share a commit. */
+  #check(): VersionCheck {
+    if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
+    return this.#unchanged;
+  }
+}
+
+/** Turns a handler's ApiError into a response, except `overloaded`: such a request is not charged. */
+async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
+  try {
+    return await handle();
+  } catch (error) {
+    if (error instanceof ApiError && !isOverloaded(error)) return errorResponse(error);
+    throw error;
+  }
+}
+
+function isOverloaded(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "overloaded";
 }

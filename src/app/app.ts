@@ -1,7 +1,7 @@
 import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
-import type { Admission, Caller, Charged, Gate } from "./admission.ts";
+import type { Admission, Admissions, Caller } from "./admission.ts";
 import { refusedResponse, withLimitHeaders } from "../limits/limit_headers.ts";
-import type { Permit } from "../limits/permits.ts";
+import { uncharged } from "../limits/usage.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { deprecationHeaders } from "../web/deprecation.ts";
 import { BASE_PATH } from "../web/openapi.ts";
@@ -19,19 +19,17 @@ import { BODY_RULES, readJsonObject } from "../web/body.ts";
 import { setCorsHeaders } from "../web/cors.ts";
 import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } from "../web/error.ts";
 import { type Budget, type InFlight, OutOfTime } from "../web/in_flight.ts";
-import { whenReady } from "../base/when_ready.ts";
 import { errorRecord, type Log } from "../web/log.ts";
 import { createResponse, ownOf } from "../web/response.ts";
 import { needsToken, type OperatorAccess } from "../web/router.ts";
-import { AGAIN, StoreUnavailable } from "../engine/deadline.ts";
+import { StoreUnavailable } from "../engine/deadline.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Transactions } from "../engine/transactions.ts";
-import { Outdated, type VersionCheck, type Versions } from "../engine/versions.ts";
+import { Outdated } from "../engine/versions.ts";
 
 /** Options of {@linkcode createApp}. */
 export interface AppOptions extends ArrivalsOptions {
-  readonly gate: Gate;
-  readonly versions: Versions;
+  readonly admissions: Admissions;
   readonly transactions: Transactions;
   /** Whether an Authorization header has a token for operations with this access. */
   readonly hasToken: Readonly<Record<OperatorAccess, (authorization: string | null) => boolean>>;
@@ -66,7 +64,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  * response is sent. If the version has changed, the request is admitted again.
  */
 export function createApp(options: AppOptions): App {
-  const { operations, gate, versions, transactions, hasToken, log, metrics, inFlight } = options;
+  const { operations, admissions, transactions, hasToken, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const suggest = createSuggester(operations);
   const unauthorized = unauthorizedIn(options.environment);
@@ -80,25 +78,21 @@ export function createApp(options: AppOptions): App {
       const late = error instanceof OutOfTime ? arrival.ifLate?.() : undefined;
       if (late) return done(late);
       const apiError = asApiError(error, arrival);
-      if (apiError.code === "overloaded") uncharge(arrival);
+      if (apiError.code === "overloaded" && arrival.admission) {
+        arrival.admission = withoutCharge(arrival.admission);
+      }
       return done(errorResponse(apiError));
     };
     if (inFlight.isStopping) return done(errorResponse(STOPPING));
     if (inFlight.isFull) return done(errorResponse(OVERLOADED));
     try {
       const caller = callerOf(arrival);
-      const atOnce = caller && gate.admitAtOnce(caller);
-      // A read already charged to its address relies on nothing in memory.
-      const needsCheck = caller && (atOnce === undefined || (caller.isRead && atOnce instanceof Promise));
-      const ready = needsCheck ? versions.check() : undefined;
-      if (atOnce instanceof Promise) atOnce.catch(() => {}); // Not awaited if the check fails.
-      const work = (budget: Budget) => {
-        if (caller === undefined) return answerFor(arrival, budget);
-        return whenReady(
-          atOnce ?? gate.admit(caller),
-          (charged) => admitted(charged, arrival, caller, budget),
-        );
-      };
+      const { ready, work } = caller
+        ? admissions.admit(caller, (admission, budget) => {
+          arrival.admission = admission;
+          return answerFor(arrival, budget);
+        })
+        : { ready: undefined, work: (budget: Budget) => answerFor(arrival, budget) };
       const late = (error: unknown) => void asApiError(error, arrival); // Logs it.
       const timeoutMs = arrival.matched.kind === "found" ? arrival.matched.endpoint.timeoutMs : undefined;
       return inFlight.answer({ started: arrival.started, timeoutMs, ready, work, finish: done, fail, late });
@@ -122,66 +116,8 @@ export function createApp(options: AppOptions): App {
     return { authorization: access === "key" ? authorization : null, address, now, arrived, isRead };
   }
 
-  function admitted(
-    charged: Charged,
-    arrival: Arrival,
-    caller: Caller,
-    budget: Budget,
-  ): Response | Promise<Response> {
-    if (charged === AGAIN) return admitAgain(arrival, caller, budget);
-    arrival.admission = charged;
-    if (charged.permit) return answerProvisionally(charged.permit, charged, arrival, caller, budget);
-    countAdmission(charged);
-    return answerFor(arrival, budget);
-  }
-
-  /** Admits a request again, because an account has changed since it arrived. */
-  async function admitAgain(arrival: Arrival, caller: Caller, budget: Budget): Promise<Response> {
-    budget.check();
-    return await admitted(await gate.admitAgain(caller), arrival, caller, budget);
-  }
-
-  /** Responds to a request that has a permit from memory. Admits it again if an account has changed in the meantime. */
-  async function answerProvisionally(
-    permit: Permit,
-    admission: Admission,
-    arrival: Arrival,
-    caller: Caller,
-    budget: Budget,
-  ): Promise<Response> {
-    const keep = () => {
-      permit.confirm();
-      countAdmission(admission);
-    };
-    try {
-      const response = await withRefusals(() => answerFor(arrival, budget, permit.check));
-      await versions.confirm(permit.check, arrival.started);
-      keep();
-      return response;
-    } catch (error) {
-      if (error instanceof Outdated && !budget.isOver) {
-        permit.withdraw();
-        return await admitAgain(arrival, caller, budget);
-      }
-      keep(); // The request stays charged, because it may have written something.
-      throw error;
-    }
-  }
-
-  /** Takes back the charge of a request that the service was too busy to serve. */
-  function uncharge(arrival: Arrival): void {
-    const { admission, address } = arrival;
-    if (admission) arrival.admission = { ...admission, decision: gate.uncharge(admission, address) };
-  }
-
-  function countAdmission({ account, decision: { refusal } }: Admission): void {
-    const plan = account?.plan ?? "";
-    if (refusal === undefined) metrics.admitted.add(1, plan);
-    else metrics.refused.add(1, plan, refusal);
-  }
-
-  /** Responds to a charged request, or refuses it. The handler's first commit includes `check`, if given. */
-  function answerFor(arrival: Arrival, budget: Budget, check?: VersionCheck): Response | Promise<Response> {
+  /** Responds to a charged request, or refuses it. */
+  function answerFor(arrival: Arrival, budget: Budget): Response | Promise<Response> {
     const { request, base, path, query, now, address, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
     if (admission && refusal) return refusedResponse(admission.decision, refusal);
@@ -193,7 +129,7 @@ export function createApp(options: AppOptions): App {
         }
         if (needsToken(operation.access) && admission) return wrongOperatorToken(operation.access);
         const accountId = admission?.account?.id ?? "";
-        const { transact, readBody, note, ifLate } = callOf(arrival, budget, check);
+        const { transact, readBody, note, ifLate } = callOf(arrival, budget);
         return operation.answer({
           request,
           params,
@@ -235,9 +171,8 @@ export function createApp(options: AppOptions): App {
   function callOf(
     arrival: Arrival,
     budget: Budget,
-    check: VersionCheck | undefined,
   ): Pick<Call, "transact" | "readBody" | "note" | "ifLate"> {
-    let assumes = check;
+    let assumes = arrival.admission?.check;
     return {
       async transact(transaction, mayBegin) {
         const done = await transactions.run(transaction, {
@@ -264,7 +199,7 @@ export function createApp(options: AppOptions): App {
     const { request, id, now, matched, address, admission } = arrival;
     // Refusals already have limit headers, as do responses with a limit of their own.
     const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
-    const decision = isLimited ? admission?.decision ?? gate.peek(address(), now) : undefined;
+    const decision = isLimited ? admission?.decision ?? admissions.peek(address(), now) : undefined;
     const response = decision ? withLimitHeaders(made, decision) : ownOf(made);
     const { headers } = response;
     const deprecation = matched.kind === "found" ? matched.endpoint.deprecated : undefined;
@@ -308,12 +243,7 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** Turns a handler's ApiError into a response, except `overloaded`: such a request is not charged. */
-async function withRefusals(handle: () => Response | Promise<Response>): Promise<Response> {
-  try {
-    return await handle();
-  } catch (error) {
-    if (error instanceof ApiError && error.code !== "overloaded") return errorResponse(error);
-    throw error;
-  }
+/** The admission of a request that the service was too busy to serve. Its permit is free again. */
+function withoutCharge(admission: Admission): Admission {
+  return { ...admission, decision: uncharged(admission.decision) };
 }

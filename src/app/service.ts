@@ -1,6 +1,6 @@
 import { tokenCheck } from "../accounts/bearer.ts";
-import { Gate } from "./admission.ts";
-import { type Account, ACCOUNTS_VERSION } from "../accounts/account.ts";
+import { Admissions } from "./admission.ts";
+import { ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { type AccountState, AccountStore } from "../accounts/account_store.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
 import { sweepDayTotals } from "../limits/usage_days.ts";
@@ -25,7 +25,7 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "gate" | "versions" | "transactions" | "hasToken"> {
+  extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken"> {
   readonly store: Store;
   /** Maximum age of cached accounts and animals, in ms. */
   readonly maxStalenessMs: number;
@@ -57,12 +57,12 @@ export function createService(options: ServiceOptions): Service {
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const catalogue = versions.watch(CATALOGUE_VERSION);
   const transactions = new Transactions(store, options);
-  const permits = new Permits<Account>({ ...options, transactions });
-  const gate = new Gate({ ...options, accounts: accountsRow, permits });
+  const permits = new Permits({ ...options, transactions, holders: ACCOUNTS });
+  const admissions = new Admissions({ ...options, versions, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
   const pets = new PetStore(store, transactions, catalogue);
   const messages = new MessageStore(store);
-  const usedBy = (state: AccountState) => gate.usedBy(state);
+  const usedBy = (state: AccountState) => admissions.usedBy(state);
   const isStopping = () => options.inFlight.isStopping;
   const operations: readonly Operation[] = [
     ...petOperations({ pets, catalogue, publicUrl }),
@@ -83,8 +83,7 @@ export function createService(options: ServiceOptions): Service {
     fetch: createApp({
       ...options,
       operations,
-      gate,
-      versions,
+      admissions,
       transactions,
       hasToken: { operator: tokenCheck(operatorTokens), metrics: tokenCheck(metricsTokens) },
     }),

@@ -1,220 +1,179 @@
-import { MINUTE, SECOND } from "../base/time.ts";
-import { type Holder, type HolderRows, type HolderState, stateKeys } from "./holder.ts";
+import { SECOND } from "../base/time.ts";
+import { AGAIN, KV_DEADLINE, StoreUnavailable } from "../engine/deadline.ts";
+import { encodeJson, versionstampOf } from "../engine/row.ts";
+import type { RoundTrip } from "../engine/store.ts";
+import { type KnownRow, type Rows, Unresolved, type Write } from "../engine/transaction.ts";
+import type { Transactions } from "../engine/transactions.ts";
 import {
-  decide,
+  type Debt,
+  detach,
+  joined,
+  type Lease,
+  NO_DEBT,
+  owing,
+  type Plan,
+  plan,
+  spend,
+  withRefused,
+} from "./lease.ts";
+import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
+import {
   type Decision,
-  decodeUsage,
+  decisionOn,
   encodeUsage,
   type FullWindow,
   fullWindow,
-  isSame,
   type Limits,
   minuteEnd,
+  minuteOf,
   type Refusal,
-  refuse,
-  type Refused,
-  type Returned,
   roll,
   settle,
-  take,
-  type Taken,
   type Usage,
+  usageKey,
   windowEnd,
 } from "./usage.ts";
 import { dayTotalKey, pastDay } from "./usage_days.ts";
-import { AGAIN } from "../engine/deadline.ts";
-import { encodeJson, type Entry } from "../engine/row.ts";
-import type { KnownRow, Rows, Write } from "../engine/transaction.ts";
 
 /*
- * An allowance is one account's state in one process: the account's rows as last seen, and the permits that the process
- * holds. The account's usage row counts permits, and a permit is counted before it is used. So a crash never lets more
- * requests in than the limit allows. To avoid a commit per request, a transaction takes more permits than the waiting
- * requests need. The extra ones form a lease, which the process hands out from memory.
+ * An allowance is everything that one process knows about one account: the rows as last seen, the permits that it holds
+ * (`lease.ts`), what the rows do not know yet, and the requests that wait. A permit is counted in the usage row before
+ * it is used, so a crash never lets more requests in than the limit allows.
  *
- *     take()      hands out a permit from the lease without a commit; later, call `confirm()` or `withdraw()`, once
- *     request()   waits for the next transaction, because the lease has no permit
- *     decide()    is the transaction: it gives permits back, takes permits for waiting requests and for the lease, and
- *                 counts refusals. It changes no field, because it might run again.
- *     apply()     adopts the result once the transaction has been committed, and resolves waiting requests
- *     fail()      handles a transaction that was not committed
- *     lose()      handles a transaction whose result is unknown: the process uses neither the permits that it gave back
- *                 nor those that it took
+ *     lend(), decide()   hand out a permit of the lease from memory, or refuse if that is certain
+ *     request()          waits for the next run, because memory cannot decide
+ *     end()              returns a permit when its request ends, used or not
  *
- * The path of a permit:
+ * A run is one transaction, and an allowance has one run at a time. These are the states of what a run takes along:
  *
- *     row  →  lease.left  →  unconfirmed  →  lease.used  →  no longer leased
- *              ↓     ↑            ↓
- *     row  ←  lease ended  ←  withdrawn
+ *     #queue, #lease, #debt   →  batch, #sent    each time the run decides. If it decides again, it adds what is new.
+ *     batch, #sent            →  done            its commit applied: requests get their answers, #sent is forgotten,
+ *                                                and new permits go to the lease
+ *                             →  #queue          requests that may still get a permit; and those that arrived after the
+ *                                                run began, if it commits nothing, because it may have read older rows
+ *                             →  #debt           its commit did not apply: it is written later; requests get the error
+ *                             →  forgotten       it is unknown whether its commit applied. The permits stay counted, so
+ *                                                no limit is ever exceeded; requests get the error.
  *
- * An ended lease hands out no permits. If a window is full but this process or another might still give some permits
- * back, requests are not refused from memory. They wait for those permits, for at most PATIENCE.
+ * Why nothing is lost or counted twice: `decide` changes nothing but the places of these, permits in `#sent` are handed
+ * out to nobody, and each way out of a run empties `#sent` once. A lease that ends hands out nothing; a permit of it that
+ * is still on its way becomes a debt when its request ends.
+ *
+ * Why a refusal is right: a window is certainly full only if neither this process nor another one might give a permit
+ * back. Otherwise requests wait. Because nothing is leased from a full window, every other process has given its permits
+ * back three seconds after this one first read that the window is full, or never will.
  */
 
-/** Times that determine the size and life of leases, in ms. */
-export interface LeaseTimes {
-  /** How long a lease should last at the recent rate. */
-  readonly span: number;
-  /** How long a renewal takes. */
-  readonly renewal: number;
-  /** How long a shared row is assumed to stay unchanged after a read. */
-  readonly unchanged: number;
-  /** Maximum age of a lease. */
-  readonly life: number;
-}
-
-/** Maximum lease life in any process, in ms. */
+/** Maximum age of a lease from which permits are handed out, in ms. */
 export const MAX_LEASE_AGE = 2_000;
-/** After this time, in ms, other processes have given their permits back or never will. */
+/** So long after a window was first seen full, in ms, other processes have given their permits back or never will. */
 export const PATIENCE = MAX_LEASE_AGE + 1_000;
-/** How long a row counts as shared after another process has written it, in ms. */
-const SHARED_FOR = 10_000;
 /** For this long after the first refusal of a minute, in ms, a client might not know about it. */
 export const UNAWARE: number = SECOND;
-/** Maximum permits leased per request served. Otherwise two simultaneous requests would look like a high rate. */
-const MAX_PER_SERVED = 16;
+/** How long a row counts as shared after another process has written it, in ms. */
+const SHARED_FOR = 10_000;
+/** Pause after a failure before the next run that no request is waiting for, in ms. */
+const PAUSE = 2_000;
 
-/** Permits that a process holds in advance. */
-export interface Lease {
-  readonly epoch: number;
-  readonly minute: number;
-  /** The limits when it was taken. */
-  readonly limits: Limits;
-  /** Number of permits not yet handed out. */
-  left: number;
-  /** Number of permits that were used. The row counts them as leased until the next transaction. */
-  used: number;
-  /** When it was taken or last renewed, on the `performance.now()` clock. */
-  takenAt: number;
-}
-
-/** Refusals that are not in the row yet. */
-interface Unwritten {
-  count: number;
-  strikes: number;
-  /** Time of the first refusal, on the `performance.now()` clock. */
-  since: number;
-}
-
-/** When this process first told a client about a refusal, on the `performance.now()` clock. */
-interface Told {
-  /** End of the minute that the refusal was in, in ms since the epoch. */
-  readonly minuteEnd: number;
-  readonly at: number;
-}
-
-/** Permits that a transaction gives back, with their lease. */
-interface ReturnedOf extends Returned {
-  readonly lease: Lease;
-}
-
-/** A request that is waiting for a permit. */
-interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, KeyUse {}
-
-/** The API key of a request. */
-export interface KeyUse {
-  readonly hash: string;
+/** A request's credential, and its time. */
+export interface Asking {
+  /** What opens the account, such as the hash of its key. */
+  readonly credential: string;
   /** When the request arrived, in ms since the epoch. */
   readonly now: number;
   /** When the request arrived, on the `performance.now()` clock. */
   readonly arrived: number;
 }
 
-/** A full window that requests are waiting on, and its end, in ms since the epoch. */
-interface Awaited {
-  readonly window: FullWindow;
-  readonly end: number;
+/** What the allowances of a process share. */
+export interface Shared<Of extends Holder> {
+  readonly holders: Holders<Of>;
+  readonly transactions: Transactions;
+  readonly commits: Pick<RoundTrip, "ms">;
+  readonly clock: () => number;
+  /** Whether all permits are being given back. */
+  readonly isSettling: boolean;
+  /** Called if an allowance has something to write or to wait for, to make sure that `tick()` is called. */
+  keep(allowance: Allowance<Of>): void;
+  /** Called when a ban has begun. */
+  banned(): void;
 }
 
-/** For each window, the time (ms since the epoch) until which other processes' permits count as used. */
-type WrittenOff = Readonly<Record<FullWindow, number>>;
-
-const NOTHING_WRITTEN_OFF: WrittenOff = { minute: 0, day: 0 };
-
-/** A waiting request that a transaction refuses. */
-interface RefusedRequest {
-  readonly request: Waiting;
-  readonly refusal: Refusal;
-  readonly isStrike: boolean;
+/** A permit that was handed out from memory. */
+export interface Permit {
+  readonly decision: Decision;
+  /** Ends the permit's request: the permit was used, or is free again. Call this once. */
+  readonly end: (isUsed: boolean) => void;
 }
 
-/** A transaction's decisions on an account's usage and waiting requests. */
-export interface Run<Of extends Holder> {
-  /** Time of the decision, in ms since the epoch. */
-  readonly now: number;
+/** A request that is waiting for a permit. */
+interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, Asking {}
+
+/** What is known of the rows. Times are on the `performance.now()` clock. */
+interface Known<Of extends Holder> {
   readonly state: HolderState<Of>;
-  /** The usage after the transaction. */
-  readonly usage: Usage;
-  readonly returned: readonly ReturnedOf[];
-  /** Refusals that the transaction writes: the first `written` of `unwritten`. */
-  readonly unwritten: Unwritten;
-  readonly written: Refused;
-  /** Requests that get a permit. */
-  readonly granted: readonly Waiting[];
-  readonly refused: readonly RefusedRequest[];
-  /** Requests whose key is no longer valid for the account. */
-  readonly unauthorized: readonly Waiting[];
-  /** Number of permits added to the lease. */
-  readonly ahead: number;
-  /** Requests per ms. */
-  readonly rate: number;
-  /** The full window that the remaining requests are waiting on. */
-  readonly awaited: FullWindow | undefined;
+  /** When the rows were last seen; -Infinity if they must be read. */
+  readonly seenAt: number;
+  /** The rows were so at this time or later. */
+  readonly asOf: number;
+  /** Until when the row counts as shared. */
+  readonly sharedUntil: number;
+  /** When each window was first seen full. */
+  readonly full: Readonly<Partial<Record<FullWindow, Full>>>;
 }
 
-/** One account's state in one process. */
-export class Allowance<Of extends Holder> {
-  readonly #rows: HolderRows<Of>;
-  /** The account and its usage, as last seen. */
-  #state: HolderState<Of>;
-  /** The accounts' version when the account was read; undefined if the account must be read again. */
-  accountsVersion: string | undefined;
-  /** False after a failure, when the rows must be read again. */
-  #isKnown = true;
-  #lease: Lease | undefined;
-  /** Number of permits handed out that can still be withdrawn. */
-  #unconfirmed = 0;
-  /** Leases that no longer hand out permits, but have some to give back. */
-  readonly #ended: Set<Lease> = new Set();
-  #waiting: Waiting[] = [];
-  /** The length of #waiting when the current transaction began. */
-  #begun = 0;
-  /** Replaced by a new object when the account or the minute changes. */
-  #unwritten: Unwritten = { count: 0, strikes: 0, since: 0 };
-  #told: Told = { minuteEnd: 0, at: 0 };
-  /** Requests served since the last transaction, and when that was, on the `performance.now()` clock. */
-  #served = 0;
-  #servedSince = -Infinity;
-  /** The lease is renewed when it has fewer permits than this. */
-  #low = 0;
-  /** When the usage row was last seen, and until when it counts as shared, on the `performance.now()` clock. */
-  #seenAt = performance.now();
-  #sharedUntil = 0;
-  /** Requests wait for others' permits until this time, on the `performance.now()` clock; 0 if none is waiting. */
-  #awaitsUntil = 0;
-  #awaited: Awaited = { window: "minute", end: 0 };
-  #writtenOff = NOTHING_WRITTEN_OFF;
-  /** Until this time, on the `performance.now()` clock, no transaction begins unless a request is waiting. */
-  #postponedUntil = 0;
+/** A window that was full. */
+interface Full {
+  /** When it ends, in ms since the epoch. */
+  readonly end: number;
+  /** When this process first saw it full, on the `performance.now()` clock. */
+  readonly at: number;
+}
 
-  constructor(rows: HolderRows<Of>, state: HolderState<Of>) {
-    this.#rows = rows;
-    this.#state = state;
+/** One account's permits in one process. */
+export class Allowance<Of extends Holder> {
+  readonly #shared: Shared<Of>;
+  #known: Known<Of>;
+  #lease: Lease | undefined;
+  /** Number of permits on their way, of this lease or of earlier ones. */
+  #onTheirWay = 0;
+  #debt: Debt = NO_DEBT;
+  /** The debt that a run is writing. */
+  #sent: Debt = NO_DEBT;
+  #queue: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  /** Number of requests served since the last run, or granted by it, and its time on the `performance.now()` clock. */
+  #lately = { served: 0, since: -Infinity };
+  /** The minute (its end, in ms since the epoch) in which a client was first refused, and when that was. */
+  #told = { minute: 0, at: 0 };
+  /** Until this time, on the `performance.now()` clock, no run begins unless a request is waiting. */
+  #retryAt = -Infinity;
+
+  /** The state was read at `asOf` or later, on the `performance.now()` clock. */
+  constructor(shared: Shared<Of>, state: HolderState<Of>, asOf: number) {
+    this.#shared = shared;
+    const full = fullIn(state, {});
+    this.#known = { state, seenAt: performance.now(), asOf, sharedUntil: -Infinity, full };
   }
 
   /** The account, as last seen. */
   get holder(): Of {
-    return this.#state.holder;
+    return this.#known.state.holder;
+  }
+
+  /** False after a failure, or if the account no longer exists: it must be read again. */
+  get isKnown(): boolean {
+    return this.#known.seenAt > -Infinity;
   }
 
   /** Whether there is something to write or to wait for. */
   get isActive(): boolean {
-    return this.isUnsettled || this.#unconfirmed > 0 || this.#waiting.length > 0;
+    return this.#owes || this.#onTheirWay > 0 || this.#queue.length > 0 || this.#running !== undefined;
   }
 
-  /** Whether this process holds leased permits. */
+  /** Whether there is a lease. */
   get isLeased(): boolean {
-    return this.#lease !== undefined || this.#ended.size > 0;
+    return this.#lease !== undefined;
   }
 
   /** Number of permits that can be handed out. */
@@ -222,428 +181,450 @@ export class Allowance<Of extends Holder> {
     return this.#lease?.left ?? 0;
   }
 
-  /** Whether the lease might run out before it can be renewed. */
-  get isLow(): boolean {
-    return this.#lease !== undefined && this.left < this.#low;
+  /** Hands out a permit of the lease; undefined if there is none. */
+  lend(): Permit | undefined {
+    const now = this.#shared.clock();
+    const lease = this.#leaseAt(now);
+    if (lease === undefined) return undefined;
+    this.#onTheirWay++;
+    const decision = this.#take(lease, now);
+    return { decision, end: (isUsed) => this.#end(lease, isUsed) };
   }
 
-  /** Whether there are permits or refusals to write, apart from waiting requests. */
-  get isUnsettled(): boolean {
-    return this.isLeased || this.#unwritten.count > 0;
+  /**
+   * Decides on a request from memory; undefined if only a transaction can decide. `arrived` is on the
+   * `performance.now()` clock.
+   */
+  decide(arrived: number): Decision | undefined {
+    const now = this.#shared.clock();
+    const lease = this.#leaseAt(now);
+    if (lease === undefined) return this.#refuse(now, arrived);
+    lease.used++;
+    return this.#take(lease, now);
   }
 
-  /** Whether requests are waiting for permits that other processes hold. */
-  get isAwaiting(): boolean {
-    return this.#awaitsUntil > 0;
+  /** Whether only a transaction can decide. */
+  needsTransaction(): boolean {
+    const now = this.#shared.clock();
+    return this.#leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
-  /** Whether other processes have written the usage row recently. */
-  get isShared(): boolean {
-    return performance.now() < this.#sharedUntil;
+  /**
+   * Resolves to the next run's decision, or to AGAIN if the request must be recognized and decided on again.
+   *
+   * @throws {StoreUnavailable}
+   */
+  request(asking: Asking): Promise<Decision | typeof AGAIN> {
+    this.#shared.transactions.noteRequest();
+    const isFirst = this.#queue.length === 0;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ ...asking, resolve, reject });
+      this.#shared.keep(this);
+      // Others already wait for permits of other processes: they are tried again at the next tick.
+      if (isFirst) this.#start();
+    });
+  }
+
+  /** Gives back a permit that counts as used, in the epoch and minute of the decision that granted it. */
+  giveBack({ epoch, minute }: Decision): void {
+    this.#owe({ epoch, minute: minuteOf(minute), size: 0, left: 1 });
+  }
+
+  /** Begins a run if one is due. Call this every few dozen ms while the allowance is active. */
+  tick(): void {
+    if (this.#running === undefined && this.#isDue(this.#shared.clock())) this.#start();
+  }
+
+  /** Writes everything, and resolves when that is done or has failed. The lease is given back if `isSettling`. */
+  async settle(): Promise<void> {
+    if (this.#owes) this.#start();
+    await this.#running;
+  }
+
+  /**
+   * Learns rows that were read at `asOf` or later, on the `performance.now()` clock. If the usage row is news, another
+   * process has written it.
+   */
+  learn(state: HolderState<Of>, asOf: number): void {
+    const { state: { usageRow }, sharedUntil } = this.#known;
+    const isNews = isLater(state.usageRow, usageRow) && this.isKnown;
+    this.#keepNewer(state, asOf, isNews ? performance.now() + SHARED_FOR : sharedUntil);
+  }
+
+  /** The usage in this row or a newer known one, without permits that this process holds. */
+  usageWithoutLease(usage: Usage, usageRow: HolderState<Of>["usageRow"]): Usage {
+    const { state } = this.#known;
+    // During a run, the row might already count the permits that it takes.
+    const isNews = isLater(usageRow, state.usageRow) && this.#running === undefined;
+    const held = this.#lease ? owing(this.#onItsWay, detach(this.#lease)) : this.#onItsWay;
+    return held.returned.reduce(settle, isNews ? usage : state.usage);
+  }
+
+  get #owes(): boolean {
+    return this.#lease !== undefined || this.#debt !== NO_DEBT;
+  }
+
+  /** What the row will know after the next run. */
+  get #onItsWay(): Debt {
+    return joined(this.#sent, this.#debt);
+  }
+
+  get #isShared(): boolean {
+    return performance.now() < this.#known.sharedUntil;
+  }
+
+  /** How long a lease is kept, in ms. A shared row is written less often, so that fewer commits conflict. */
+  get #life(): number {
+    const { ms } = this.#shared.commits;
+    const life = this.#isShared ? Math.max(1_000, 20 * ms) : Math.max(250, 8 * ms);
+    return Math.min(life, Math.max(MAX_LEASE_AGE / 2, MAX_LEASE_AGE - 4 * ms));
   }
 
   /** The lease if it has a permit for a request at `now` (ms since the epoch). */
-  leaseAt(now: number): Lease | undefined {
+  #leaseAt(now: number): Lease | undefined {
     const lease = this.#lease;
-    return lease && lease.left > 0 && this.#isValid(lease, now) ? lease : undefined;
+    if (lease === undefined || lease.left === 0) return undefined;
+    const isOld = performance.now() - lease.takenAt > MAX_LEASE_AGE;
+    return isOld || !isOf(lease, this.#known.state, now) ? undefined : lease;
   }
 
-  /** Hands out a leased permit. Unless `isFinal`, the permit must be confirmed or withdrawn later. */
-  take(lease: Lease, now: number, isFinal: boolean): Decision {
+  #take(lease: Lease, now: number): Decision {
     lease.left--;
-    if (isFinal) lease.used++;
-    else this.#unconfirmed++;
-    this.#served++;
-    return this.#decision(this.#state.usage, this.holder.limits, this.left, undefined, now);
+    this.#lately.served++;
+    this.#shared.keep(this);
+    if (lease.left < lease.low) this.#start();
+    const { holder, usage } = this.#known.state;
+    return this.#decision(usage, holder.limits, lease.left, undefined, now);
   }
 
-  /** Marks a permit from `take()` as used, because its request has been served. */
-  confirm(lease: Lease): void {
-    this.#unconfirmed--;
-    lease.used++;
-    if (lease !== this.#lease) this.#ended.add(lease);
+  #end(lease: Lease, isUsed: boolean): void {
+    this.#onTheirWay--;
+    if (lease !== this.#lease) {
+      this.#owe({ ...lease, size: 1, left: isUsed ? 0 : 1 });
+    } else {
+      if (isUsed) lease.used++;
+      else lease.left++;
+      this.#shared.keep(this);
+      if (this.#queue.length > 0) this.#start();
+    }
   }
 
-  /** Returns an unused permit from `take()` to the lease. */
-  withdraw(lease: Lease): void {
-    this.#unconfirmed--;
-    lease.left++;
-    if (lease !== this.#lease) this.#ended.add(lease);
+  #owe({ epoch, minute, size, left }: Parameters<typeof owing>[1]): void {
+    this.#debt = owing(this.#debt, { epoch, minute, size, left });
+    this.#shared.keep(this);
+    if (this.#queue.length > 0) this.#start();
   }
 
-  /** Gives back a permit that counts as used, in the epoch and minute of the decision that handed it out. */
-  giveBack({ epoch, minute: { reset } }: Decision): void {
-    const { limits } = this.holder;
-    // In its row, the permit is no longer leased: this lease returns one permit, but has a size of zero.
-    this.#ended.add({ epoch, minute: reset - MINUTE, limits, left: 1, used: -1, takenAt: 0 });
-  }
-
-  /** Refuses a request from memory. Undefined if a refusal is not certain: a transaction must then decide. */
-  refuse(now: number, arrived: number): Decision | undefined {
+  #refuse(now: number, arrived: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
-    const { usage, holder: { limits } } = this.#state;
+    const { state } = this.#known;
+    const { usage, holder: { limits } } = state;
     if (refusal !== "ban") {
-      const unwritten = this.#unwritten;
-      const isStrike = this.#isStrike(arrived, usage);
-      if (isStrike && usage.strikes + unwritten.strikes >= limits.minute) return undefined; // It starts a ban.
-      if (unwritten.count++ === 0) unwritten.since = performance.now();
-      if (isStrike) unwritten.strikes++;
-      this.#noteTold(usage);
+      const strikes = this.#isStrike(arrived, usage) ? 1 : 0;
+      const unwritten = [this.#sent, this.#debt].map(({ refused }) => refused?.strikes ?? 0);
+      const most = unwritten.reduce((sum, more) => sum + more, usage.strikes);
+      if (strikes > 0 && most >= limits.minute) return undefined; // A transaction starts the ban.
+      this.#debt = withRefused(this.#debt, {
+        of: nameOf(state),
+        count: 1,
+        strikes,
+        since: performance.now(),
+      });
+      this.#shared.keep(this);
+      this.#tell(usage);
     }
     return this.#decision(usage, limits, 0, refusal, now);
   }
 
-  /** Whether only a transaction can decide. */
-  needsTransaction(now: number): boolean {
-    return this.leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
-  }
-
-  /** Resolves to the next transaction's decision, or to AGAIN if the key must be looked up again. */
-  request(key: KeyUse): Promise<Decision | typeof AGAIN> {
-    return new Promise((resolve, reject) => this.#waiting.push({ ...key, resolve, reject }));
-  }
-
-  /** Whether a transaction should begin. */
-  isDue(now: number, { life }: LeaseTimes): boolean {
-    if (this.#waiting.length > 0) return true;
-    if (performance.now() < this.#postponedUntil) return false;
-    return this.isLow || this.#strikesAreDue(life) || this.#ended.size > 0 ||
-      (this.#lease !== undefined && this.#isOver(this.#lease, now, life));
-  }
-
-  /**
-   * Prepares a transaction. Ends the lease if it is over, or if requests are waiting because it ran out of permits. The
-   * transaction then gives the lease's permits back.
-   */
-  begin(now: number, { life }: LeaseTimes): void {
-    const lease = this.#lease;
-    if (lease && (this.#waiting.length > 0 || this.#isOver(lease, now, life))) this.#endLease(lease);
-    this.#begun = this.#waiting.length;
-  }
-
-  /** The rows that a transaction reads, or their known values. */
-  reads({ unchanged }: LeaseTimes): readonly (Deno.KvKey | KnownRow)[] {
-    const { holder: { id }, holderRow, usageRow } = this.#state;
-    const isOld = (this.isAwaiting || this.isShared) && performance.now() - this.#seenAt > unchanged;
-    if (!this.#isKnown || isOld) return stateKeys(this.#rows, id);
-    return [holderRow, usageRow].map((entry) => ({ key: entry.key, entry }));
-  }
-
-  /** Decides what a transaction writes; undefined if the account no longer exists. */
-  decide(rows: Rows, write: Write, now: number, { span }: LeaseTimes): Run<Of> | undefined {
-    const { id } = this.holder;
-    const [holderKey, usageKey] = stateKeys(this.#rows, id);
-    const state = this.#stateIn(rows.get(holderKey), rows.get(usageKey));
-    if (state === undefined) return undefined;
-    const { holder, usage } = state;
-    const { limits } = holder;
-    const isOpen = (key: KeyUse) => this.#rows.isOpenedBy(holder, key.hash, key.now);
-    const waiting = this.#waiting.filter(isOpen);
-    const isSameMinute = isOfSameMinute(this.#state, state);
-    const written = isSameMinute ? { ...this.#unwritten } : { count: 0, strikes: 0 };
-    const returned = this.#toReturn();
-    const rate = this.#served / Math.max(1, performance.now() - this.#servedSince);
-
-    // First, give permits back and write earlier refusals. Then take permits, and refuse the remaining requests.
-    const settled = returned.reduce(settle, usage);
-    const before = written.count > 0 ? refuse(settled, limits, written, now) : settled;
-    const wanted = Math.floor(this.#within(span, rate)) - this.left;
-    const taken = take(before, limits, { waiting: waiting.length, ahead: Math.max(0, wanted) }, now);
-    const rest = waiting.slice(taken.granted);
-    const writtenOff = isSameRow(state.holderRow, this.#state.holderRow)
-      ? this.#writtenOff
-      : NOTHING_WRITTEN_OFF;
-    const awaited = rest.length > 0 ? this.#windowToAwait(taken, writtenOff, now) : undefined;
-    const refused = awaited ? [] : this.#refusals(rest, taken, limits);
-    const counted = countOf(refused, taken);
-    const after = counted.count > 0 ? refuse(taken.usage, limits, counted, now) : taken.usage;
-
-    // A window that has only moved to `now` is not written, because any reader can move it.
-    const isChange = !isSame(after, roll(usage, now)) || !isSame(before, usage);
-    if (isChange) {
-      write.set(usageKey, encodeUsage(after));
-      const past = pastDay(before, after);
-      if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
-    }
-    return {
-      now,
-      state,
-      usage: after,
-      returned,
-      unwritten: this.#unwritten,
-      written: { count: this.#unwritten.count, strikes: this.#unwritten.strikes },
-      granted: waiting.slice(0, taken.granted),
-      // Without a commit, the rows might be older than the latest requests.
-      refused: isChange ? refused : refused.filter(({ request }) => this.#hasBegunWith(request)),
-      unauthorized: this.#waiting.filter((request) => !isOpen(request)),
-      ahead: taken.ahead,
-      rate,
-      awaited,
-    };
-  }
-
-  /** Adopts the result of a committed run, and the rows as the commit left them. */
-  apply(run: Run<Of>, rows: readonly KnownRow[], { renewal }: LeaseTimes): void {
-    const { now, state, usage, granted, refused, unauthorized, ahead, rate } = run;
-    const { limits } = state.holder;
-    this.#removeWritten(run);
-    this.noteRows(state);
-    const [holderRow, usageRow] = rows;
-    const own = this.#stateIn(holderRow?.entry, usageRow?.entry);
-    if (own) this.#keepNewer(own);
-    this.#isKnown = true;
-    if (ahead > 0) this.#addToLease(usage, limits, ahead);
-    const until = this.#within(renewal, rate);
-    this.#low = until + 1.5 * Math.sqrt(until);
-    this.#served = granted.length;
-    this.#servedSince = performance.now();
-    const { left } = this;
-    granted.forEach(({ resolve }, index) =>
-      resolve(this.#decision(usage, limits, left + granted.length - 1 - index, undefined, now))
-    );
-    for (const { request, refusal } of refused) {
-      if (refusal !== "ban") this.#noteTold(usage);
-      request.resolve(this.#decision(usage, limits, 0, refusal, now));
-    }
-    for (const { resolve } of unauthorized) resolve(AGAIN);
-    const answered = new Set([...granted, ...refused.map(({ request }) => request), ...unauthorized]);
-    this.#waiting = this.#waiting.filter((request) => !answered.has(request));
-    // Requests that arrived in the meantime can get a permit from the lease.
-    if (this.leaseAt(now)) this.#requeue();
-    this.#updateWait(run.awaited && { window: run.awaited, end: windowEnd(usage, run.awaited) });
-  }
-
-  /** Handles a run that might have been committed. Its permits are lost, and its requests get the error. */
-  lose(run: Run<Of>, error: unknown): void {
-    this.#removeWritten(run);
-    this.fail(error);
-  }
-
-  /** Handles a transaction that was not committed. */
-  fail(error: unknown): void {
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
-    this.#awaitsUntil = 0;
-    this.#isKnown = false;
-    this.#postponedUntil = performance.now() + MAX_LEASE_AGE;
-  }
-
-  /** Drops everything. Call this if the account no longer exists, or if permits can no longer be given back. */
-  drop(): void {
-    this.#requeue();
-    this.#lease = undefined;
-    this.#ended.clear();
-    this.#unwritten = { count: 0, strikes: 0, since: 0 };
-    this.#awaitsUntil = 0;
-    this.#isKnown = false;
-    this.accountsVersion = undefined;
-  }
-
-  /** Adopts rows that were read. If the usage row is newer than the known one, another process has written it. */
-  noteRows(state: HolderState<Of>): void {
-    const isNews = state.usageRow.versionstamp > this.#state.usageRow.versionstamp;
-    if (isNews && this.#isKnown) this.#sharedUntil = performance.now() + SHARED_FOR;
-    this.#keepNewer(state);
-  }
-
-  /** The usage in these rows or newer known ones, without permits that this process holds. */
-  usageWithoutLease(usage: Usage, usageRow: Entry, isChanging: boolean): Usage {
-    // While a transaction is under way, the row might already count the permits that it takes.
-    const isNews = usageRow.versionstamp > this.#state.usageRow.versionstamp && !isChanging;
-    const held = [...this.#ended, ...this.#lease ? [this.#lease] : []].map((lease) => ({
-      ...lease,
-      size: lease.left,
-    }));
-    return held.reduce(settle, isNews ? usage : this.#state.usage);
-  }
-
-  /** Keeps the newer rows. If the account or the minute has changed, strikes are dropped. */
-  #keepNewer(state: HolderState<Of>): void {
-    const known = this.#state;
-    const isNewer = state.holderRow.versionstamp > known.holderRow.versionstamp;
-    const isUsageNewer = state.usageRow.versionstamp > known.usageRow.versionstamp;
-    if (!isNewer && !isUsageNewer) return;
-    const { holder, holderRow } = isNewer ? state : known;
-    const { usage, usageRow } = isUsageNewer ? state : known;
-    this.#state = { holder, holderRow, usage, usageRow };
-    if (isNewer) this.#writtenOff = NOTHING_WRITTEN_OFF;
-    if (isUsageNewer) this.#seenAt = performance.now();
-    if (!isOfSameMinute(known, this.#state)) this.#unwritten = { count: 0, strikes: 0, since: 0 };
-  }
-
-  /** Decodes rows; undefined if the account no longer exists. */
-  #stateIn(
-    holderRow: Entry | null | undefined,
-    usageRow: Entry | null | undefined,
-  ): HolderState<Of> | undefined {
-    if (!holderRow || !usageRow) return undefined;
-    const known = this.#state;
-    // Compared by identity, because a row changed by another transaction in the same commit keeps its old version.
-    const holder = holderRow === known.holderRow ? known.holder : this.#rows.decode(holderRow);
-    const usage = usageRow === known.usageRow ? known.usage : decodeUsage(usageRow);
-    return { holder, holderRow, usage, usageRow };
-  }
-
   /** Why a request is refused, if only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
-    const { usage, holder: { limits } } = this.#state;
+    const { state: { usage, holder: { limits } }, asOf, full } = this.#known;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
-    if (current !== usage || this.isLeased || this.#unconfirmed > 0) return undefined;
+    const holds = this.#lease !== undefined || this.#onTheirWay > 0 || this.#onItsWay.returned.length > 0;
+    if (holds || current !== usage) return undefined;
     const window = fullWindow(usage, limits);
-    return window && mayComeBack(usage, window, now, this.#writtenOff) ? undefined : window;
-  }
-
-  /** The window to wait on; undefined if none of its permits can come back, or the wait has been too long. */
-  #windowToAwait({ usage, refusal }: Taken, writtenOff: WrittenOff, now: number): FullWindow | undefined {
-    if (!refusal || refusal === "ban" || !mayComeBack(usage, refusal, now, writtenOff)) return undefined;
-    const isNew = !this.isAwaiting || windowEnd(usage, refusal) > this.#awaited.end;
-    return isNew || performance.now() < this.#awaitsUntil ? refusal : undefined;
-  }
-
-  /** Starts, continues or ends the wait for a window's permits. */
-  #updateWait(awaited: Awaited | undefined): void {
-    const time = performance.now();
-    if (awaited === undefined) {
-      const { window, end } = this.#awaited;
-      if (this.isAwaiting && time >= this.#awaitsUntil) {
-        this.#writtenOff = { ...this.#writtenOff, [window]: end };
-      }
-      this.#awaitsUntil = 0;
-    } else if (!this.isAwaiting || awaited.end > this.#awaited.end) {
-      this.#awaitsUntil = time + PATIENCE;
-      this.#awaited = awaited;
-    }
-  }
-
-  /** Whether a request was already waiting when the transaction began. */
-  #hasBegunWith(request: Waiting): boolean {
-    return this.#waiting.indexOf(request) < this.#begun;
-  }
-
-  /**
-   * Refuses requests. A refusal is a strike if the request arrived more than a second after this process first told a
-   * refusal in the minute: its client could have known. After too many strikes, the others are refused because of a ban.
-   */
-  #refusals(requests: readonly Waiting[], { usage, refusal }: Taken, limits: Limits): RefusedRequest[] {
-    if (refusal === undefined) return [];
-    let left = limits.minute - usage.strikes;
-    let isBanned = refusal === "ban";
-    return requests.map((request) => {
-      const isStrike = !isBanned && this.#isStrike(request.arrived, usage);
-      if (isStrike && left-- <= 0) isBanned = true;
-      return { request, refusal: isBanned ? "ban" : refusal, isStrike };
-    });
+    return window && leasedIn(usage, window) > 0 && !isOverdue(full, usage, window, asOf)
+      ? undefined
+      : window;
   }
 
   /** Whether a refusal counts toward a ban, because its request arrived after others of the minute had been refused. */
   #isStrike(arrived: number, usage: Usage): boolean {
-    const { minuteEnd: end, at } = this.#told;
-    return end === minuteEnd(usage) && arrived > at + UNAWARE;
+    const { minute, at } = this.#told;
+    return minute === minuteEnd(usage) && arrived > at + UNAWARE;
   }
 
-  /** Notes that a client is told about a refusal. */
-  #noteTold(usage: Usage): void {
-    const end = minuteEnd(usage);
-    if (this.#told.minuteEnd !== end) this.#told = { minuteEnd: end, at: performance.now() };
+  /** Notes that a client is being told about a refusal. */
+  #tell(usage: Usage): void {
+    const minute = minuteEnd(usage);
+    if (this.#told.minute !== minute) this.#told = { minute, at: performance.now() };
   }
 
-  #strikesAreDue(life: number): boolean {
-    const left = this.holder.limits.minute - this.#state.usage.strikes;
-    const { count, strikes, since } = this.#unwritten;
-    return count > 0 && (strikes * 4 > left || performance.now() - since > life);
+  #isDue(now: number): boolean {
+    if (this.#queue.length > 0) return true;
+    if (performance.now() < this.#retryAt) return false;
+    const lease = this.#lease;
+    return this.#debt.returned.length > 0 || this.#refusalsAreDue() ||
+      (lease !== undefined && (lease.left < lease.low || this.#isOver(lease, this.#known.state, now)));
   }
 
-  /** Whether epoch, minute and limits are the same as when the lease was taken. */
-  #isValid({ epoch, minute, limits }: Lease, now: number): boolean {
-    const { usage, holder: { limits: current } } = this.#state;
-    return epoch === usage.epoch && minute === usage.minute && roll(usage, now) === usage &&
-      isSameLimits(limits, current);
+  #refusalsAreDue(): boolean {
+    const { refused } = this.#debt;
+    if (refused === undefined) return false;
+    const left = this.holder.limits.minute - this.#known.state.usage.strikes;
+    return refused.strikes * 4 > left || performance.now() - refused.since > this.#life;
   }
 
-  #isOver(lease: Lease, now: number, life: number): boolean {
-    return lease.left === 0 || performance.now() - lease.takenAt > life || !this.#isValid(lease, now);
+  #isOver(lease: Lease, state: HolderState<Of>, now: number): boolean {
+    return this.#shared.isSettling || performance.now() - lease.takenAt > this.#life ||
+      !isOf(lease, state, now);
   }
 
-  #addToLease({ epoch, minute }: Usage, limits: Limits, ahead: number): void {
+  #start(): void {
+    this.#running ??= this.#runWhileDue().finally(() => this.#running = undefined);
+  }
+
+  /** Runs one transaction after another until none is due. */
+  async #runWhileDue(): Promise<void> {
+    let isWaiting: boolean;
+    do {
+      isWaiting = await this.#run();
+      if (isWaiting && this.#debt.returned.length === 0 && !this.#shared.isSettling) return; // Until the next tick.
+    } while (this.#shared.isSettling ? this.#owes : this.#isDue(this.#shared.clock()));
+  }
+
+  /** Runs one transaction. Resolves to whether requests wait for permits to be given back. Never rejects. */
+  async #run(): Promise<boolean> {
+    const { transactions } = this.#shared;
+    const started = performance.now();
+    const begun = this.#queue.length;
+    const batch: Waiting[] = [];
+    let run: Run<Of> | undefined;
+    const mayBegin = () => {
+      if (performance.now() > started + KV_DEADLINE) {
+        throw new StoreUnavailable("Requests do not wait any longer");
+      }
+    };
+    try {
+      const { rows } = await transactions.run({
+        queue: "leases",
+        reads: this.#reads(),
+        decide: (rows, write, now) => run = this.#decide(batch, rows, write, now),
+      }, { mayBegin });
+      if (run === undefined) this.#drop(batch);
+      else this.#apply(run, rows, { batch, begun, started });
+      return run !== undefined && run.waiting.length > 0;
+    } catch (error) {
+      const isUnknown = error instanceof Unresolved && run !== undefined;
+      this.#fail(batch, error, isUnknown ? NO_DEBT : this.#sent);
+      return false;
+    }
+  }
+
+  /** The rows that a run reads, or their known values. */
+  #reads(): readonly (Deno.KvKey | KnownRow)[] {
+    const { state: { holder: { id }, holderRow, usageRow }, seenAt } = this.#known;
+    const keys = stateKeys(this.#shared.holders, id);
+    const isOld = performance.now() - seenAt > this.#shared.commits.ms / 2;
+    if (!this.isKnown || (this.#isShared && isOld)) return keys;
+    const entries = keys.length > 1 ? [holderRow, usageRow] : [usageRow];
+    return keys.map((key, index) => ({ key, entry: entries[index] ?? null }));
+  }
+
+  /** Decides what a run writes; undefined if the account no longer exists. */
+  #decide(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
+    batch.push(...this.#queue.splice(0));
+    const { holders } = this.#shared;
+    const { id } = this.holder;
+    const entries = stateKeys(holders, id).map((key) => rows.get(key));
+    const state = decodeState(holders, id, entries, this.#known.state);
+    if (state === undefined) return undefined;
+    this.#giveUp(state, batch.length > 0, now);
+    const { usage, holder } = state;
+    const isOpen = ({ credential, now }: Waiting) => holders.isOpenedBy(holder, credential, now);
+    const { served, since } = this.#lately;
+    const requests = batch.filter(isOpen);
+    const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
+    const planned = plan(usage, holder.limits, {
+      debt: this.#sent,
+      of: nameOf(state),
+      requests,
+      served: performance.now() - since > 2 * this.#life ? 0 : served,
+      left: takes ? this.left : undefined,
+      mayWait: (usage, window) =>
+        leasedIn(usage, window) > 0 && !isOverdue(this.#known.full, usage, window, performance.now()),
+      isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
+    }, now);
+    if (planned.isChange) {
+      write.set(usageKey(id), encodeUsage(planned.usage));
+      const past = pastDay(planned.settled, planned.usage);
+      if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
+    }
+    return { ...planned, state, unknown: batch.filter((request) => !isOpen(request)), now };
+  }
+
+  /**
+   * Moves what a run settles to `#sent`: all debts, and the used permits of the lease. Ends the lease if requests are
+   * waiting, because it has run out; or if it is over, unless it is in use and more can be leased.
+   */
+  #giveUp(state: HolderState<Of>, isWaitedFor: boolean, now: number): void {
+    this.#sent = joined(this.#sent, this.#debt);
+    this.#debt = NO_DEBT;
+    const lease = this.#lease;
+    if (lease === undefined) return;
+    const { isSettling } = this.#shared;
+    const isInUse = lease.used > 0 && isOf(lease, state, now) && state.usage.noLeasesUntil <= now &&
+      !isSettling;
+    if (isWaitedFor || (this.#isOver(lease, state, now) && !isInUse)) {
+      this.#sent = owing(this.#sent, detach(lease));
+      this.#lease = undefined;
+    } else this.#sent = owing(this.#sent, spend(lease));
+  }
+
+  /** Adopts the result of a run that is done, and the rows as they are after it. */
+  #apply(
+    run: Run<Of>,
+    rows: readonly KnownRow[],
+    { batch, begun, started }: { batch: readonly Waiting[]; begun: number; started: number },
+  ): void {
+    const { now, state, usage, ahead, granted, refused, waiting, unknown, isChange } = run;
+    const { limits } = state.holder;
+    this.#sent = NO_DEBT;
+    this.learn(state, started);
+    const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
+    if (after) this.#keepNewer(after, started, this.#known.sharedUntil);
+    if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned();
+    this.#extendLease(usage, limits, ahead);
+    this.#lately = { served: granted.length, since: performance.now() };
+    const { left } = this;
+    granted.forEach(({ resolve }, index) =>
+      resolve(this.#decision(usage, limits, left + granted.length - 1 - index, undefined, now))
+    );
+    // Without a commit, the rows might be older than requests that arrived after the run began.
+    const early = isChange ? undefined : new Set(batch.slice(0, begun));
+    const isAnswered = (request: Waiting) => early?.has(request) ?? true;
+    for (const { request, refusal } of refused.filter(({ request }) => isAnswered(request))) {
+      if (refusal !== "ban") this.#tell(usage);
+      request.resolve(this.#decision(usage, limits, 0, refusal, now));
+    }
+    for (const { resolve } of unknown) resolve(AGAIN);
+    const rest = [...waiting, ...refused.map(({ request }) => request).filter((one) => !isAnswered(one))];
+    this.#queue.unshift(...rest);
+    // Requests that arrived in the meantime can get a permit from the lease.
+    if (this.#leaseAt(now)) { for (const { resolve } of this.#queue.splice(0)) resolve(AGAIN); }
+  }
+
+  /** Handles a run that failed. `unwritten` is what it certainly did not write. */
+  #fail(batch: readonly Waiting[], error: unknown, unwritten: Debt): void {
+    this.#debt = joined(unwritten, this.#debt);
+    this.#sent = NO_DEBT;
+    this.#known = { ...this.#known, seenAt: -Infinity };
+    this.#retryAt = performance.now() + PAUSE;
+    for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(error);
+    if (this.#shared.isSettling) this.#drop([]);
+  }
+
+  /** Drops everything, because the account no longer exists, or nothing can be written any more. */
+  #drop(batch: readonly Waiting[]): void {
+    this.#lease = undefined;
+    this.#debt = this.#sent = NO_DEBT;
+    this.#known = { ...this.#known, seenAt: -Infinity };
+    for (const { resolve } of [...batch, ...this.#queue.splice(0)]) resolve(AGAIN);
+  }
+
+  #extendLease({ epoch, minute }: Usage, limits: Limits, ahead: number): void {
     const takenAt = performance.now();
     const lease = this.#lease;
-    if (lease?.epoch === epoch && lease.minute === minute && isSameLimits(lease.limits, limits)) {
+    if (lease && lease.epoch === epoch && lease.minute === minute && isSame(lease.limits, limits)) {
+      lease.size += ahead;
       lease.left += ahead;
+      // If no more can be leased, it is not renewed again before it is over.
+      lease.low = ahead > 0 ? Math.floor(lease.left / 2) : 0;
       lease.takenAt = takenAt;
-    } else {
-      if (lease) this.#endLease(lease);
-      this.#lease = { epoch, minute, limits, left: ahead, used: 0, takenAt };
+    } else if (ahead > 0) {
+      if (lease) this.#owe(detach(lease));
+      const low = Math.floor(ahead / 2);
+      this.#lease = { epoch, minute, limits, size: ahead, left: ahead, used: 0, low, takenAt };
     }
   }
 
-  #endLease(lease: Lease): void {
-    this.#lease = undefined;
-    if (lease.left + lease.used > 0) this.#ended.add(lease);
-  }
-
-  /** The permits that a transaction settles: the used ones in the lease, and all those in ended leases. */
-  #toReturn(): ReturnedOf[] {
-    const ended = [...this.#ended].map((lease) => ({ ...lease, lease, size: lease.used + lease.left }));
-    const lease = this.#lease;
-    return lease && lease.used > 0 ? [...ended, { ...lease, lease, size: lease.used, left: 0 }] : ended;
-  }
-
-  /** Removes the permits and strikes that a run has written. */
-  #removeWritten({ returned, unwritten, written }: Run<Of>): void {
-    for (const { lease, size, left } of returned) {
-      lease.left -= left;
-      lease.used -= size - left;
-      if (lease.left + lease.used === 0) this.#ended.delete(lease);
-    }
-    unwritten.count -= written.count;
-    unwritten.strikes -= written.strikes;
-  }
-
-  /** Sends the waiting requests back to look up their keys again. */
-  #requeue(): void {
-    for (const { resolve } of this.#waiting.splice(0)) resolve(AGAIN);
-  }
-
-  /** The number of requests to expect within `ms`. */
-  #within(ms: number, rate: number): number {
-    return Math.min(rate * ms, MAX_PER_SERVED * this.#served);
-  }
-
-  /** The usage after the ended leases have been given back. */
-  #onceReturned(usage: Usage): Usage {
-    if (this.#ended.size === 0) return usage;
-    return [...this.#ended].reduce((before, lease) => settle(before, { ...lease, size: lease.left }), usage);
+  #keepNewer(state: HolderState<Of>, asOf: number, sharedUntil: number): void {
+    const { state: known, full } = this.#known;
+    const { holder, holderRow } = isLater(state.holderRow, known.holderRow) ? state : known;
+    const { usage, usageRow } = isLater(state.usageRow, known.usageRow) ? state : known;
+    const kept = { holder, holderRow, usage, usageRow };
+    this.#known = {
+      state: kept,
+      seenAt: performance.now(),
+      asOf: Math.max(asOf, this.#known.asOf),
+      sharedUntil,
+      full: fullIn(kept, holderRow === known.holderRow && usage.epoch === known.usage.epoch ? full : {}),
+    };
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    // For an admitted request, permits about to be given back count as free. A refused request could not get them.
-    return decide(refusal ? usage : this.#onceReturned(usage), limits, left, refusal, now);
+    if (refusal) return decisionOn(usage, limits, left, refusal, now);
+    // Permits about to be given back count as free for an admitted request. A refused request could not get them.
+    const { returned } = this.#onItsWay;
+    return decisionOn(
+      returned.reduce((before, one) => settle(before, one), usage),
+      limits,
+      left,
+      refusal,
+      now,
+    );
   }
 }
 
-/** The refusals to count: those before a ban, and the one that starts it. */
-function countOf(refused: readonly RefusedRequest[], { refusal }: Taken): Refused {
-  if (refusal === "ban") return { count: 0, strikes: 0 };
-  const strikes = refused.filter(({ isStrike }) => isStrike).length;
-  return { count: refused.filter((one) => one.refusal !== "ban" || one.isStrike).length, strikes };
+/** What a run does. */
+interface Run<Of extends Holder> extends Plan<Waiting> {
+  /** Time of the decision, in ms since the epoch. */
+  readonly now: number;
+  /** The rows that it has decided on. */
+  readonly state: HolderState<Of>;
+  /** Requests whose credential does not open the account. */
+  readonly unknown: readonly Waiting[];
 }
 
-/** Whether a window's leased permits might still be given back. */
-function mayComeBack(usage: Usage, window: FullWindow, now: number, writtenOff: WrittenOff): boolean {
-  return now >= writtenOff[window] && (window === "day" ? usage.leasedToday : usage.leased) > 0;
+/** Names the state that refusals are counted in: the version of the account's row, the epoch and the minute. */
+function nameOf({ holderRow, usage }: HolderState<Holder>): string {
+  return `${versionstampOf(holderRow)} ${usage.epoch} ${usage.minute}`;
 }
 
-function isSameLimits(one: Limits, other: Limits): boolean {
+/** Whether a lease was taken under the limits, in the epoch and in the minute of a state, which are current at `now`. */
+function isOf(lease: Lease, { usage, holder }: HolderState<Holder>, now: number): boolean {
+  return lease.epoch === usage.epoch && lease.minute === usage.minute && roll(usage, now) === usage &&
+    isSame(lease.limits, holder.limits);
+}
+
+/** Since when each window is full, given when it was first seen full before. A window that was full stays listed. */
+function fullIn(
+  { usage, holder: { limits } }: HolderState<Holder>,
+  before: Known<Holder>["full"],
+): Known<Holder>["full"] {
+  const full = { ...before };
+  const note = (window: FullWindow, isFull: boolean) => {
+    const end = windowEnd(usage, window);
+    if (isFull && full[window]?.end !== end) full[window] = { end, at: performance.now() };
+  };
+  note("minute", usage.used >= limits.minute);
+  note("day", usage.usedToday >= limits.day);
+  return full;
+}
+
+/** Number of permits of a window that might be given back. */
+function leasedIn(usage: Usage, window: FullWindow): number {
+  return window === "day" ? usage.leasedToday : usage.leased;
+}
+
+/** Whether a window was first seen full so long before `time` that no permits of it will be given back. */
+function isOverdue(full: Known<Holder>["full"], usage: Usage, window: FullWindow, time: number): boolean {
+  const known = full[window];
+  return known !== undefined && known.end === windowEnd(usage, window) && time >= known.at + PATIENCE;
+}
+
+function isSame(one: Limits, other: Limits): boolean {
   return one.minute === other.minute && one.day === other.day;
-}
-
-function isSameRow(one: Entry, other: Entry): boolean {
-  return one.versionstamp === other.versionstamp;
-}
-
-/** Whether strikes from one state also count in the other. */
-function isOfSameMinute(one: HolderState<Holder>, other: HolderState<Holder>): boolean {
-  return isSameRow(one.holderRow, other.holderRow) && one.usage.epoch === other.usage.epoch &&
-    one.usage.minute === other.usage.minute;
 }

@@ -1,5 +1,5 @@
-import type { Entry } from "../engine/row.ts";
-import { decodeUsage, type Limits, type Usage, usageKey } from "./usage.ts";
+import { type Entry, versionstampOf } from "../engine/row.ts";
+import { decodeUsage, type Limits, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** Whoever has limits, such as an account. */
 export interface Holder {
@@ -7,46 +7,83 @@ export interface Holder {
   readonly limits: Limits;
 }
 
-/** The rows in which holders of one kind are stored. */
-export interface HolderRows<Of extends Holder> {
-  /** Key of a holder's row. Every change of the holder or, by an operator, of its usage writes this row. */
-  key(id: string): Deno.KvKey;
+/** The holders of limits of one kind, and the rows that they are stored in, if any. */
+export interface Holders<Of extends Holder> {
   /**
-   * Decodes a holder's row.
+   * Key of a holder's row; undefined if holders are not stored. Every change of the holder or, by an operator, of its
+   * usage writes this row.
+   */
+  key(id: string): Deno.KvKey | undefined;
+  /**
+   * The holder in a row, which is null if it is missing or holders are not stored; undefined if there is no such holder.
    *
    * @throws {CorruptRow}
    */
-  decode(row: Entry): Of;
+  decode(id: string, row: Entry | null): Of | undefined;
   /** Whether a credential is valid for the holder at `now` (ms since the epoch), and the holder is not suspended. */
   isOpenedBy(holder: Of, credential: string, now: number): boolean;
 }
 
-/** A holder and its usage, with their rows. */
-export interface HolderState<Of extends Holder> {
-  readonly holder: Of;
-  readonly holderRow: Entry;
-  readonly usage: Usage;
-  readonly usageRow: Entry;
+/**
+ * Holders that are not stored: any text is one. Its limits must stay the same.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const anyone = unstored(() => ({ minute: 60, day: 1_000 }));
+ * assertEquals(anyone.decode("Ann", null), { id: "Ann", limits: { minute: 60, day: 1_000 } });
+ * ```
+ */
+export function unstored(limitsOf: (id: string) => Limits): Holders<Holder> {
+  return {
+    key: () => undefined,
+    decode: (id) => ({ id, limits: limitsOf(id) }),
+    isOpenedBy: () => true,
+  };
 }
 
-/** Keys of a holder's row and its usage row. */
-export function stateKeys(
-  rows: Pick<HolderRows<Holder>, "key">,
-  id: string,
-): [holder: Deno.KvKey, usage: Deno.KvKey] {
-  return [rows.key(id), usageKey(id)];
+/** A holder and its usage, with their rows. A row is null if it is not stored, or not yet. */
+export interface HolderState<Of extends Holder> {
+  readonly holder: Of;
+  readonly holderRow: Entry | null;
+  readonly usage: Usage;
+  readonly usageRow: Entry | null;
+}
+
+/** Keys of the rows of a state: of the holder, if it is stored, and of its usage. */
+export function stateKeys(holders: Pick<Holders<Holder>, "key">, id: string): Deno.KvKey[] {
+  const key = holders.key(id);
+  return key ? [key, usageKey(id)] : [usageKey(id)];
 }
 
 /**
- * Decodes a holder's row and its usage row; undefined if one is missing, because the holder does not exist.
+ * Decodes the rows of a state, in the order of `stateKeys()`; undefined if the holder does not exist. Parts of `known`
+ * are used again if they have the same rows.
  *
  * @throws {CorruptRow}
  */
 export function decodeState<Of extends Holder>(
-  { decode }: HolderRows<Of>,
-  holderRow: Entry | null | undefined,
-  usageRow: Entry | null | undefined,
+  holders: Holders<Of>,
+  id: string,
+  rows: readonly (Entry | null)[],
+  known?: HolderState<Of>,
 ): HolderState<Of> | undefined {
-  if (!holderRow || !usageRow) return undefined;
-  return { holder: decode(holderRow), holderRow, usage: decodeUsage(usageRow), usageRow };
+  const isStored = rows.length > 1;
+  const [holderRow = null, usageRow = null] = isStored ? rows : [null, ...rows];
+  if (isStored && (holderRow === null || usageRow === null)) return undefined;
+  // Compared by identity, because a row that is changed by another transaction of the same commit keeps its version.
+  const holder = known?.holderRow === holderRow ? known.holder : holders.decode(id, holderRow);
+  if (holder === undefined) return undefined;
+  const usage = known && usageRow === known.usageRow
+    ? known.usage
+    : usageRow === null
+    ? UNUSED
+    : decodeUsage(usageRow);
+  return { holder, holderRow, usage, usageRow };
+}
+
+/** Whether the first row is a later version of the second one. */
+export function isLater(one: Entry | null, other: Entry | null): boolean {
+  return (versionstampOf(one) ?? "") > (versionstampOf(other) ?? "");
 }

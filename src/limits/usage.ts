@@ -79,7 +79,7 @@ export interface Returned {
 }
 
 /** The permits that a process asks for. */
-export interface Demand {
+export interface Wanted {
   /** Number of requests that are waiting for a permit. */
   readonly waiting: number;
   /** Number of additional permits to lease. */
@@ -113,12 +113,12 @@ export interface Taken {
  * assertEquals(take(usage, limits, { waiting: 1, ahead: 0 }, 60_000).refusal, undefined);
  * ```
  */
-export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, now: number): Taken {
+export function take(usage: Usage, limits: Limits, { waiting, ahead }: Wanted, now: number): Taken {
   const current = roll(usage, now);
   if (current.bannedUntil > now) return { usage: current, granted: 0, ahead: 0, refusal: "ban" };
-  const free = Math.max(0, Math.min(limits.minute - current.used, limits.day - current.usedToday));
-  const granted = Math.min(waiting, free);
-  const spare = current.noLeasesUntil > now ? 0 : Math.min(ahead, Math.floor((free - granted) / 4));
+  const most = free(current, limits);
+  const granted = Math.min(waiting, most);
+  const spare = current.noLeasesUntil > now ? 0 : Math.min(ahead, Math.floor((most - granted) / 4));
   const taken = granted + spare;
   const after = {
     ...current,
@@ -130,6 +130,11 @@ export function take(usage: Usage, limits: Limits, { waiting, ahead }: Demand, n
   const refusal = fullWindow(after, limits);
   const noLeasesUntil = refusal ? windowEnd(after, refusal) : after.noLeasesUntil;
   return { usage: { ...after, noLeasesUntil }, granted, ahead: spare, refusal };
+}
+
+/** Number of permits that are free in both windows. */
+export function free({ used, usedToday }: Usage, limits: Limits): number {
+  return Math.max(0, Math.min(limits.minute - used, limits.day - usedToday));
 }
 
 /** The window that is full, the day if both are; undefined if neither is. */
@@ -239,7 +244,7 @@ export interface Decision {
 }
 
 /** The decision on an account's request. `left` is the number of leased permits that have not been handed out. */
-export function decide(
+export function decisionOn(
   usage: Usage,
   limits: Limits,
   left: number,
@@ -275,6 +280,11 @@ export function uncharged(decision: Decision): Decision {
 /** End of the current minute, in ms since the epoch. */
 export function minuteEnd({ minute }: Pick<Usage, "minute">): number {
   return minute + MINUTE;
+}
+
+/** Start of the minute that a window of a decision describes, in ms since the epoch. */
+export function minuteOf({ reset }: Window): number {
+  return reset - MINUTE;
 }
 
 /** End of the current day, in ms since the epoch. */

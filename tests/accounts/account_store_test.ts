@@ -21,6 +21,7 @@ Deno.test("AccountStore loses no simultaneous changes or requests", async () => 
     call(service, apiKey),
   ]);
 
+  await service.app.settle();
   const state = await service.accounts.find(id);
   assertEquals([state?.account.plan, state?.account.keyHash], ["pro", rotated?.account.keyHash]);
   assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);

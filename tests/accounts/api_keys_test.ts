@@ -1,19 +1,29 @@
-import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { ACCOUNT_ROWS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Allowance } from "../../src/limits/allowance.ts";
-import { decodeState, stateKeys } from "../../src/limits/holder.ts";
+import { assert, assertEquals } from "@std/assert";
+import { ACCOUNTS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { ApiKeys } from "../../src/accounts/api_keys.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { Permits } from "../../src/limits/permits.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, tally } from "../support/client.ts";
 import { RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 
-Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
-  await using service = await RecordingService.open();
+/** Keys of a service, without the service, and what finds their accounts. */
+async function withKeys() {
+  const service = await RecordingService.open();
+  const { store } = service;
   const { apiKey } = await service.createAccount();
+  const clock = () => service.now;
+  const transactions = new Transactions(store, { clock });
+  const permits = new Permits({ store, transactions, holders: ACCOUNTS, clock });
   const accounts = { key: ACCOUNTS_VERSION, version: "" };
-  const keys = new ApiKeys({ store: service.store, accounts, environment: "staging" }, () => undefined);
-  const authorization = `Bearer ${apiKey}`;
+  const keys = new ApiKeys({ store, accounts, environment: "staging", permits });
+  return { service, accounts, keys, authorization: `Bearer ${apiKey}` };
+}
+
+Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
+  const { service, accounts, keys, authorization } = await withKeys();
+  await using _ = service;
   service.disturbance = {
     read(keys) {
       if (keys.some(([table]) => table === "accounts")) accounts.version = "~";
@@ -26,21 +36,6 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
   assert(found);
   assert(again instanceof Promise);
   assertEquals(await again, found);
-});
-
-Deno.test("ApiKeys.find() keeps the active allowance of an evicted account", async () => {
-  await using service = await RecordingService.open();
-  const { account, apiKey } = await service.createAccount();
-  const { store } = service;
-  const [holderRow, usageRow] = await store.getMany(stateKeys(ACCOUNT_ROWS, account.id));
-  const state = decodeState(ACCOUNT_ROWS, holderRow, usageRow);
-  assert(state);
-  const active = new Allowance(ACCOUNT_ROWS, state);
-  const accounts = { key: ACCOUNTS_VERSION, version: "" };
-  const activeOf = (id: string) => id === account.id ? active : undefined;
-  const keys = new ApiKeys({ store, accounts, environment: "staging" }, activeOf);
-
-  assertStrictEquals(await keys.find(`Bearer ${apiKey}`, NOON), active);
 });
 
 Deno.test("service accepts a new key at once, regardless of MAX_STALENESS_MS", async () => {

@@ -1,6 +1,13 @@
-import { assert, assertEquals, assertGreater } from "@std/assert";
-import { type Account, ACCOUNT_ROWS, accountKey } from "../../src/accounts/account.ts";
-import type { HolderState } from "../../src/limits/holder.ts";
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { type Allowance, PATIENCE, type Permit } from "../../src/limits/allowance.ts";
+import {
+  decodeState,
+  type Holder,
+  type Holders,
+  type HolderState,
+  stateKeys,
+} from "../../src/limits/holder.ts";
+import { Permits } from "../../src/limits/permits.ts";
 import {
   type Decision,
   decodeUsage,
@@ -9,413 +16,495 @@ import {
   type Usage,
   usageKey,
 } from "../../src/limits/usage.ts";
-import { Allowance, type LeaseTimes, PATIENCE, type Run } from "../../src/limits/allowance.ts";
+import { Connection } from "../../src/engine/connection.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
-import { encodeJson, type Entry } from "../../src/engine/row.ts";
-import type { Rows, Write } from "../../src/engine/transaction.ts";
+import { decodeJson, encodeJson } from "../../src/engine/row.ts";
+import { Store } from "../../src/engine/store.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { calmNetwork, fail, FakeKv, hang, type Network } from "../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
-const TIMES: LeaseTimes = { span: 200, renewal: 0, unchanged: 0, life: 250 };
-const ACCOUNT: Account = {
-  id: "acct_1",
-  name: "Ann",
-  environment: "staging",
-  plan: "enterprise",
-  limits: { minute: 1_000, day: 9_000 },
-  signedUp: false,
-  createdAt: 0,
-  suspendedAt: null,
-  closedAt: null,
-  keyHash: "key",
-  previousKey: null,
+/** A holder of limits that is no account. */
+interface Tenant extends Holder {
+  readonly credential: string;
+}
+
+const TENANTS: Holders<Tenant> = {
+  key: (id) => ["tenants", id],
+  decode: (_id, row) => row ? decodeJson(row) : undefined,
+  isOpenedBy: (tenant, credential) => tenant.credential === credential,
 };
-/** Arrival of requests that could know of every refusal, on the `performance.now()` clock. */
-const LATE = Infinity;
-const NOW: Usage = { ...UNUSED, minute: NOON };
+const ID = "ann";
+const LIMITS = { minute: 1_000, day: 9_000 };
+const SMALL = { minute: 2, day: 9 };
+const LATER = NOON + 60_000;
 
-/** Both rows of an account in a KV. Each change sets the next version. */
-class AccountRows implements Rows {
-  #version = 1;
-  #account: Entry;
-  #usage: Entry;
+/** A KV with one tenant, and a process that knows it. */
+class Tenancy implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly fake: FakeKv = new FakeKv();
+  readonly network: Network = calmNetwork();
+  now = NOON;
+  readonly permits: Permits<Tenant>;
+  readonly #store: Store;
+  #allowance: Allowance<Tenant> | undefined;
 
-  constructor(account: Account, usage: Usage) {
-    this.#account = { key: accountKey(account.id), value: encodeJson(account), versionstamp: "1" };
-    this.#usage = { key: usageKey(account.id), value: encodeUsage(usage), versionstamp: "1" };
+  constructor() {
+    const clock = () => this.now;
+    this.#store = new Store(new Connection([this.fake.connect(this.network)], { deadline: 5_000 }), {
+      maxChecks: 100,
+      clock,
+    });
+    const transactions = new Transactions(this.#store, { clock });
+    this.permits = new Permits({ store: this.#store, transactions, holders: TENANTS, clock });
   }
 
+  static async open(limits = LIMITS, usage: Partial<Usage> = {}): Promise<Tenancy> {
+    const tenancy = new Tenancy();
+    await tenancy.set(stateKeys(TENANTS, ID)[0], encodeJson({ id: ID, limits, credential: "key" }));
+    await tenancy.changeUsage({ minute: NOON, ...usage });
+    await tenancy.time.until(tenancy.#store.probe(), 1_000); // Opens a lane.
+    tenancy.learn();
+    return tenancy;
+  }
+
+  get allowance(): Allowance<Tenant> {
+    assert(this.#allowance);
+    return this.#allowance;
+  }
+
+  /** The stored usage. */
   get usage(): Usage {
-    return decodeUsage(this.#usage);
+    const row = this.fake.rows.get(JSON.stringify(usageKey(ID)));
+    return row ? decodeUsage(row) : UNUSED;
   }
 
-  get state(): HolderState<Account> {
-    const { value } = this.#account;
-    assert(value instanceof Uint8Array);
-    const account = JSON.parse(new TextDecoder().decode(value));
-    return { holder: account, holderRow: this.#account, usage: this.usage, usageRow: this.#usage };
+  get state(): HolderState<Tenant> {
+    const rows = stateKeys(TENANTS, ID).map((key) => this.fake.rows.get(JSON.stringify(key)) ?? null);
+    const state = decodeState(TENANTS, ID, rows);
+    assert(state);
+    return state;
   }
 
-  get(key: Deno.KvKey): Entry {
-    return key[0] === "usage" ? this.#usage : this.#account;
+  /** What the row counts: permits taken, and leased ones. */
+  get counts(): [used: number, leased: number] {
+    return [this.usage.used, this.usage.leased];
   }
 
-  changeAccount(change: Partial<Account>): void {
-    const { holder: account } = this.state;
-    this.#account = { ...this.#account, ...this.#next(encodeJson({ ...account, ...change })) };
+  /** Learns the rows as they are. */
+  learn(): void {
+    this.#allowance = this.permits.learn(this.state, performance.now());
   }
 
-  changeUsage(change: Partial<Usage>): void {
-    this.#usage = { ...this.#usage, ...this.#next(encodeUsage({ ...this.usage, ...change })) };
+  async set(key: Deno.KvKey | undefined, value: unknown): Promise<void> {
+    assert(key);
+    await this.fake.connect().atomic().set(key, value).commit();
   }
 
-  #next(value: Uint8Array<ArrayBuffer>): Pick<Entry, "value" | "versionstamp"> {
-    return { value, versionstamp: `${++this.#version}` };
+  async change(change: Partial<Tenant>): Promise<void> {
+    await this.set(TENANTS.key(ID), encodeJson({ ...this.state.holder, ...change }));
+  }
+
+  async changeUsage(change: Partial<Usage>): Promise<void> {
+    await this.set(usageKey(ID), encodeUsage({ ...this.usage, ...change }));
+  }
+
+  /** Sends requests that wait for a run. */
+  ask(count: number, credential = "key"): Promise<(Decision | typeof AGAIN)[]> {
+    const asking = { credential, now: this.now, arrived: performance.now() };
+    return Promise.all(Array.from({ length: count }, () => this.allowance.request(asking)));
+  }
+
+  /** The outcomes of requests that wait for a run: `ok`, a refusal, or `again`. */
+  async outcomes(requests: Promise<(Decision | typeof AGAIN)[]>, ms = 10_000): Promise<string[]> {
+    const decided = await this.time.until(requests, ms);
+    return decided.map((decision) => decision === AGAIN ? "again" : decision.refusal ?? "ok");
+  }
+
+  /** Grants a request, and leases a hundredth of the rest. */
+  async lease(): Promise<void> {
+    assertEquals(await this.outcomes(this.ask(1)), ["ok"]);
+    assert(this.allowance.isLeased);
+  }
+
+  lend(): Permit {
+    const permit = this.allowance.lend();
+    assert(permit);
+    return permit;
+  }
+
+  decide(): string | undefined {
+    const decision = this.allowance.decide(performance.now());
+    return decision && (decision.refusal ?? "ok");
+  }
+
+  /** Gives everything back. */
+  settle(): Promise<void> {
+    return this.time.until(this.permits.settle(), 10_000);
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
   }
 }
 
-function allowanceOf(account: Partial<Account>, usage: Partial<Usage>) {
-  const rows = new AccountRows({ ...ACCOUNT, ...account }, { ...NOW, ...usage });
-  return { rows, allowance: new Allowance(ACCOUNT_ROWS, rows.state) };
-}
-
-/** The decisions of a transaction, and the usage row that it writes, if any. */
-function decide(
-  allowance: Allowance<Account>,
-  rows: Rows,
-  times: LeaseTimes = TIMES,
-  now: number = NOON,
-): { run: Run<Account>; written?: Usage } {
-  let written: Usage | undefined;
-  const write: Write = {
-    set(key, value) {
-      if (key[0] === "usage") written = decodeUsage({ key, value, versionstamp: "" });
-    },
-    delete() {},
-    bump() {},
+/** Replaces the next commit. */
+function atNextCommit(network: Network, commit: Network["commit"]): void {
+  const usual = network.commit;
+  network.commit = (...given) => {
+    network.commit = usual;
+    return commit(...given);
   };
-  allowance.begin(now, times);
-  const run = allowance.decide(rows, write, now, times);
-  assert(run);
-  return written ? { run, written } : { run };
-}
-
-/** Runs a transaction, and returns the usage afterwards. */
-function transact(
-  allowance: Allowance<Account>,
-  rows: AccountRows,
-  times: LeaseTimes = TIMES,
-  now: number = NOON,
-): Usage {
-  const { run, written } = decide(allowance, rows, times, now);
-  if (written) rows.changeUsage(written);
-  apply(allowance, rows, run);
-  return rows.usage;
-}
-
-function apply(allowance: Allowance<Account>, rows: AccountRows, run: Run<Account>): void {
-  const { holderRow, usageRow } = rows.state;
-  allowance.apply(run, [holderRow, usageRow].map((entry) => ({ key: entry.key, entry })), TIMES);
-}
-
-/** An allowance with a lease of `left` permits. */
-function leased(left: number, account: Partial<Account> = {}) {
-  const { rows, allowance } = allowanceOf(account, {});
-  const { run } = decide(allowance, rows);
-  rows.changeUsage({ used: left, usedToday: left, leased: left, leasedToday: left });
-  apply(allowance, rows, { ...run, ahead: left, usage: rows.usage });
-  return { rows, allowance };
-}
-
-async function outcomes(requests: readonly Promise<Decision | typeof AGAIN>[]): Promise<unknown[]> {
-  return (await Promise.all(requests)).map((decided) => decided === AGAIN ? AGAIN : decided.refusal);
-}
-
-function requests(allowance: Allowance<Account>, count: number, hash: string = "key") {
-  return Array.from({ length: count }, () => allowance.request({ hash, now: NOON, arrived: LATE }));
-}
-
-function take(allowance: Allowance<Account>) {
-  const lease = allowance.leaseAt(NOON);
-  assert(lease);
-  allowance.take(lease, NOON, false);
-  return lease;
 }
 
 Deno.test.each([
-  ["its own window", NOON, {}, { used: 4, usedToday: 4 }],
-  ["a later minute", NOON + 60_000, {}, { used: 0, usedToday: 4 }],
-  ["a window after a reset", NOON, { epoch: 1 }, { used: 5, usedToday: 5 }],
-])("Allowance.giveBack() gives a used permit back once, in %s", async (_, now, change, expected) => {
-  const { rows, allowance } = allowanceOf({}, { used: 4, usedToday: 4 });
-  const [granted] = requests(allowance, 1);
-  const withoutLease = { ...TIMES, span: 0 };
-  transact(allowance, rows, withoutLease);
-  const decision = await granted;
+  ["its own window", {}, { used: 1, usedToday: 1 }],
+  ["a later minute", { minute: LATER, used: 0 }, { used: 0, usedToday: 1 }],
+  ["a window after a reset", { epoch: 1 }, { used: 2, usedToday: 2 }],
+])("Allowance.giveBack() gives a used permit back once, in %s", async (_, change, expected) => {
+  using tenancy = await Tenancy.open(SMALL);
+  const [decision] = await tenancy.time.until(tenancy.ask(2), 1_000);
   assert(decision && decision !== AGAIN);
-  rows.changeUsage(change);
-  allowance.noteRows(rows.state);
+  await tenancy.changeUsage(change);
 
-  allowance.giveBack(decision);
+  tenancy.allowance.giveBack(decision);
 
   for (let times = 0; times < 2; times++) {
-    const { used, usedToday, leased } = transact(allowance, rows, withoutLease, now);
+    await tenancy.settle();
+    const { used, usedToday, leased } = tenancy.usage;
     assertEquals({ used, usedToday, leased }, { ...expected, leased: 0 });
   }
-  assertEquals(allowance.isActive, false);
+  assertEquals(tenancy.allowance.isActive, false);
 });
 
-Deno.test("Allowance.apply() reports the limits under which a request was charged", async () => {
-  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, {});
-  const reply = allowance.request({ hash: "key", now: NOON, arrived: LATE });
-  const { run } = decide(allowance, rows);
+Deno.test("Allowance.request() reports the limits under which a request was charged", async () => {
+  using tenancy = await Tenancy.open(SMALL);
+  atNextCommit(tenancy.network, async (apply) => {
+    const result = apply();
+    await tenancy.change({ limits: LIMITS });
+    tenancy.learn();
+    return result;
+  });
 
-  rows.changeAccount({ limits: { minute: 60, day: 1_000 } });
-  rows.changeUsage({ used: 2 });
-  apply(allowance, rows, run);
+  const [decision] = await tenancy.time.until(tenancy.ask(1), 1_000);
 
-  const decision = await reply;
-  assert(decision !== AGAIN);
-  assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 99]);
+  assert(decision && decision !== AGAIN);
+  assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 9]);
 });
 
-Deno.test("Allowance.decide() may run again, and only the last run has an effect", async () => {
-  const { rows, allowance } = leased(9);
-  take(allowance);
-  const replies = requests(allowance, 3);
-  decide(allowance, rows);
-  decide(allowance, rows);
+Deno.test("Allowance decides again if its row has changed, and only the last decision has an effect", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  const permit = tenancy.lend();
+  atNextCommit(tenancy.network, async (apply) => {
+    await tenancy.changeUsage({ used: tenancy.usage.used + 100 });
+    permit.end(false);
+    return apply();
+  });
 
-  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
+  await tenancy.settle();
 
-  assertEquals([used, stillLeased], [1 + 3, 1]);
-  assertEquals(await outcomes(replies), [undefined, undefined, undefined]);
+  assertEquals(tenancy.counts, [101, 0]);
 });
 
-Deno.test("Allowance.decide() counts permits as leased until no request can give them back", () => {
-  const { rows, allowance } = leased(2);
-  const [first, second] = [take(allowance), take(allowance)];
-  rows.changeAccount({ limits: { minute: 2, day: 2 } });
-  const counts = () => {
-    const { used, usedToday, leased, leasedToday } = transact(allowance, rows);
-    return [used, usedToday, leased, leasedToday];
-  };
+Deno.test("Allowance counts permits as leased until their requests end", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  const [first, second] = [tenancy.lend(), tenancy.lend()];
+  tenancy.decide();
 
-  assertEquals(counts(), [2, 2, 2, 2]);
-  allowance.withdraw(first);
-  assertEquals(counts(), [1, 1, 1, 1]);
-  allowance.confirm(second);
-  assertEquals(counts(), [1, 1, 0, 0]);
-  assertEquals(allowance.isActive, false);
+  await tenancy.settle();
+  assertEquals([tenancy.counts, tenancy.allowance.isActive], [[1 + 3, 2], true]);
+  first.end(false);
+  await tenancy.settle();
+  assertEquals(tenancy.counts, [1 + 2, 1]);
+  second.end(true);
+  await tenancy.settle();
+
+  assertEquals([tenancy.counts, tenancy.allowance.isActive], [[1 + 2, 0], false]);
 });
 
-Deno.test("Allowance.refuse() enforces the daily limit from memory unless a permit may be withdrawn", () => {
-  const { rows, allowance } = leased(2, { limits: { minute: 2, day: 2 } });
-  const [first, second] = [take(allowance), take(allowance)];
-  allowance.confirm(first);
-  transact(allowance, rows);
-  assertEquals(allowance.refuse(NOON, LATE), undefined);
+Deno.test("Allowance.lend() and decide() hand out only what is left of the lease", async () => {
+  using tenancy = await Tenancy.open({ minute: 300, day: 9_000 });
+  await tenancy.lease();
+  const { left } = tenancy.allowance;
+  tenancy.network.commit = hang;
 
-  allowance.confirm(second);
-  transact(allowance, rows);
+  const handedOut = Array.from({ length: 10 }, (_, n) => n % 2 ? tenancy.allowance.lend() : tenancy.decide());
 
-  assertEquals(allowance.refuse(NOON, LATE)?.refusal, "day");
+  assertEquals(handedOut.filter((one) => one !== undefined).length, left);
+  assertEquals(tenancy.allowance.needsTransaction(), true);
 });
 
-Deno.test("Allowance.apply() adds a renewal to the lease and settles its used permits", () => {
-  const { rows, allowance } = leased(10);
-  for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
-  const { run, written } = decide(allowance, rows);
-  assert(written);
-  assertEquals([written.used, written.leased], [10 + run.ahead, 6 + run.ahead]);
+Deno.test("Allowance renews a lease that is low, adds to it, and settles its used permits", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  const { left } = tenancy.allowance;
+  for (let count = 0; count < 6; count++) assertEquals(tenancy.decide(), "ok");
+  await tenancy.time.advance(1);
 
-  rows.changeUsage(written);
-  apply(allowance, rows, run);
-
-  assertEquals(allowance.left, 6 + run.ahead);
+  assert(tenancy.allowance.left > left);
+  assertEquals(tenancy.counts, [1 + 6 + tenancy.allowance.left, tenancy.allowance.left]);
 });
 
-Deno.test("Allowance.lose() gives no permit back twice and hands out none that may have been taken", async () => {
-  const { rows, allowance } = leased(9);
-  take(allowance);
-  const replies = Promise.allSettled(requests(allowance, 2));
-  const { run } = decide(allowance, rows);
+Deno.test("Allowance keeps a lease while it is in use, and gives it back once it is not", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  for (let count = 0; count < 10; count++) {
+    await tenancy.time.advance(240);
+    assertEquals(tenancy.decide(), "ok");
+  }
+  assertEquals(tenancy.allowance.isLeased, true);
 
-  allowance.lose(run, new Error());
+  await tenancy.time.advance(700);
 
-  assertEquals((await replies).map(({ status }) => status), ["rejected", "rejected"]);
-  assertEquals([allowance.left, allowance.isLeased], [0, false]);
+  assertEquals([tenancy.counts, tenancy.allowance.isActive], [[11, 0], false]);
+  const version = tenancy.state.usageRow?.versionstamp;
+  await tenancy.time.advance(60_000);
+  assertEquals(tenancy.state.usageRow?.versionstamp, version);
 });
 
-Deno.test("Allowance.fail() keeps permits so that a later transaction can give them back", async () => {
-  const { rows, allowance } = leased(9);
-  const replies = Promise.allSettled(requests(allowance, 2));
-  decide(allowance, rows);
+Deno.test("Allowance gives a lease in use back if a window has become full", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  const { left } = tenancy.allowance;
+  await tenancy.changeUsage({ used: 1_000, noLeasesUntil: LATER });
+  tenancy.decide();
 
-  allowance.fail(new Error());
+  await tenancy.time.advance(400);
 
-  assertEquals((await replies).map(({ status }) => status), ["rejected", "rejected"]);
-  const { used, leased: stillLeased } = transact(allowance, rows);
-  assertEquals([used, stillLeased], [0, 0]);
+  assertEquals(tenancy.counts, [1_000 - left + 1, 0]);
 });
 
-Deno.test("Allowance.apply() keeps strikes that were counted after the account had changed", () => {
-  const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
-  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON, LATE));
-  refuse(3);
-  const { run, written } = decide(allowance, rows);
-  assert(written);
-  rows.changeUsage(written);
-  rows.changeAccount({ name: "Ben" });
+Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commit may have applied", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  const { leased } = tenancy.usage;
+  tenancy.network.commit = (apply) => (apply(), hang());
+  const requests = tenancy.permits.settle();
+  await tenancy.time.advance(20_000);
+  tenancy.network.commit = calmNetwork().commit;
+  await tenancy.time.advance(20_000);
+  await requests;
 
-  allowance.noteRows(rows.state);
-  refuse(2);
-  apply(allowance, rows, run);
+  assertEquals([tenancy.allowance.left, tenancy.allowance.isLeased, leased], [0, false, 10]);
+  assertEquals(tenancy.counts, [1, 0]);
+});
 
-  assertEquals(transact(allowance, rows).refused, 3 + 2);
+Deno.test("Allowance writes later what a commit has certainly not written", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  tenancy.decide();
+  tenancy.network.read = fail;
+  const now = performance.now();
+  await tenancy.change({ limits: { minute: 999, day: 9_000 } });
+  tenancy.learn();
+  await tenancy.time.advance(3_000);
+  tenancy.network.read = calmNetwork().read;
+  await tenancy.time.advance(3_000);
+
+  assert(performance.now() - now === 6_000);
+  assertEquals(tenancy.counts, [2, 0]);
+});
+
+Deno.test("Allowance rejects waiting requests if a run fails, and grants the next ones", async () => {
+  using tenancy = await Tenancy.open();
+  tenancy.network.commit = fail;
+  const failed = await tenancy.time.until(Promise.allSettled([tenancy.ask(1), tenancy.ask(1)]), 20_000);
+  tenancy.network.commit = calmNetwork().commit;
+
+  assertEquals(failed.map(({ status }) => status), ["rejected", "rejected"]);
+  assertEquals(await tenancy.outcomes(tenancy.ask(1)), ["ok"]);
 });
 
 for (
-  const [what, usage, account, strikes] of [
-    ["keeps", { used: 10 }, {}, 3],
-    ["drops", { minute: NOON + 60_000 }, {}, 0],
+  const [what, usage, tenant, counted] of [
+    ["counts", { used: 10 }, {}, 3],
+    ["drops", { minute: LATER }, {}, 0],
     ["drops", { epoch: 1 }, {}, 0],
-    ["drops", {}, { name: "Ben" }, 0],
+    ["drops", {}, { credential: "new" }, 0],
   ] as const
 ) {
-  Deno.test(`Allowance.decide() ${what} unwritten strikes after a change to ${JSON.stringify({ ...usage, ...account })}`, () => {
-    const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
-    for (let count = 0; count < 3; count++) allowance.refuse(NOON, LATE);
+  Deno.test(`Allowance ${what} refusals from before a change to ${JSON.stringify({ ...usage, ...tenant })}`, async () => {
+    using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+    for (let count = 0; count < 3; count++) assertEquals(tenancy.decide(), "minute");
 
-    if ("name" in account) rows.changeAccount(account);
-    else rows.changeUsage(usage);
+    if ("credential" in tenant) await tenancy.change(tenant);
+    else await tenancy.changeUsage(usage);
+    await tenancy.time.advance(1_000);
 
-    assertEquals(transact(allowance, rows).refused, strikes);
+    assertEquals(tenancy.usage.refused, counted);
   });
 }
 
-Deno.test("Allowance.decide() leases as many permits as the recent rate needs", () => {
-  const { rows, allowance } = leased(500);
-  for (let count = 0; count < 100; count++) allowance.confirm(take(allowance));
-  for (let count = 0; count < 400; count++) take(allowance);
+Deno.test("Allowance counts each refusal once, including those during a run", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  for (let count = 0; count < 3; count++) tenancy.decide();
+  atNextCommit(tenancy.network, (apply) => {
+    for (let count = 0; count < 2; count++) assertEquals(tenancy.decide(), "minute");
+    return Promise.resolve(apply());
+  });
 
-  assertGreater(decide(allowance, rows).run.ahead, 0);
+  await tenancy.time.advance(5_000);
+
+  assertEquals([tenancy.usage.refused, tenancy.allowance.isActive], [5, false]);
 });
 
-Deno.test("Allowance.noteRows() ignores older rows so that a closed account stays closed", () => {
-  const { rows, allowance } = allowanceOf({}, {});
-  const before = rows.state;
-  rows.changeAccount({ closedAt: NOON });
-  allowance.noteRows(rows.state);
-  rows.changeUsage({ used: 5 });
+Deno.test("Allowance counts no strikes of earlier refusals if a run is unsure whether it wrote them", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  tenancy.decide();
+  tenancy.network.commit = (apply) => (apply(), hang());
+  await tenancy.time.advance(10_000);
+  tenancy.network.commit = calmNetwork().commit;
+  await tenancy.time.advance(30_000);
 
-  allowance.noteRows({ ...before, usage: rows.usage, usageRow: rows.state.usageRow });
-  allowance.noteRows(before);
-
-  assertEquals([
-    allowance.holder.closedAt,
-    allowance.usageWithoutLease(before.usage, before.usageRow, false).used,
-  ], [NOON, 5]);
+  assertEquals(tenancy.usage.refused, 1);
 });
 
-Deno.test("Allowance.drop() discards the lease and resolves waiting requests to AGAIN", async () => {
-  const { allowance } = leased(3);
-  const waiting = allowance.request({ hash: "key", now: NOON, arrived: LATE });
-  assertEquals([allowance.left, allowance.isActive], [3, true]);
+Deno.test("Allowance.decide() leaves the refusal that starts a ban to a transaction", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  assertEquals(tenancy.decide(), "minute");
+  await tenancy.time.advance(1_001);
 
-  allowance.drop();
-
-  assertEquals(await waiting, AGAIN);
-  assertEquals([allowance.left, allowance.isActive], [0, false]);
+  assertEquals([1, 2, 3].map(() => tenancy.decide()), ["minute", "minute", undefined]);
+  assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["ban", "ban"]);
+  assertEquals(tenancy.decide(), "ban");
+  const { strikes, refused } = tenancy.usage;
+  assertEquals([strikes, refused], [3, 4]);
 });
 
-Deno.test("Allowance.apply() keeps permits that were withdrawn during its transaction", () => {
-  const { rows, allowance } = leased(10);
-  const permits = [take(allowance), take(allowance)];
-  const [first, second] = permits;
-  assert(first && second);
-  rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
-  allowance.noteRows(rows.state);
-  allowance.begin(NOON, TIMES);
-  allowance.withdraw(first);
-  const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
-  assert(written);
-  rows.changeUsage(written);
+Deno.test("Allowance.decide() refuses nobody while a permit may come back", async () => {
+  using tenancy = await Tenancy.open({ minute: 200, day: 9_000 });
+  await tenancy.lease();
+  const permit = tenancy.lend();
+  await tenancy.change({ limits: { minute: 1, day: 9_000 } });
+  await tenancy.time.advance(10_000);
+  tenancy.learn();
+  assertEquals([tenancy.counts, tenancy.decide()], [[2, 1], undefined]);
 
-  allowance.withdraw(second);
-  apply(allowance, rows, run);
+  permit.end(false);
+  assertEquals(tenancy.decide(), undefined);
+  await tenancy.time.advance(100);
 
-  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
-  assertEquals([used, stillLeased, allowance.isActive], [0, 0, false]);
+  assertEquals([tenancy.counts, tenancy.decide()], [[1, 0], "minute"]);
 });
 
-Deno.test("Allowance.apply() settles permits used during its transaction in the next one", () => {
-  const { rows, allowance } = leased(10);
-  for (let count = 0; count < 4; count++) allowance.confirm(take(allowance));
-  const { run, written } = decide(allowance, rows, { ...TIMES, span: 0 });
-  assert(written);
-  rows.changeUsage(written);
+for (
+  const [what, usage, tenant, isCertain] of [
+    ["nothing else has changed", {}, {}, true],
+    ["the day is also full", { usedToday: 9 }, {}, false],
+    ["the account has changed", {}, { credential: "key" }, false],
+  ] as const
+) {
+  Deno.test(`Allowance.decide() refuses ${isCertain ? "" : "nothing "}after requests waited in vain, if ${what}`, async () => {
+    using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+    assertEquals(tenancy.decide(), undefined);
+    const before = tenancy.time.now;
+    assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["minute", "minute"]);
+    assertEquals(tenancy.time.now - before, PATIENCE);
 
-  for (let count = 0; count < 2; count++) allowance.confirm(take(allowance));
-  apply(allowance, rows, run);
+    if ("credential" in tenant) await tenancy.change(tenant);
+    else await tenancy.changeUsage(usage);
+    tenancy.learn();
 
-  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
-  assertEquals([used, stillLeased, allowance.left], [10, 4, 4]);
+    assertEquals(tenancy.decide(), isCertain ? "minute" : undefined);
+  });
+}
+
+Deno.test("Allowance lets nobody wait longer for a window, whatever its counts do", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
+  await tenancy.time.advance(2_000);
+  await tenancy.changeUsage({ used: 1, leased: 1 });
+  assertEquals(await tenancy.outcomes(tenancy.ask(1)), ["ok"]);
+  const before = tenancy.time.now;
+
+  assertEquals(await tenancy.outcomes(tenancy.ask(1)), ["minute"]);
+
+  assertEquals(tenancy.time.now - before, 1_000);
 });
 
-Deno.test("Allowance.apply() counts each strike once, including those during its transaction", () => {
-  const { rows, allowance } = allowanceOf({ limits: { minute: 9, day: 99 } }, { used: 9, usedToday: 9 });
-  const refuse = (count: number) => Array.from({ length: count }, () => allowance.refuse(NOON, LATE));
-  refuse(3);
-  const { run, written } = decide(allowance, rows);
-  assert(written);
-  rows.changeUsage(written);
+Deno.test("Allowance tries again every 50 ms for waiting requests, and at once if a permit comes back", async () => {
+  using tenancy = await Tenancy.open({ minute: 400, day: 9_000 });
+  await tenancy.lease();
+  const permits = [tenancy.lend(), tenancy.lend()];
+  await tenancy.time.advance(5_000);
+  await tenancy.changeUsage({ used: 400 });
+  const requests = tenancy.ask(3);
+  await tenancy.time.advance(10);
+  permits[0]?.end(false);
+  await tenancy.time.advance(0);
+  assertEquals(tenancy.counts, [400, 1]);
+  await tenancy.changeUsage({ used: 399 });
+  await tenancy.time.advance(50);
+  assertEquals(tenancy.counts, [400, 1]);
+  permits[1]?.end(false);
 
-  refuse(2);
-  apply(allowance, rows, run);
-
-  assertEquals([transact(allowance, rows).refused, transact(allowance, rows).refused], [5, 5]);
+  assertEquals(await tenancy.outcomes(requests, 0), ["ok", "ok", "ok"]);
 });
 
-Deno.test("Allowance.apply() uses the row after its commit, with the changes of other transactions", () => {
-  const { rows, allowance } = allowanceOf({}, {});
-  requests(allowance, 2);
-  const { run, written } = decide(allowance, rows);
-  assert(written);
+Deno.test("Allowance answers again requests that arrived after a read on which it refuses without a commit", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, bannedUntil: LATER });
+  const late: Promise<(Decision | typeof AGAIN)[]>[] = [];
+  let reads = 0;
+  tenancy.network.read = async () => {
+    if (reads++ > 0) return;
+    await Promise.resolve();
+    late.push(tenancy.ask(1));
+    await tenancy.changeUsage({ bannedUntil: 0, used: 0, usedToday: 0 });
+  };
 
-  rows.changeUsage({ ...written, used: written.used + 5 });
-  apply(allowance, rows, run);
+  const [first] = await tenancy.outcomes(tenancy.ask(1));
 
-  assertEquals(allowance.usageWithoutLease(rows.usage, rows.state.usageRow, false).used, 2 + 5);
+  assertEquals([first, ...await tenancy.outcomes(Promise.all(late).then((all) => all.flat()))], ["ok", "ok"]);
 });
 
-Deno.test("Allowance.apply() leases the additional permits, but none that were granted to requests", () => {
-  using _time = new VirtualTime();
-  const { rows, allowance } = allowanceOf({}, {});
-  requests(allowance, 1);
-  transact(allowance, rows);
-  requests(allowance, 3);
+Deno.test("Allowance.learn() ignores older rows, so that a change stays known", async () => {
+  using tenancy = await Tenancy.open();
+  const before = tenancy.state;
+  await tenancy.change({ credential: "new" });
+  await tenancy.changeUsage({ used: 5 });
+  tenancy.learn();
 
-  const { leased: inRow } = transact(allowance, rows, { ...TIMES, span: 2_000 });
+  tenancy.allowance.learn(before, 0);
 
-  assertGreater(inRow, 0);
-  assertEquals(allowance.left, inRow);
+  assertEquals(tenancy.allowance.holder.credential, "new");
+  assertEquals(tenancy.allowance.usageWithoutLease(before.usage, before.usageRow).used, 5);
 });
 
-Deno.test("Allowance.apply() ends a lease taken under other limits instead of adding to it", () => {
-  const { rows, allowance } = leased(3);
-  const limits = { minute: 900, day: 9_000 };
-  rows.changeAccount({ limits });
-  const { run } = decide(allowance, rows);
-  rows.changeUsage({ used: 3 + 5, usedToday: 3 + 5, leased: 3 + 5, leasedToday: 3 + 5 });
+Deno.test("Allowance drops everything if a row is missing, and requests are recognized anew", async () => {
+  for (const key of stateKeys(TENANTS, ID)) {
+    using tenancy = await Tenancy.open();
+    await tenancy.lease();
+    const permit = tenancy.lend();
+    await tenancy.change({ limits: SMALL });
+    tenancy.learn();
+    await tenancy.fake.connect().atomic().delete(key).commit();
 
-  apply(allowance, rows, { ...run, ahead: 5, usage: rows.usage });
-
-  assertEquals([allowance.left, allowance.leaseAt(NOON)?.limits], [5, limits]);
-  const { used, leased: stillLeased } = transact(allowance, rows, { ...TIMES, span: 0 });
-  assertEquals([used, stillLeased], [5, 5]);
+    assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["again", "again"]);
+    assertEquals([tenancy.allowance.isKnown, tenancy.allowance.isLeased], [false, false]);
+    permit.end(true);
+    await tenancy.time.advance(10_000);
+    assertEquals(tenancy.allowance.isActive, false);
+    assertEquals(tenancy.fake.rows.has(JSON.stringify(key)), false);
+  }
 });
 
-const LATER = NOON + 60_000;
+Deno.test("Allowance grants nothing to a credential that no longer opens its account", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.change({ credential: "new" });
+
+  assertEquals(await tenancy.outcomes(tenancy.ask(3)), ["again", "again", "again"]);
+  assertEquals(await tenancy.outcomes(tenancy.ask(1, "new")), ["ok"]);
+});
+
+Deno.test("Allowance learns the row as its commit left it, with the changes of other transactions", async () => {
+  using tenancy = await Tenancy.open(SMALL);
+  const transactions = [tenancy.ask(1), tenancy.ask(1)];
+  await tenancy.time.until(Promise.all(transactions), 1_000);
+
+  assertEquals(tenancy.decide(), "minute");
+  assertEquals(tenancy.allowance.usageWithoutLease(UNUSED, null), tenancy.usage);
+});
 
 for (
   const [what, change, now] of [
@@ -425,185 +514,57 @@ for (
     ["was last seen in an earlier minute", {}, LATER],
   ] as const
 ) {
-  Deno.test(`Allowance.leaseAt() returns no lease when the account ${what}`, () => {
-    const { rows, allowance } = leased(3);
-    assert(allowance.leaseAt(NOON));
+  Deno.test(`Allowance.lend() lends nothing of a lease when the account ${what}, and gives it back`, async () => {
+    using tenancy = await Tenancy.open();
+    await tenancy.lease();
+    if ("limits" in change) await tenancy.change(change);
+    else await tenancy.changeUsage(change);
+    tenancy.learn();
+    tenancy.now = now;
 
-    if ("limits" in change) rows.changeAccount(change);
-    else rows.changeUsage(change);
-    allowance.noteRows(rows.state);
+    assertStrictEquals(tenancy.allowance.lend(), undefined);
+    await tenancy.time.advance(100);
 
-    assertEquals(allowance.leaseAt(now), undefined);
+    assertEquals([tenancy.allowance.isLeased, tenancy.allowance.isActive], [false, false]);
+    if (!("epoch" in change)) assertEquals(tenancy.usage.usedToday, 1);
   });
 }
 
-Deno.test("Allowance.isActive is true while there is something to write or to wait for", () => {
-  const calm = { ...TIMES, span: 0 };
-  const { rows, allowance } = leased(2);
-  const permit = take(allowance);
-  rows.changeAccount({ limits: { minute: 2, day: 99 } });
-  allowance.noteRows(rows.state);
-  transact(allowance, rows, calm);
-  assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
+Deno.test("Allowance.lend() lends nothing of a lease that is older than two seconds", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  tenancy.network.commit = hang;
+  tenancy.decide();
+  await tenancy.time.advance(2_000);
+  const inTime = tenancy.decide();
+  await tenancy.time.advance(1);
 
-  allowance.confirm(permit);
-  assertEquals([allowance.isLeased, allowance.isActive], [true, true]);
-  transact(allowance, rows, calm);
-  assertEquals(allowance.isActive, false);
-
-  rows.changeUsage({ used: 2 });
-  allowance.noteRows(rows.state);
-  allowance.refuse(NOON, LATE);
-  assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
-  transact(allowance, rows, calm);
-  assertEquals(allowance.isActive, false);
-
-  requests(allowance, 1);
-  assertEquals([allowance.isLeased, allowance.isActive], [false, true]);
+  assertEquals([inTime, tenancy.decide()], ["ok", undefined]);
 });
 
-Deno.test("Allowance.reads() returns the known rows unless they are shared or a transaction failed", async () => {
-  using time = new VirtualTime();
-  const times = { ...TIMES, unchanged: 5 };
-  const { rows, allowance } = allowanceOf({}, {});
-  const areKnown = () => allowance.reads(times).every((read) => "entry" in read);
-  await time.advance(10);
-  assertEquals(areKnown(), true);
-
-  rows.changeUsage({ used: 1 });
-  allowance.noteRows(rows.state);
-  assertEquals(areKnown(), true);
-  await time.advance(10);
-  assertEquals(areKnown(), false);
-  await time.advance(10_000);
-  assertEquals(areKnown(), true);
-
-  allowance.fail(new Error());
-  assertEquals(areKnown(), false);
+Deno.test("Allowance reads its rows only if another process has written them, or a run has failed", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 9 });
+  let reads = 0;
+  tenancy.network.read = () => (reads++, Promise.resolve());
+  const readsFor = async (change: () => Promise<unknown>) => {
+    await change();
+    await tenancy.time.advance(10);
+    const before = reads;
+    tenancy.allowance.giveBack({ ...DECISION, minute: { ...DECISION.minute, reset: LATER } });
+    await tenancy.settle();
+    return reads - before;
+  };
+  assertEquals(await readsFor(() => Promise.resolve()), 0);
+  await tenancy.changeUsage({ used: 2 });
+  tenancy.learn();
+  assertEquals(await readsFor(() => tenancy.changeUsage({ used: 2 })), 1);
+  assertEquals(await readsFor(() => tenancy.time.advance(10_001)), 0);
 });
 
-Deno.test("Allowance.decide() writes nothing if a row of the account is missing", () => {
-  for (const missing of ["usage", "accounts"]) {
-    const { rows, allowance } = leased(3);
-    requests(allowance, 1);
-    const rest: Rows = { get: (key) => key[0] === missing ? null : rows.get(key) };
-    const never = () => {
-      throw new Error("Nothing must be written");
-    };
-    const write: Write = { set: never, delete: never, bump: never };
-
-    assertEquals(allowance.decide(rest, write, NOON, TIMES), undefined, missing);
-  }
-});
-
-Deno.test("Allowance.decide() counts no more strikes than are needed for a ban", () => {
-  const full = { used: 2, usedToday: 2 };
-  const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 99 } }, full);
-  allowance.refuse(NOON, LATE);
-  requests(allowance, 10);
-
-  const { strikes, refusedToday } = transact(allowance, rows);
-
-  assertEquals([strikes, refusedToday], [3, 4]);
-});
-
-Deno.test("Allowance.refuse() returns undefined if a request may be granted, or would start a ban", async () => {
-  using time = new VirtualTime();
-  const limits = { minute: 2, day: 99 };
-  const full = allowanceOf({ limits }, { used: 2, usedToday: 2 }).allowance;
-  const refusals = [1, 2, 3, 4].map(() => full.refuse(NOON, LATE)?.refusal);
-  assertEquals(refusals, ["minute", "minute", "minute", undefined]);
-  const leasedByOthers = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
-  assertEquals(allowanceOf({ limits }, leasedByOthers).allowance.refuse(NOON, LATE), undefined);
-
-  const { rows, allowance } = leased(2, { limits });
-  const permits = [take(allowance), take(allowance)];
-  const replies = requests(allowance, 1);
-  transact(allowance, rows);
-  await time.advance(PATIENCE);
-  transact(allowance, rows);
-  assertEquals(await outcomes(replies), ["minute"]);
-
-  // Other processes hold no permits any more, but this process may withdraw its own, and then does.
-  assertEquals(allowance.refuse(NOON, LATE), undefined);
-  for (const permit of permits) allowance.withdraw(permit);
-  assertEquals(allowance.refuse(NOON, LATE), undefined);
-});
-
-Deno.test("Allowance.usageWithoutLease() counts a used permit", () => {
-  const { rows, allowance } = leased(3);
-  allowance.confirm(take(allowance));
-
-  const { used, leased: stillLeased } = allowance.usageWithoutLease(rows.usage, rows.state.usageRow, false);
-
-  assertEquals([used, stillLeased], [1, 1]);
-});
-
-Deno.test("Allowance.decide() gives permits back to the minute in which they were taken", () => {
-  const { rows, allowance } = leased(1);
-  const permit = take(allowance);
-  rows.changeUsage({ minute: LATER, used: 3, usedToday: 4, leased: 3, leasedToday: 4 });
-  const { run } = decide(allowance, rows, { ...TIMES, span: 0 });
-  apply(allowance, rows, { ...run, ahead: 3, usage: rows.usage });
-  allowance.withdraw(permit);
-  rows.changeAccount({ limits: { minute: 900, day: 9_000 } });
-  allowance.noteRows(rows.state);
-
-  const { used, usedToday, leased: ofMinute, leasedToday } = transact(allowance, rows, { ...TIMES, span: 0 });
-
-  assertEquals([used, usedToday, ofMinute, leasedToday], [0, 0, 0, 0]);
-});
-
-for (
-  const [what, usage, account, refusal] of [
-    ["nothing else has changed", {}, {}, "minute"],
-    ["the day is also full", { usedToday: 3 }, {}, undefined],
-    ["the account has changed", {}, { name: "Ben" }, undefined],
-  ] as const
-) {
-  Deno.test(`Allowance.refuse() returns ${refusal} after an unsuccessful wait if ${what}`, async () => {
-    using time = new VirtualTime();
-    const full = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
-    const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 3 } }, full);
-    const replies = requests(allowance, 1);
-    transact(allowance, rows);
-    await time.advance(PATIENCE);
-    transact(allowance, rows);
-    assertEquals(await outcomes(replies), ["minute"]);
-
-    rows.changeUsage(usage);
-    if ("name" in account) rows.changeAccount(account);
-    allowance.noteRows(rows.state);
-
-    assertEquals(allowance.refuse(NOON, LATE)?.refusal, refusal);
-  });
-}
-
-for (
-  const [what, limits, usage, now] of [
-    ["was reset", { minute: 2, day: 2 }, { epoch: 1 }, NOON],
-    ["got higher limits", { minute: 5, day: 99 }, { used: 5, usedToday: 5, leased: 2, leasedToday: 2 }, NOON],
-    ["got higher limits, and an hour later", { minute: 2, day: 99 }, {
-      minute: NOON + 3_600_000,
-      leased: 2,
-    }, NOON + 3_600_000],
-  ] as const
-) {
-  Deno.test(`Allowance.apply() lets requests wait for others' permits again after the account ${what}`, async () => {
-    using time = new VirtualTime();
-    const counts = { used: 2, usedToday: 2, leased: 1, leasedToday: 1 };
-    const { rows, allowance } = allowanceOf({ limits: { minute: 2, day: 2 } }, counts);
-    const lost = requests(allowance, 1);
-    transact(allowance, rows);
-    await time.advance(PATIENCE);
-    transact(allowance, rows);
-    assertEquals([...await outcomes(lost), allowance.isAwaiting], ["day", false]);
-
-    rows.changeAccount({ limits });
-    rows.changeUsage(usage);
-    requests(allowance, 1);
-    transact(allowance, rows, TIMES, now);
-
-    assertEquals(allowance.isAwaiting, true);
-  });
-}
+const DECISION: Decision = {
+  refusal: undefined,
+  minute: { limit: 2, remaining: 0, reset: LATER },
+  day: undefined,
+  epoch: 0,
+  now: NOON,
+};

@@ -32,11 +32,11 @@ for (const { operation, target, what, request } of CHANGES) {
 
     const sent = service.fetch(target, { ...credentialFor(operation, apiKey), ...request });
     const { status } = await time.until(sent, 6_000);
-    const before = service.commits.length;
+    const before = service.commits.filter(isChange).length;
     await time.advance(20_000);
 
     assertEquals(status, 503);
-    assertEquals(service.commits.length - before, 0);
+    assertEquals(service.commits.filter(isChange).length - before, 0);
   });
 }
 
@@ -125,7 +125,6 @@ for (
     const { time, fake } = service;
     const [key = "", ...others] = await withOthers(service);
     service.expectsErrors = true;
-    const isChange = ({ keys }: Commit) => keys.some(([table = ""]) => TABLES.includes(table));
     service.disturbance = { commit: (commit) => isChange(commit) ? hang() : carryOut(commit) };
     for (const [index, other] of others.entries()) {
       service.address = `198.51.100.${index}`;
@@ -147,6 +146,11 @@ for (
     assertEquals(status, 503);
     assertEquals(stored(fake), before);
   });
+}
+
+/** Whether a commit changes more than permits. */
+function isChange({ keys }: Commit): boolean {
+  return keys.some(([table = ""]) => TABLES.includes(table));
 }
 
 function isCreation({ keys }: Commit): boolean {

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { decide, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
+import { decisionOn, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { refusedResponse, withLimitHeaders } from "../../src/limits/limit_headers.ts";
 import { shared } from "../../src/web/response.ts";
 import { NOON } from "../support/time.ts";
@@ -130,7 +130,7 @@ for (const situation of situations) {
   const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, rateLimit, retryAfter } =
     situation;
   Deno.test(`withLimitHeaders() and refusedResponse() ${what}`, async () => {
-    const decision = decide({ ...UNUSED, minute: NOON, ...usage }, limits, left, refusal, now);
+    const decision = decisionOn({ ...UNUSED, minute: NOON, ...usage }, limits, left, refusal, now);
     const own = withLimitHeaders(new Response(), decision);
     const { headers } = withLimitHeaders(SHARED, decision);
 
@@ -160,11 +160,11 @@ Deno.test("refusedResponse() reuses a response only if it describes the same dec
   const minute = { ...ban, bannedUntil: 0 };
   const limits = { minute: 60, day: 1_000 };
   const decisions = [
-    decide(minute, limits, 0, "minute", NOON),
-    decide(ban, limits, 0, "ban", NOON),
-    decide(minute, limits, 0, "minute", NOON + 1_000),
-    decide({ ...minute, used: 30, minute: NOON + MINUTE }, { ...limits, minute: 30 }, 0, "minute", NOON),
-    decide({ ...minute, usedToday: 600 }, { ...limits, day: 1_500 }, 0, "minute", NOON),
+    decisionOn(minute, limits, 0, "minute", NOON),
+    decisionOn(ban, limits, 0, "ban", NOON),
+    decisionOn(minute, limits, 0, "minute", NOON + 1_000),
+    decisionOn({ ...minute, used: 30, minute: NOON + MINUTE }, { ...limits, minute: 30 }, 0, "minute", NOON),
+    decisionOn({ ...minute, usedToday: 600 }, { ...limits, day: 1_500 }, 0, "minute", NOON),
   ];
 
   const alone = decisions.map((decision) => withLimitHeaders(new Response(), decision));

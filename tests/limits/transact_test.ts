@@ -1,7 +1,6 @@
-import { Metrics } from "../../src/base/metrics.ts";
 import { assertEquals } from "@std/assert";
-import { type Account, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
-import { Gate } from "../../src/app/admission.ts";
+import { ACCOUNTS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
+import { Admissions } from "../../src/app/admission.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { operation } from "../../src/web/operation.ts";
 import { createApp } from "../../src/app/app.ts";
@@ -32,9 +31,8 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
   const versions = new Versions(store);
   const accounts = versions.watch(ACCOUNTS_VERSION);
   const clock = () => service.now;
-  const metrics = new Metrics();
   const transactions = new Transactions(store, { clock });
-  const permits = new Permits<Account>({ store, transactions, clock, metrics });
+  const permits = new Permits({ store, transactions, holders: ACCOUNTS, clock });
   const app = createApp({
     operations: [
       operation(
@@ -48,10 +46,16 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
         },
       ),
     ],
-    gate: new Gate({ store, accounts, environment: "staging", permits }),
-    versions,
+    admissions: new Admissions({
+      store,
+      versions,
+      accounts,
+      environment: "staging",
+      permits,
+      metrics: service.metrics,
+    }),
     transactions,
-    metrics,
+    metrics: service.metrics,
     hasToken: { operator: () => false, metrics: () => false },
     environment: "staging",
     publicUrl: undefined,

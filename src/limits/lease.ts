@@ -1,0 +1,195 @@
+import {
+  free,
+  type FullWindow,
+  isSame,
+  type Limits,
+  type Refusal,
+  refuse,
+  type Refused,
+  type Returned,
+  roll,
+  settle,
+  take,
+  type Usage,
+} from "./usage.ts";
+
+/*
+ * What a process holds of an account's permits, and what the account's row does not know about them yet. Everything
+ * here is a function of its arguments; `allowance.ts` has the state.
+ *
+ * A permit is always counted in the row before a process can hand it out. It is in one of these places:
+ *
+ *     in the row      free, or used
+ *     lease.left      held by this process; the row counts it as leased
+ *     on its way      with a request that has not ended yet; the row counts it as leased
+ *     lease.used      used by a request; the row still counts it as leased
+ *     a debt          used or unused, until a transaction has told the row: it is no longer leased, or free again
+ */
+
+/** Permits that a process holds in advance. */
+export interface Lease {
+  readonly epoch: number;
+  readonly minute: number;
+  /** The limits when it was taken. */
+  readonly limits: Limits;
+  /** Number of permits that the row counts as leased because of it. Those that are neither left nor used are on their way. */
+  size: number;
+  /** Number of permits not handed out. */
+  left: number;
+  /** Number of permits used. */
+  used: number;
+  /** It is renewed when it has fewer permits left than this. */
+  low: number;
+  /** When it was taken or last renewed, on the `performance.now()` clock. */
+  takenAt: number;
+}
+
+/** Refusals in one state of the account's row and one minute. */
+export interface RefusedIn extends Refused {
+  /** The version of the account's row, the epoch and the minute. Refusals count only while these are the same. */
+  readonly of: string;
+  /** Time of the first refusal, on the `performance.now()` clock. */
+  readonly since: number;
+}
+
+/** What a row does not know yet. */
+export interface Debt {
+  readonly returned: readonly Returned[];
+  readonly refused: RefusedIn | undefined;
+}
+
+/** No debt. */
+export const NO_DEBT: Debt = { returned: [], refused: undefined };
+
+/** A debt with these permits, too. */
+export function owing(debt: Debt, more: Returned): Debt {
+  if (more.size === 0 && more.left === 0) return debt;
+  const isAlike = ({ epoch, minute }: Returned) => epoch === more.epoch && minute === more.minute;
+  const alike = debt.returned.find(isAlike) ?? { size: 0, left: 0 };
+  const sum = { ...more, size: alike.size + more.size, left: alike.left + more.left };
+  return { ...debt, returned: [...debt.returned.filter((one) => !isAlike(one)), sum] };
+}
+
+/** A debt with these refusals, too. They replace those in another state of the row. */
+export function withRefused(debt: Debt, more: RefusedIn): Debt {
+  const { refused } = debt;
+  if (refused?.of !== more.of) return { ...debt, refused: more };
+  const sum = { ...refused, count: refused.count + more.count, strikes: refused.strikes + more.strikes };
+  return { ...debt, refused: sum };
+}
+
+/** Two debts together. The refusals of the second one are the later ones. */
+export function joined(one: Debt, other: Debt): Debt {
+  if (one === NO_DEBT) return other;
+  const debt = other.returned.reduce(owing, one);
+  return other.refused ? withRefused(debt, other.refused) : debt;
+}
+
+/** The permits of a lease that ends. Those on their way stay leased until their requests end. */
+export function detach({ epoch, minute, left, used }: Lease): Returned {
+  return { epoch, minute, size: left + used, left };
+}
+
+/** The permits that a lease has used. The row no longer counts them as leased. */
+export function spend(lease: Lease): Returned {
+  const { epoch, minute, used } = lease;
+  lease.size -= used;
+  lease.used = 0;
+  return { epoch, minute, size: used, left: 0 };
+}
+
+/**
+ * How many permits a process should hold: twice as many as it has served since its last transaction, and at least a
+ * hundredth of those that are free. `take()` grants it at most a quarter.
+ */
+export function nextSize(served: number, free: number): number {
+  return Math.max(2 * served, Math.floor(free / 100));
+}
+
+/** What a process asks of a row. */
+export interface Demand<Request> {
+  readonly debt: Debt;
+  /** What refusals in the row's current state are `of`. */
+  readonly of: string;
+  readonly requests: readonly Request[];
+  /** Number of requests served since the last transaction. */
+  readonly served: number;
+  /** Number of permits held; undefined if none are to be leased, because the process only gives some back. */
+  readonly left: number | undefined;
+  /** Whether requests wait while a window is full, because permits might be given back. */
+  readonly mayWait: (usage: Usage, window: FullWindow) => boolean;
+  /** Whether the refusal of a request is a strike. */
+  readonly isStrike: (request: Request, usage: Usage) => boolean;
+}
+
+/** A request that is refused. */
+export interface RefusedRequest<Request> {
+  readonly request: Request;
+  readonly refusal: Refusal;
+}
+
+/** What a transaction does about an account's usage and waiting requests. */
+export interface Plan<Request> {
+  /** The usage without the debt. */
+  readonly settled: Usage;
+  /** The usage after everything. */
+  readonly usage: Usage;
+  /** Whether the usage must be written. */
+  readonly isChange: boolean;
+  /** Number of permits leased. */
+  readonly ahead: number;
+  readonly granted: readonly Request[];
+  readonly refused: readonly RefusedRequest<Request>[];
+  /** Requests that wait for permits to be given back. */
+  readonly waiting: readonly Request[];
+}
+
+/** Plans a transaction: first settles the debt, then takes permits, and refuses the remaining requests or lets them wait. */
+export function plan<Request>(
+  before: Usage,
+  limits: Limits,
+  { debt, of, requests, served, left, mayWait, isStrike }: Demand<Request>,
+  now: number,
+): Plan<Request> {
+  const returned = debt.returned.reduce(settle, before);
+  const settled = debt.refused?.of === of ? refuse(returned, limits, debt.refused, now) : returned;
+  const size = left === undefined ? 0 : nextSize(served, free(roll(settled, now), limits)) - left;
+  const taken = take(settled, limits, { waiting: requests.length, ahead: Math.max(0, size) }, now);
+  const rest = requests.slice(taken.granted);
+  const waits = taken.refusal !== undefined && taken.refusal !== "ban" && mayWait(taken.usage, taken.refusal);
+  const { refused, usage } = waits
+    ? { refused: [], usage: taken.usage }
+    : refuseAll(rest, taken.usage, limits, taken.refusal, isStrike, now);
+  return {
+    settled,
+    usage,
+    // A window that has only moved to `now` is not written, because any reader can move it.
+    isChange: !isSame(usage, roll(before, now)) || !isSame(settled, before),
+    ahead: taken.ahead,
+    granted: requests.slice(0, taken.granted),
+    refused,
+    waiting: waits ? rest : [],
+  };
+}
+
+/** Refuses requests in their order. After too many strikes, the others are refused because of a ban. */
+function refuseAll<Request>(
+  requests: readonly Request[],
+  usage: Usage,
+  limits: Limits,
+  refusal: Refusal | undefined,
+  isStrike: (request: Request, usage: Usage) => boolean,
+  now: number,
+): { readonly refused: readonly RefusedRequest<Request>[]; readonly usage: Usage } {
+  if (refusal === undefined) return { refused: [], usage };
+  const refused: RefusedRequest<Request>[] = [];
+  let [count, strikes, isBanned] = [0, 0, refusal === "ban"];
+  for (const request of requests) {
+    if (!isBanned) {
+      count++;
+      if (isStrike(request, usage)) isBanned = usage.strikes + ++strikes > limits.minute;
+    }
+    refused.push({ request, refusal: isBanned ? "ban" : refusal });
+  }
+  return { refused, usage: count === 0 ? usage : refuse(usage, limits, { count, strikes }, now) };
+}

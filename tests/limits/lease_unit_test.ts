@@ -1,0 +1,167 @@
+import { assertEquals } from "@std/assert";
+import {
+  type Debt,
+  type Demand,
+  detach,
+  joined,
+  type Lease,
+  nextSize,
+  NO_DEBT,
+  owing,
+  plan,
+  spend,
+  withRefused,
+} from "../../src/limits/lease.ts";
+import { UNUSED, type Usage } from "../../src/limits/usage.ts";
+import { NOON } from "../support/time.ts";
+
+const LIMITS = { minute: 60, day: 1_000 };
+const NOW: Usage = { ...UNUSED, minute: NOON };
+const LATER = NOON + 60_000;
+
+function leaseOf(counts: Partial<Lease>): Lease {
+  return {
+    epoch: 0,
+    minute: NOON,
+    limits: LIMITS,
+    size: 10,
+    left: 10,
+    used: 0,
+    low: 5,
+    takenAt: 0,
+    ...counts,
+  };
+}
+
+function returned(size: number, left: number, minute: number = NOON, epoch: number = 0) {
+  return { epoch, minute, size, left };
+}
+
+/** Plans for requests that are their own names. None waits, and those with a capital letter are strikes. */
+function planFor(usage: Partial<Usage>, demand: Partial<Demand<string>>, limits = LIMITS, now = NOON) {
+  return plan({ ...NOW, ...usage }, limits, {
+    debt: NO_DEBT,
+    of: "row",
+    requests: [],
+    served: 0,
+    left: undefined,
+    mayWait: () => false,
+    isStrike: (request) => request === request.toUpperCase(),
+    ...demand,
+  }, now);
+}
+
+Deno.test("owing() adds up permits of the same epoch and minute, and no others", () => {
+  const debts = [
+    returned(2, 1),
+    returned(1, 1, LATER),
+    returned(3, 0),
+    returned(1, 0, NOON, 1),
+    returned(0, 0),
+  ];
+
+  assertEquals(debts.reduce(owing, NO_DEBT).returned, [
+    returned(1, 1, LATER),
+    returned(5, 1),
+    returned(1, 0, NOON, 1),
+  ]);
+});
+
+Deno.test("joined() adds up refusals in the same state of the row, and otherwise keeps the later ones", () => {
+  const refused = (of: string, since: number) => withRefused(NO_DEBT, { of, count: 3, strikes: 1, since });
+
+  assertEquals(joined(refused("a", 1), refused("a", 2)).refused, { of: "a", count: 6, strikes: 2, since: 1 });
+  assertEquals(joined(refused("a", 1), refused("b", 2)).refused, { of: "b", count: 3, strikes: 1, since: 2 });
+  assertEquals(joined(refused("a", 1), owing(NO_DEBT, returned(1, 1))).refused?.of, "a");
+});
+
+Deno.test("detach() returns what is left and used, but not what is on its way", () => {
+  assertEquals(detach(leaseOf({ left: 4, used: 3 })), returned(7, 4));
+});
+
+Deno.test("spend() returns the used permits once", () => {
+  const lease = leaseOf({ left: 4, used: 3 });
+
+  assertEquals([spend(lease), spend(lease)], [returned(3, 0), returned(0, 0)]);
+  assertEquals([lease.size, lease.left], [7, 4]);
+});
+
+Deno.test("nextSize() doubles what was served, and is at least a hundredth of what is free", () => {
+  assertEquals([nextSize(0, 99), nextSize(3, 99), nextSize(3, 1_000), nextSize(0, 0)], [0, 6, 10, 0]);
+});
+
+Deno.test("plan() settles debts before it takes permits", () => {
+  const debt = [returned(5, 3), returned(1, 0)].reduce(owing, NO_DEBT);
+
+  const { usage, granted, refused, isChange } = planFor(
+    { used: 60, usedToday: 60, leased: 9, leasedToday: 9 },
+    { debt, requests: ["a", "b", "c", "d"] },
+  );
+
+  assertEquals([usage.used, usage.usedToday, usage.leased, usage.leasedToday], [60, 60, 3, 3]);
+  assertEquals([granted, refused, isChange], [["a", "b", "c"], [{ request: "d", refusal: "minute" }], true]);
+});
+
+Deno.test("plan() writes a permit that is given back and taken again", () => {
+  const { usage, isChange } = planFor(
+    { used: 7, usedToday: 7 },
+    { debt: owing(NO_DEBT, returned(0, 1)), requests: ["a"] },
+  );
+
+  assertEquals([usage.used, isChange], [7, true]);
+});
+
+Deno.test("plan() writes nothing if the window has only moved, or every debt is void", () => {
+  const debt = owing(NO_DEBT, returned(5, 3, NOON, 7));
+
+  for (const now of [NOON, LATER]) assertEquals(planFor({ used: 9 }, { debt }, LIMITS, now).isChange, false);
+});
+
+Deno.test("plan() leases only if the process asks for permits", () => {
+  const limits = { minute: 1_000, day: 9_000 };
+  const ahead = (demand: Partial<Demand<string>>) => planFor({}, demand, limits).ahead;
+
+  assertEquals(ahead({ left: undefined, served: 9 }), 0);
+  assertEquals(ahead({ left: 0 }), 10);
+  assertEquals(ahead({ left: 4 }), 6);
+  assertEquals(ahead({ left: 40, served: 9 }), 0);
+  assertEquals(ahead({ left: 0, served: 900 }), 250);
+});
+
+Deno.test("plan() lets requests wait while permits may come back, and grants what there is", () => {
+  const { granted, waiting, refused, usage } = planFor(
+    { used: 58, usedToday: 58, leased: 1 },
+    { requests: ["a", "b", "c"], mayWait: ({ leased }, window) => leased === 1 && window === "minute" },
+  );
+
+  assertEquals([granted, waiting, refused], [["a", "b"], ["c"], []]);
+  assertEquals([usage.refused, usage.noLeasesUntil], [0, LATER]);
+});
+
+Deno.test("plan() judges each refusal by its own request", () => {
+  const { refused, usage } = planFor(
+    { used: 2, usedToday: 2, strikes: 1 },
+    { requests: ["a", "B", "c", "D", "e", "F"] },
+    { minute: 2, day: 9 },
+  );
+
+  assertEquals(refused.map(({ refusal }) => refusal), ["minute", "minute", "minute", "ban", "ban", "ban"]);
+  assertEquals([usage.strikes, usage.refused, usage.refusedToday, usage.bans], [3, 4, 4, 1]);
+});
+
+Deno.test("plan() counts no refusals during a ban", () => {
+  const { refused, isChange } = planFor({ bannedUntil: LATER }, { requests: ["A"] });
+
+  assertEquals([refused, isChange], [[{ request: "A", refusal: "ban" }], false]);
+});
+
+Deno.test("plan() counts refusals of the same state of the row, and drops others", () => {
+  const debt: Debt = withRefused(NO_DEBT, { of: "row", count: 5, strikes: 2, since: 0 });
+
+  const counts = ["row", "another"].map((of) => {
+    const { usage, isChange } = planFor({}, { debt, of });
+    return [usage.refused, usage.refusedToday, usage.strikes, isChange];
+  });
+
+  assertEquals(counts, [[5, 5, 2, true], [0, 0, 0, false]]);
+});
