@@ -3,8 +3,7 @@ import { BIDI_CONTROLS, CONTROLS, nameText } from "../web/name.ts";
 import type { Schema } from "../web/schema.ts";
 import { ApiError } from "../web/error.ts";
 import { decodeJson, type Entry } from "../engine/row.ts";
-import type { Holders } from "../limits/holder.ts";
-import type { Limits } from "../limits/usage.ts";
+import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 
 export const PLANS = ["free", "pro", "business", "enterprise"] as const;

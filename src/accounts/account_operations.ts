@@ -23,8 +23,7 @@ import type { Store } from "../engine/store.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
-import { DAYS_KEPT, readDayTotals } from "../limits/usage_days.ts";
-import { dayEnd, minuteEnd, roll, type Usage } from "../limits/usage.ts";
+import { dayEnd, DAYS_KEPT, minuteEnd, readDayTotals, roll, type Usage } from "../limits/mod.ts";
 
 const PATH = "/v1/account";
 const MAX_GRACE_SECONDS = 7 * 86_400;

@@ -14,8 +14,16 @@ import {
   keyHashesOf,
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
-import { DAYS_KEPT, dayTotalKey, pastDay } from "../limits/usage_days.ts";
-import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "../limits/usage.ts";
+import {
+  DAYS_KEPT,
+  dayTotalKey,
+  decodeUsage,
+  encodeUsage,
+  pastDay,
+  UNUSED,
+  type Usage,
+  usageKey,
+} from "../limits/mod.ts";
 
 /** An account and its usage, with the row of the latter. */
 export interface AccountState {

@@ -4,9 +4,7 @@ import type { Store } from "../engine/store.ts";
 import { noteVersion, type VersionRow } from "../engine/versions.ts";
 import { BoundedMap } from "../base/bounded_map.ts";
 import { bearerToken } from "../web/request.ts";
-import type { Allowance } from "../limits/allowance.ts";
-import { decodeState, stateKeys } from "../limits/holder.ts";
-import type { Permits } from "../limits/permits.ts";
+import { type Allowance, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
 import { type Account, ACCOUNTS, apiKeyKey, isOpenedBy } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
 

@@ -11,7 +11,7 @@ import type { Transaction } from "../engine/transaction.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
-import { hasCalled } from "../limits/usage.ts";
+import { hasCalled } from "../limits/mod.ts";
 
 /** Options of {@linkcode signUpOperation}. */
 export interface SignUpOptions {

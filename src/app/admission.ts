@@ -5,10 +5,14 @@ import { whenReady } from "../base/when_ready.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { AGAIN, retried } from "../engine/deadline.ts";
 import { Outdated, VersionCheck, type VersionRow, type Versions } from "../engine/versions.ts";
-import type { Allowance, Permit } from "../limits/allowance.ts";
-import { AnonymousLimiter } from "../limits/anonymous.ts";
-import type { Permits } from "../limits/permits.ts";
-import type { Decision, Usage } from "../limits/usage.ts";
+import {
+  type Allowance,
+  AnonymousLimiter,
+  type Decision,
+  type Permit,
+  type Permits,
+  type Usage,
+} from "../limits/mod.ts";
 import { ApiError, errorResponse } from "../web/error.ts";
 import type { Budget, Task } from "../web/in_flight.ts";
 

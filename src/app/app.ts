@@ -1,7 +1,7 @@
 import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
 import type { Admission, Admissions, Caller } from "./admission.ts";
-import { refusedResponse, withLimitHeaders } from "../limits/limit_headers.ts";
-import { uncharged } from "../limits/usage.ts";
+import { uncharged } from "../limits/mod.ts";
+import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { deprecationHeaders } from "../web/deprecation.ts";
 import { BASE_PATH } from "../web/openapi.ts";

@@ -1,9 +1,17 @@
-import { SECOND } from "../base/time.ts";
-import { AGAIN, KV_DEADLINE, StoreUnavailable } from "../engine/deadline.ts";
-import { encodeJson, versionstampOf } from "../engine/row.ts";
-import type { RoundTrip } from "../engine/store.ts";
-import { type KnownRow, type Rows, Unresolved, type Write } from "../engine/transaction.ts";
-import type { Transactions } from "../engine/transactions.ts";
+import { SECOND } from "../base/mod.ts";
+import {
+  AGAIN,
+  encodeJson,
+  type KnownRow,
+  KV_DEADLINE,
+  type Rows,
+  type Store,
+  StoreUnavailable,
+  type Transactions,
+  Unresolved,
+  versionstampOf,
+  type Write,
+} from "../engine/mod.ts";
 import {
   type Debt,
   detach,
@@ -89,7 +97,7 @@ export interface Asking {
 export interface Shared<Of extends Holder> {
   readonly holders: Holders<Of>;
   readonly transactions: Transactions;
-  readonly commits: Pick<RoundTrip, "ms">;
+  readonly commits: Store["commits"];
   readonly clock: () => number;
   /** Whether all permits are being given back. */
   readonly isSettling: boolean;

@@ -1,6 +1,5 @@
-import { MINUTE, SECOND } from "../base/time.ts";
+import { BoundedMap, MINUTE, SECOND } from "../base/mod.ts";
 import type { Decision } from "./usage.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
 
 /** Requests a minute from an address without a valid key. */
 export const LIMIT = 60;

@@ -1,4 +1,4 @@
-import { type Entry, versionstampOf } from "../engine/row.ts";
+import { type Entry, versionstampOf } from "../engine/mod.ts";
 import { decodeUsage, type Limits, UNUSED, type Usage, usageKey } from "./usage.ts";
 
 /** Whoever has limits, such as an account. */

@@ -1,9 +1,8 @@
-import { Metrics } from "../base/metrics.ts";
-import type { Store } from "../engine/store.ts";
-import type { Transactions } from "../engine/transactions.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
+import { BoundedMap, Metrics } from "../base/mod.ts";
+import { batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type Shared } from "./allowance.ts";
-import type { Holder, Holders, HolderState } from "./holder.ts";
+import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
+import type { Decision } from "./usage.ts";
 
 /** How often to check for allowances that have something to do, in ms. */
 const TICK = 50;
@@ -27,6 +26,7 @@ export class Permits<Of extends Holder> {
   readonly #known: BoundedMap<string, Allowance<Of>> = new BoundedMap(MAX_KNOWN);
   /** Those with something to write or to wait for, by account ID. */
   readonly #active: Map<string, Allowance<Of>> = new Map();
+  readonly #load: (id: string) => Promise<Allowance<Of> | undefined>;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor({ store, transactions, holders, clock, metrics = new Metrics() }: PermitsOptions<Of>) {
@@ -37,6 +37,13 @@ export class Permits<Of extends Holder> {
       keep: (allowance) => this.#keep(allowance),
       banned: () => metrics.bans.add(1),
     };
+    this.#load = batched(async (ids) => {
+      const asOf = performance.now();
+      const states = await Promise.all(ids.map(async (id) => {
+        return decodeState(holders, id, await store.getMany(stateKeys(holders, id)));
+      }));
+      return (index) => states[index] && this.learn(states[index], asOf);
+    });
   }
 
   /** An account's allowance, if it is in memory. */
@@ -52,6 +59,24 @@ export class Permits<Of extends Holder> {
     const allowance = known ?? new Allowance(this.#shared, state, asOf);
     this.#known.set(id, allowance);
     return allowance;
+  }
+
+  /**
+   * Decides on a request that arrives now. Reads the holder if this process does not know it. Notices a change of its row
+   * with the next transaction, or by `learn()`. Undefined if there is no such holder, or if the credential does not open
+   * it.
+   *
+   * @throws {StoreUnavailable}
+   */
+  admit(id: string, credential: string = ""): Promise<Decision | undefined> {
+    const { clock, holders } = this.#shared;
+    const asking = { credential, now: clock(), arrived: performance.now() };
+    return retried(async () => {
+      const known = this.of(id);
+      const allowance = known?.isKnown ? known : await this.#load(id);
+      if (!allowance || !holders.isOpenedBy(allowance.holder, credential, asking.now)) return undefined;
+      return allowance.decide(asking.arrived) ?? await allowance.request(asking);
+    });
   }
 
   /** How many leases this process has, and how many permits are left in them. */

@@ -1,5 +1,5 @@
-import { DAY, dayOf, MINUTE } from "../base/time.ts";
-import { CorruptRow, decodeJson, encodeJson, type Entry } from "../engine/row.ts";
+import { DAY, dayOf, MINUTE } from "../base/mod.ts";
+import { CorruptRow, decodeJson, encodeJson, type Entry } from "../engine/mod.ts";
 
 /** Requests allowed in each window. */
 export interface Limits {

@@ -1,6 +1,5 @@
-import { dayOf } from "../base/time.ts";
-import { decodeJson } from "../engine/row.ts";
-import type { Store } from "../engine/store.ts";
+import { dayOf } from "../base/mod.ts";
+import { decodeJson, type Store } from "../engine/mod.ts";
 import { hasCalled, type Usage } from "./usage.ts";
 
 /** An account's request totals for a day. */

@@ -1,5 +1,5 @@
 import { ACCOUNT_NAME, isPlan, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
-import type { Limits } from "../limits/usage.ts";
+import type { Limits } from "../limits/mod.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
 import { isValid, type Parsed, type Schema } from "../web/schema.ts";

@@ -19,7 +19,7 @@ import {
   roll,
   UNUSED,
   type Usage,
-} from "../limits/usage.ts";
+} from "../limits/mod.ts";
 import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
 import { COUNT } from "../web/openapi.ts";
 import { operation } from "../web/operation.ts";

@@ -1,7 +1,7 @@
 // The words of the page: what a client needs to know beside the operations.
 
 import { PLAN_LIMITS } from "../accounts/account.ts";
-import type { Limits } from "../limits/usage.ts";
+import type { Limits } from "../limits/mod.ts";
 import { type ErrorCode, ERRORS, FIX } from "../web/error.ts";
 import { copyable } from "./copyable.ts";
 import { type Content, type Html, html } from "./html.ts";

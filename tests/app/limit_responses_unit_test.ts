@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { decisionOn, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
-import { refusedResponse, withLimitHeaders } from "../../src/limits/limit_headers.ts";
+import { refusedResponse, withLimitHeaders } from "../../src/app/limit_responses.ts";
 import { shared } from "../../src/web/response.ts";
 import { NOON } from "../support/time.ts";
 

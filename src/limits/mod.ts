@@ -1,0 +1,82 @@
+/**
+ * Exact limits per minute and per day, for accounts or for any other holder of them, shared by many processes.
+ *
+ * - No limit is ever exceeded by a single request, under any crash, clock, lost response or late commit.
+ * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
+ * - Holders that go on after a refusal are banned for a while. A burst never leads to a ban.
+ * - Most requests are decided in memory. A process leases permits in advance, and gives unused ones back.
+ *
+ * What it costs: a row of about 60 bytes for each holder; a commit of it for the first request after a pause, and one
+ * to give the lease back; then one commit for about a hundredth of the limit per minute. Each request costs about a
+ * microsecond. The last requests of a window may wait up to three seconds for permits that other processes hold.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ * import { openStore, Transactions } from "../engine/mod.ts";
+ *
+ * const clock = Date.now;
+ * const store = await openStore(":memory:", { clock, create: true });
+ * const transactions = new Transactions(store, { clock });
+ * const holders = unstored(() => ({ minute: 60, day: 1_000 }));
+ * const permits = new Permits({ store, transactions, holders, clock });
+ *
+ * async function handle(request: Request): Promise<Response> {
+ *   const decision = await permits.admit(request.headers.get("x-api-key") ?? "");
+ *   if (decision === undefined) return new Response("Unknown key", { status: 401 });
+ *   const response = new Response("Hello", { status: decision.refusal ? 429 : 200 });
+ *   setLimitHeaders(response.headers, decision);
+ *   return response;
+ * }
+ * // Deno.serve(handle);
+ *
+ * const request = new Request("http://localhost/", { headers: { "x-api-key": "any string" } });
+ * const responses = await Promise.all(Array.from({ length: 90 }, () => handle(request)));
+ * assertEquals(responses.filter(({ status }) => status === 200).length, 60);
+ * await permits.settle();
+ * await store.close();
+ * ```
+ *
+ * @module
+ */
+export { type Allowance, type Asking, MAX_LEASE_AGE, PATIENCE, type Permit, UNAWARE } from "./allowance.ts";
+export { AnonymousLimiter, LIMIT, READS } from "./anonymous.ts";
+export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";
+export {
+  decisiveWindow,
+  hasSamePolicy,
+  isSameRefusal,
+  retryAfter,
+  setLimitHeaders,
+  setPolicy,
+  setRemaining,
+} from "./limit_headers.ts";
+export { Permits, type PermitsOptions } from "./permits.ts";
+export {
+  dayEnd,
+  type Decision,
+  decodeUsage,
+  encodeUsage,
+  FIRST_BAN,
+  hasCalled,
+  type Limits,
+  LONGEST_BAN,
+  minuteEnd,
+  pardon,
+  type Refusal,
+  reset,
+  roll,
+  uncharged,
+  UNUSED,
+  type Usage,
+  usageKey,
+  type Window,
+} from "./usage.ts";
+export {
+  DAYS_KEPT,
+  type DayTotal,
+  dayTotalKey,
+  pastDay,
+  readDayTotals,
+  sweepDayTotals,
+} from "./usage_days.ts";
