@@ -40,6 +40,9 @@ async function openUntilRefused(port: number, crowd: DisposableStack): Promise<v
     const connection = await tryToOpen(port);
     if (connection === undefined) return;
     crowd.use(connection);
+    // Until it responds, the connection might only be in the listener's queue.
+    await connection.send(HEALTH);
+    if (await connection.receive() === undefined) return;
   }
   throw new Error("The server accepts more connections than it may have open files");
 }
