@@ -219,7 +219,11 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     query: {
       limit: optional(integer(1, MAX_PAGE, { description: "Maximum number of accounts returned" }), 100),
       cursor: optional(
-        text({ max: 100, description: "Where the page starts: the `cursor` in the `Link` header" }),
+        text({
+          pattern: /^\w{1,100}$/,
+          rule: "be a cursor from a Link header of this service",
+          description: "Where the page starts: the `cursor` in the `Link` header",
+        }),
       ),
       state: optional(oneOf(STATES, { description: "Filter by state" })),
       plan: optional(oneOf(PLANS, { description: "Filter by plan" })),

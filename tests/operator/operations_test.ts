@@ -237,6 +237,7 @@ Deno.test.each<[string, unknown, RegExp]>([
   [`PATCH ${ACCOUNTS}/ID`, { suspended: "yes" }, /^suspended must be true or false\.$/],
   [`POST ${ACCOUNTS}/ID/rotate`, { graceSeconds: -1 }, /^graceSeconds must be an integer/],
   [`GET ${ACCOUNTS}?stat=banned`, undefined, /^unknown query parameter stat; did you mean state\?/],
+  [`GET ${ACCOUNTS}?cursor=%ff`, undefined, /cursor must be a cursor from a Link header of this service\.$/],
   ["GET /operator/v1/messages?limit=101", undefined, /limit must be an integer from 1 to 100\.$/],
   ["POST /operator/v1/messages/remove", { ids: Array(501).fill("a") }, /^ids must have at most 500 items\.$/],
   ["PATCH /operator/v1/pets/1", { status: "lost" }, /^status must be one of/],
