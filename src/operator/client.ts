@@ -60,11 +60,12 @@ export class Client {
       ? {}
       : { body: stringifyJson(body), headers: { "content-type": "application/json" } };
     const response = await this.#fetch(target, { method, ...content });
-    if (!response.ok) throw await refusalOf(response);
+    if (!response.ok) throw await refusalOf(response, method);
     return response;
   }
 }
 
+const UNKNOWN = "It is unknown what was done";
 const UNEXPECTED =
   "The answer is not what this version of the command expects, so it is unknown what was done";
 
@@ -83,15 +84,18 @@ async function jsonIn(response: Response): Promise<unknown> {
   }
 }
 
-/** Why the service refused. */
-async function refusalOf(response: Response): Promise<CommandError | KeyInDoubt> {
+/** Why the service, or a proxy before it, refused a request with this method. */
+async function refusalOf(response: Response, method: string): Promise<CommandError | KeyInDoubt> {
   const location = response.headers.get("location");
   if (location !== null) {
     return new CommandError(`The service has moved. Set SERVICE_URL to the beginning of ${location}`);
   }
+  // Only a proxy returns these, and the service may have received the request.
+  const isUnknown = method !== "GET" && (response.status === 502 || response.status === 504);
+  const outcome = isUnknown ? `. ${UNKNOWN}` : "";
   const problem = await jsonIn(response);
   if (!isJsonObject(problem) || typeof problem.message !== "string") {
-    return new CommandError(`The service returned ${response.status}`);
+    return new CommandError(`The service returned ${response.status}${outcome}`);
   }
   const { code, message, account, apiKey } = problem;
   if (code === "key_in_doubt" && isJsonObject(account)) return new KeyInDoubt(`${account.id}`, `${apiKey}`);
@@ -101,7 +105,7 @@ async function refusalOf(response: Response): Promise<CommandError | KeyInDoubt>
   if (code === "not_found") {
     return new CommandError("The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address");
   }
-  return new CommandError(message.replace(/\.$/, ""));
+  return new CommandError(message.replace(/\.$/, "") + outcome);
 }
 
 /** A service that is called over HTTP. */
@@ -126,12 +130,13 @@ export function remoteFetch({ url, token }: RemoteService): Fetch {
       response = await fetch(url + target, { ...init, headers, redirect: "manual", signal: late.signal });
       return new Response(response.body && await response.bytes(), response);
     } catch (error) {
-      const outcome = init.method === "GET" ? "Nothing was changed" : "It is unknown what was done";
+      const outcome = init.method === "GET" ? "Nothing was changed" : UNKNOWN;
       if (late.signal.aborted) throw new CommandError(`${url} does not respond. ${outcome}`);
+      const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
+      // Without a connection, the service cannot have received the request.
+      const isUnsent = response === undefined && (reason === "" || reason.includes("(Connect)"));
       throw new CommandError(
-        response === undefined
-          ? `There was no response from ${url}${failureIn(error)}`
-          : `The connection broke. ${outcome}`,
+        isUnsent ? `There was no response from ${url}${endOf(reason)}` : `The connection broke. ${outcome}`,
       );
     } finally {
       clearTimeout(timer);
@@ -139,9 +144,8 @@ export function remoteFetch({ url, token }: RemoteService): Fetch {
   };
 }
 
-/** The reason of a failed `fetch`, such as `: Connection refused (os error 111)`; empty if unknown. */
-function failureIn(error: unknown): string {
-  const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
+/** The end of the reason of a failed `fetch`, such as `: Connection refused (os error 111)`; empty if unknown. */
+function endOf(reason: string): string {
   const last = reason.split("\n")[0]?.split(": ").at(-1);
   return last ? `: ${last}` : "";
 }

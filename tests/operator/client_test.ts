@@ -227,6 +227,41 @@ Deno.test("main() prints why there is no response if nothing listens", async () 
   assertMatch(operator.err.join(), /^There was no response from http:\/\/[\d.:]+: [^:]+ \(os error \d+\)\.$/);
 });
 
+Deno.test("main() says what is unknown if the connection breaks before the response, here or at a proxy", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const results: unknown[] = [];
+  const runBoth = async () => {
+    for (const command of ["accounts create Zoë", "accounts show acct_1"]) {
+      results.push([await operator.run(command), operator.err]);
+    }
+  };
+  remote.respond = () => Response.json({ message: "Not reachable." }, { status: 502 });
+  await runBoth();
+  remote.respond = () => new Response("<html>", { status: 504 });
+  await runBoth();
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  operator.environment.set("SERVICE_URL", `http://127.0.0.1:${listener.addr.port}`);
+  const closing = (async () => {
+    for await (const connection of listener) {
+      await connection.read(new Uint8Array(1_000));
+      connection.close();
+    }
+  })();
+  await runBoth();
+  listener.close();
+  await closing;
+
+  assertEquals(results, [
+    [1, ["Not reachable. It is unknown what was done."]],
+    [1, ["Not reachable."]],
+    [1, ["The service returned 504. It is unknown what was done."]],
+    [1, ["The service returned 504."]],
+    [1, ["The connection broke. It is unknown what was done."]],
+    [1, ["The connection broke. Nothing was changed."]],
+  ]);
+});
+
 Deno.test("main() gives up after a minute without a whole response", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
