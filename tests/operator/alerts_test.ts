@@ -46,3 +46,10 @@ Deno.test("alerts.yml gives every alert a severity, a summary and a description"
     }
   }
 });
+
+Deno.test("tests/operator/alerts.yml tests the rules in alerts.yml", async () => {
+  const tests = new URL("alerts.yml", import.meta.url);
+  const [, path = ""] = /^rule_files: \[(.+)\]$/m.exec(await Deno.readTextFile(tests)) ?? [];
+
+  assertEquals(new URL(path, tests), ALERTS);
+});
