@@ -6,7 +6,8 @@ import { pause } from "../../src/base/time.ts";
 import { Server } from "../../src/web/server.ts";
 import { assertError } from "../support/assertions.ts";
 import { call } from "../support/client.ts";
-import { Harness } from "../support/harness.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { ALL } from "../support/operations.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
@@ -294,6 +295,23 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
   },
 );
 
+Deno.test.each([[false, 408], [true, 202]])(
+  "service answers a chunked body that pauses for 2,100 ms, on Deploy: %s, with %i",
+  async (onDeploy, status) => {
+    await using service = await RecordingService.open({ onDeploy });
+    const { apiKey: key } = await service.time.until(service.createAccount(), 1_000);
+    const { stream: body } = pausingBody(['{"message":', '"Hello"}'], () => pause(2_100));
+    const headers = { "content-type": "application/json", ...CHUNKED };
+
+    const response = await service.time.until(
+      service.fetch("POST /v1/messages", { key, headers, body }),
+      10_000,
+    );
+
+    assertEquals(response.status, status);
+  },
+);
+
 Deno.test("readJsonObject() reads a part that has arrived when its timer fires late", async () => {
   using time = new VirtualTime();
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
@@ -352,7 +370,7 @@ class Crowd implements AsyncDisposable {
   }
 
   static async open(): Promise<Crowd> {
-    return new Crowd(await Harness.open());
+    return new Crowd(await Harness.open(ALL));
   }
 
   /** Creates an account, and returns its key. */
@@ -406,6 +424,11 @@ Deno.test("service reads 500 bodies without an account at a time, and those of a
 
   assertEquals(await crowd.stall(520), 500);
   assertEquals(await crowd.stall(60, await crowd.join()), 50);
+  const created = await crowd.service.fetch("POST /operator/v1/accounts", {
+    key: ALL.operatorToken,
+    json: { name: "me" },
+  });
+  assertEquals(created.status, 201);
 });
 
 Deno.test.each([["leased", 8], ["committed", 0]])(
