@@ -137,6 +137,10 @@ export class ConfigError extends Error {
 export function readConfig(get: Variables): Config;
 export function readConfig(get: Variables): object {
   const values = Object.entries(SETTINGS).map(([name, { read }]) => [name, read(get)]);
+  const { operatorTokens, metricsTokens } = SETTINGS;
+  if (!new Set(operatorTokens.read(get)).isDisjointFrom(new Set(metricsTokens.read(get)))) {
+    throw new ConfigError("METRICS_TOKEN must differ from OPERATOR_TOKEN, which allows everything.");
+  }
   return { ...Object.fromEntries(values), onDeploy: isOnDeploy(get) };
 }
 

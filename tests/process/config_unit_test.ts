@@ -143,6 +143,12 @@ for (const [name, rule, values] of mistakes) {
   );
 }
 
+Deno.test("readConfig() rejects a METRICS_TOKEN that is also an OPERATOR_TOKEN", () => {
+  const both = { OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}`, METRICS_TOKEN: TOKEN };
+
+  assertThrows(() => configOf(both), ConfigError, "METRICS_TOKEN must differ from OPERATOR_TOKEN");
+});
+
 Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
   const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));
   // The service sets this one for Deno.
