@@ -1,7 +1,7 @@
 import { HOUR } from "../base/time.ts";
 import { BIDI_CONTROLS, CONTROLS, nameText } from "../web/name.ts";
 import type { Schema } from "../web/schema.ts";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 import { decodeJson, type Entry } from "../engine/row.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
@@ -141,5 +141,5 @@ function rotationLimit(ms: number): ApiError {
   const seconds = Math.ceil(ms / 1_000);
   const message =
     `An account's key can be rotated at most ${MAX_ROTATIONS} times in an hour. Try again in ${seconds} s.`;
-  return new ApiError("rotation_limit", message, { "retry-after": `${seconds}` });
+  return new ApiError(ERRORS.rotation_limit, message, { "retry-after": `${seconds}` });
 }

@@ -1,6 +1,7 @@
 import { DAY } from "../base/time.ts";
 import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { COUNT } from "../web/openapi.ts";
+import { ERRORS } from "../web/error.ts";
 import { operation } from "../web/operation.ts";
 import type { Call, Operation } from "../resource/call.ts";
 import {
@@ -175,7 +176,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     body: KEY_ROTATION,
     bodyIsOptional: true,
     answers: { 201: { description: "The new API key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
-    errors: ["rotation_limit"],
+    errors: [ERRORS.rotation_limit],
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const issued = await transact(accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key)));

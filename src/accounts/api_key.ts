@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 
 /** The challenge in a 401 (RFC 6750 section 3). */
 export const CHALLENGE = 'Bearer realm="animal-store"';
@@ -8,7 +8,7 @@ export const CHALLENGE = 'Bearer realm="animal-store"';
 /** The error for an invalid key. The default message does not say why it is invalid. */
 export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
   const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
-  return new ApiError("invalid_api_key", message, headers);
+  return new ApiError(ERRORS.invalid_api_key, message, headers);
 }
 
 /** A service's environment. A key from one environment is not valid in the other. */

@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { CHALLENGE, type Environment, environmentOf, invalidApiKey, isApiKey, KEY_FORM } from "./api_key.ts";
 import { bearerToken } from "../web/request.ts";
-import { ApiError, errorResponse } from "../web/error.ts";
+import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
 import type { OperatorAccess } from "../web/router.ts";
 import { shared } from "../web/response.ts";
 
 const MISSING = shared(errorResponse(
-  new ApiError("missing_api_key", "Send your API key as 'Authorization: Bearer <API_KEY>'.", {
+  new ApiError(ERRORS.missing_api_key, "Send your API key as 'Authorization: Bearer <API_KEY>'.", {
     "www-authenticate": CHALLENGE,
   }),
 ));
@@ -18,7 +18,7 @@ const QUOTE = /^["']|["']$/;
 /** The 403 for a suspended account's keys. It is a shared response. */
 export const SUSPENDED: Response = shared(errorResponse(
   new ApiError(
-    "account_suspended",
+    ERRORS.account_suspended,
     "The account is suspended. Ask the operator of the service to resume it.",
   ),
 ));
@@ -60,7 +60,7 @@ export function wrongOperatorToken(access: OperatorAccess): Response {
   const name = access === "metrics" ? "METRICS_TOKEN" : "OPERATOR_TOKEN";
   const message = `Send the operator's token as 'Authorization: Bearer <${name}>'.`;
   const headers = { "www-authenticate": 'Bearer realm="animal-store-operator"' };
-  return errorResponse(new ApiError("invalid_operator_token", message, headers));
+  return errorResponse(new ApiError(ERRORS.invalid_operator_token, message, headers));
 }
 
 function digest(text: string): Uint8Array {

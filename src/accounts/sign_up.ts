@@ -3,7 +3,7 @@ import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { operation } from "../web/operation.ts";
 import type { Call, Operation } from "../resource/call.ts";
 import { answer, named, object } from "../web/schema.ts";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 import { jsonResponse, NO_STORE } from "../web/response.ts";
 import { decodeJson, encodeJson, type Entry } from "../engine/row.ts";
 import type { Store } from "../engine/store.ts";
@@ -75,10 +75,13 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
         headers: ["Cache-Control"],
       },
     },
-    errors: ["sign_up_closed", "sign_up_limit"],
+    errors: [ERRORS.sign_up_closed, ERRORS.sign_up_limit],
     before() {
       if (!isOpen) {
-        throw new ApiError("sign_up_closed", "Sign-up is closed. Ask the operator of the service for a key.");
+        throw new ApiError(
+          ERRORS.sign_up_closed,
+          "Sign-up is closed. Ask the operator of the service for a key.",
+        );
       }
     },
   }, async ({ body: { name } }, call: Call) => {
@@ -160,7 +163,7 @@ function limited(limit: Limit, now: number): ApiError {
   const seconds = Math.ceil((limit.ms - now % limit.ms) / 1_000);
   const message = `At most ${limit.count} accounts can be created ${limit.per}. Try again in ${seconds} s.`;
   const headers = { "retry-after": `${seconds}`, ...limitHeaders(limit, 0, now) };
-  return new ApiError("sign_up_limit", message, headers);
+  return new ApiError(ERRORS.sign_up_limit, message, headers);
 }
 
 function limitHeaders({ window, ms, count }: Limit, left: number, now: number): Record<string, string> {

@@ -13,7 +13,7 @@ import {
   type Permits,
   type Usage,
 } from "../limits/mod.ts";
-import { ApiError, errorResponse } from "../web/error.ts";
+import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
 import type { Budget, Task } from "../web/in_flight.ts";
 
 /** The properties of a request that determine how it is charged. */
@@ -261,5 +261,5 @@ async function withRefusals(handle: () => Response | Promise<Response>): Promise
 }
 
 function isOverloaded(error: unknown): boolean {
-  return error instanceof ApiError && error.code === "overloaded";
+  return error instanceof ApiError && error.kind === ERRORS.overloaded;
 }

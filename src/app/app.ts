@@ -17,7 +17,15 @@ import {
 } from "./arrival.ts";
 import { BODY_RULES, readJsonObject } from "../web/body.ts";
 import { setCorsHeaders } from "../web/cors.ts";
-import { ApiError, errorResponse, INTERNAL, OVERLOADED, STOPPING, UNAVAILABLE } from "../web/error.ts";
+import {
+  ApiError,
+  errorResponse,
+  ERRORS,
+  INTERNAL,
+  OVERLOADED,
+  STOPPING,
+  UNAVAILABLE,
+} from "../web/error.ts";
 import { type Budget, type InFlight, OutOfTime } from "../web/in_flight.ts";
 import { errorRecord, type Log } from "../web/log.ts";
 import { createResponse, ownOf } from "../web/response.ts";
@@ -78,7 +86,7 @@ export function createApp(options: AppOptions): App {
       const late = error instanceof OutOfTime ? arrival.ifLate?.() : undefined;
       if (late) return done(late);
       const apiError = asApiError(error, arrival);
-      if (apiError.code === "overloaded" && arrival.admission) {
+      if (apiError.kind === ERRORS.overloaded && arrival.admission) {
         arrival.admission = withoutCharge(arrival.admission);
       }
       return done(errorResponse(apiError));
@@ -147,16 +155,16 @@ export function createApp(options: AppOptions): App {
       case "allow": {
         const { allow } = matched;
         if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
-        throw new ApiError("method_not_allowed", `Allowed methods: ${allow}.`, { allow });
+        throw new ApiError(ERRORS.method_not_allowed, `Allowed methods: ${allow}.`, { allow });
       }
       case "none": {
         const meant = suggest(path);
         const hint = meant === undefined ? `See ${BASE_PATH}/openapi.json.` : `Did you mean ${meant}?`;
-        throw new ApiError("not_found", `There is nothing at this path. ${hint}`);
+        throw new ApiError(ERRORS.not_found, `There is nothing at this path. ${hint}`);
       }
       case "bad host":
         throw new ApiError(
-          "invalid_request",
+          ERRORS.invalid_request,
           "The Host header must be a host name or address, and a port or none.",
         );
     }

@@ -10,7 +10,7 @@ import {
   setPolicy,
   setRemaining,
 } from "../limits/mod.ts";
-import { ApiError, type ErrorCode, errorResponse } from "../web/error.ts";
+import { ApiError, type ErrorKind, errorResponse, ERRORS } from "../web/error.ts";
 import { isShared, shared } from "../web/response.ts";
 
 /** A cached response with a decision's headers. */
@@ -41,14 +41,15 @@ function cloneWithPolicy(response: Response, decision: Decision): Response {
   return own;
 }
 
-const REASONS: Readonly<Record<Refusal, (limit: number) => [code: ErrorCode, reason: string]>> = {
-  minute: (limit) => ["rate_limit_minute", `More than ${limit} requests in a minute.`],
-  day: (limit) => ["rate_limit_day", `More than ${limit} requests in a day (UTC).`],
-  ban: () => ["key_banned", "The account is banned because it kept sending requests after 429 responses."],
+const REASONS: Readonly<Record<Refusal, (limit: number) => [kind: ErrorKind, reason: string]>> = {
+  minute: (limit) => [ERRORS.rate_limit_minute, `More than ${limit} requests in a minute.`],
+  day: (limit) => [ERRORS.rate_limit_day, `More than ${limit} requests in a day (UTC).`],
+  ban:
+    () => [ERRORS.key_banned, "The account is banned because it kept sending requests after 429 responses."],
 };
 
-function tooManyWithoutKey(limit: number): [code: ErrorCode, reason: string] {
-  return ["rate_limit_minute", `More than ${limit} requests in a minute without a valid API key.`];
+function tooManyWithoutKey(limit: number): [kind: ErrorKind, reason: string] {
+  return [ERRORS.rate_limit_minute, `More than ${limit} requests in a minute without a valid API key.`];
 }
 
 /** The latest refusals. A refused client often sends more requests within the same second. */
@@ -72,8 +73,8 @@ function callerOf({ minute, day }: Decision): number {
 function createRefused(decision: Decision, refusal: Refusal): Response {
   const { limit } = decisiveWindow(decision);
   const seconds = retryAfter(decision);
-  const [code, reason] = decision.day ? REASONS[refusal](limit) : tooManyWithoutKey(limit);
+  const [kind, reason] = decision.day ? REASONS[refusal](limit) : tooManyWithoutKey(limit);
   const message = `${reason} Try again in ${seconds} s.`;
-  const error = new ApiError(code, message, { "retry-after": `${seconds}` });
+  const error = new ApiError(kind, message, { "retry-after": `${seconds}` });
   return withLimitHeaders(errorResponse(error), decision);
 }

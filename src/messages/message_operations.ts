@@ -1,4 +1,5 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { ERRORS } from "../web/error.ts";
 import { operation } from "../web/operation.ts";
 import type { Call, Operation } from "../resource/call.ts";
 import { answer, named, object, oneOf, text, timestamp } from "../web/schema.ts";
@@ -51,7 +52,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     answers: {
       202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
     },
-    errors: ["idempotency_key_reused", "queue_full"],
+    errors: [ERRORS.idempotency_key_reused, ERRORS.queue_full],
   }, ({ headers, body, bytes }, call: Call) =>
     createOnce<Message>(headers["Idempotency-Key"], call, {
       operation: "createMessage",

@@ -1,5 +1,5 @@
 import { randomBase62 } from "../accounts/api_key.ts";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 import { decodeCount, decodeJson, encodeJson } from "../engine/row.ts";
 import type { Store } from "../engine/store.ts";
 import type { Transaction, Write } from "../engine/transaction.ts";
@@ -146,5 +146,5 @@ function putCount(key: Deno.KvKey, count: number, write: Write): void {
 function queueFull(): ApiError {
   const message =
     `${MAX_WAITING} messages of this account are waiting to be sent. Try again in ${RETRY_AFTER} s.`;
-  return new ApiError("queue_full", message, { "retry-after": `${RETRY_AFTER}` });
+  return new ApiError(ERRORS.queue_full, message, { "retry-after": `${RETRY_AFTER}` });
 }

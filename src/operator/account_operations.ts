@@ -41,7 +41,7 @@ import {
   timestamp,
 } from "../web/schema.ts";
 import { shownName } from "../web/unknown_names.ts";
-import { ApiError, errorResponse } from "../web/error.ts";
+import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
 import { OutOfTime } from "../web/in_flight.ts";
 import { createResponse } from "../web/response.ts";
 import { StoreUnavailable } from "../engine/deadline.ts";
@@ -201,7 +201,7 @@ const ID = { id: ACCOUNT_ID };
 /** Operations on accounts. */
 export function accountOperations({ accounts, messages, usedBy, isStopping }: AccountStores): Operation[] {
   const common = { access: "operator", tag: "Accounts", timeoutMs: 30_000 } as const;
-  const ofAccount = { ...common, params: ID, errors: ["account_not_found"] } as const;
+  const ofAccount = { ...common, params: ID, errors: [ERRORS.account_not_found] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
   const shownKey = (description: string) => ({
     201: { description, body: ISSUED, headers: ["Cache-Control", "Location"] },
@@ -255,7 +255,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNT,
     answers: shownKey("The account and its API key"),
-    errors: ["key_in_doubt"],
+    errors: [ERRORS.key_in_doubt],
     errorMembers: IN_DOUBT,
   }, async ({ body: { name, ...rest } }, call: Call) => {
     const creation = accounts.creating({ ...planOf(rest), name, signedUp: false }, call.now);
@@ -343,7 +343,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     body: ROTATION,
     bodyIsOptional: true,
     answers: shownKey("The account and its new API key"),
-    errors: ["account_not_found", "key_in_doubt"],
+    errors: [ERRORS.account_not_found, ERRORS.key_in_doubt],
     errorMembers: IN_DOUBT,
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await findOpen(id, call);
@@ -385,17 +385,17 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
       "Deletes a closed account and its data, after its messages have been removed. Its animals stay, and " +
       `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
     answers: { 204: { description: "The account was deleted" } },
-    errors: ["account_not_found", "account_open", "messages_waiting"],
+    errors: [ERRORS.account_not_found, ERRORS.account_open, ERRORS.messages_waiting],
   }, async ({ params: { id } }, call: Call) => {
     await find(id, call);
     const removal = accounts.removing(id, ({ account }) => {
       if (account.closedAt !== null) return true;
-      throw new ApiError("account_open", `Account ${id} is open; close it first.`);
+      throw new ApiError(ERRORS.account_open, `Account ${id} is open; close it first.`);
     });
     const removed = await call.transact(messages.forgetting(id, removal, (waiting) => {
       if (waiting === 0) return;
       const message = `The account still has messages waiting (${waiting}); take them first.`;
-      throw new ApiError("messages_waiting", message);
+      throw new ApiError(ERRORS.messages_waiting, message);
     }));
     if (removed === null) throw notFound(id);
     return createResponse(null, { status: 204 });
@@ -519,7 +519,7 @@ async function issue<Result extends Issued | null>(
     const message =
       "The store did not respond, so this key may not be valid. Keep it, and try it once the store responds.";
     const members = { account: detailsOf({ account, usage }, call.now), apiKey };
-    return new ApiError("key_in_doubt", message, { "retry-after": "5" }, members);
+    return new ApiError(ERRORS.key_in_doubt, message, { "retry-after": "5" }, members);
   };
   call.ifLate(() => {
     const error = inDoubt();
@@ -557,13 +557,16 @@ function planOf(
   if (chosen !== "enterprise") {
     if (limits === undefined) return { plan: chosen, limits: PLAN_LIMITS[chosen] };
     throw new ApiError(
-      "invalid_request",
+      ERRORS.invalid_request,
       `limits are for the enterprise plan; the ${chosen} plan has fixed limits.`,
     );
   }
   const { minute, day } = { ...(before?.plan === "enterprise" ? before.limits : {}), ...limits };
   if (minute !== undefined && day !== undefined) return { plan: chosen, limits: { minute, day } };
-  throw new ApiError("invalid_request", "limits.minute and limits.day are required for the enterprise plan.");
+  throw new ApiError(
+    ERRORS.invalid_request,
+    "limits.minute and limits.day are required for the enterprise plan.",
+  );
 }
 
 function open<Found>(found: Found | null, id: string): Found {
@@ -572,11 +575,11 @@ function open<Found>(found: Found | null, id: string): Found {
 }
 
 function notOpen(id: string): ApiError {
-  return new ApiError("account_not_found", `There is no open account with the id ${shownName(id)}.`);
+  return new ApiError(ERRORS.account_not_found, `There is no open account with the id ${shownName(id)}.`);
 }
 
 function notFound(id: string): ApiError {
-  return new ApiError("account_not_found", `There is no account with the id ${shownName(id)}.`);
+  return new ApiError(ERRORS.account_not_found, `There is no account with the id ${shownName(id)}.`);
 }
 
 /** What operators see of an account at `now` (ms since the epoch). */

@@ -1,6 +1,6 @@
 import type { Operation } from "../resource/call.ts";
 import { BODY_RULES, readJsonObject } from "../web/body.ts";
-import { ApiError, errorResponse } from "../web/error.ts";
+import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
 import { targetOf } from "../web/request.ts";
 import { createMatcher } from "../web/router.ts";
 import type { Transactions } from "../engine/transactions.ts";
@@ -26,7 +26,7 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
     const { path, query } = targetOf(request.url);
     const matched = match(request.method, path);
     try {
-      if (matched.kind !== "found") throw new ApiError("not_found", "There is no such operation.");
+      if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is no such operation.");
       return await matched.endpoint.answer({
         request,
         params: matched.params,

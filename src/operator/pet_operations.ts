@@ -4,7 +4,7 @@ import type { Call, Operation } from "../resource/call.ts";
 import { answer, integer, list, named, optional, type Parsed, text } from "../web/schema.ts";
 import { ApiError } from "../web/error.ts";
 import { createResponse } from "../web/response.ts";
-import { PET_MEMBERS, PET_PATCH } from "../pets/pet.ts";
+import { PET_ERRORS, PET_MEMBERS, PET_PATCH } from "../pets/pet.ts";
 import type { OwnedPet, PetStore } from "../pets/pet_store.ts";
 
 /** Path of the animals of all accounts. */
@@ -24,7 +24,7 @@ export function petOperations(pets: PetStore): Operation[] {
     ...common,
     path: `${PETS_PATH}/{petId}`,
     params: { petId: integer(1, Number.MAX_SAFE_INTEGER) },
-    errors: ["pet_not_found"],
+    errors: [PET_ERRORS.notFound],
   } as const;
 
   const listPets = operation({
@@ -82,7 +82,7 @@ export function petOperations(pets: PetStore): Operation[] {
 }
 
 function found(owned: OwnedPet | null, id: number): OwnedPet {
-  if (owned === null) throw new ApiError("pet_not_found", `There is no animal with the id ${id}.`);
+  if (owned === null) throw new ApiError(PET_ERRORS.notFound, `There is no animal with the id ${id}.`);
   return owned;
 }
 

@@ -2,7 +2,7 @@
 
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import type { Limits } from "../limits/mod.ts";
-import { type ErrorCode, ERRORS, FIX } from "../web/error.ts";
+import { type ErrorKind, FIX } from "../web/error.ts";
 import { copyable } from "./copyable.ts";
 import { type Content, type Html, html } from "./html.ts";
 import { INTEGERS, ITEM, ITEMS } from "./identity.ts";
@@ -103,7 +103,7 @@ function rows(all: readonly [name: string, meaning: Content][]): Html {
 }
 
 /** The errors in the table, by status. */
-export function errorsSection(codes: readonly ErrorCode[]): Html {
+export function errorsSection(kinds: readonly ErrorKind[]): Html {
   return section(
     "errors",
     "Errors",
@@ -118,13 +118,12 @@ export function errorsSection(codes: readonly ErrorCode[]): Html {
         the request has <code>Prefer: handling=strict</code>, as this page's requests have; otherwise they
         ignore them.
       </p>
-      <dl class="rows errors">${codes.map(errorRow)}</dl>
+      <dl class="rows errors">${kinds.map(errorRow)}</dl>
     `,
   );
 }
 
-function errorRow(code: ErrorCode): Html {
-  const { status, means, todo } = ERRORS[code];
+function errorRow({ code, status, means, todo }: ErrorKind): Html {
   return html`
     <div id="error-${code}">
       <dt><b>${status}</b> <code>${code}</code></dt>

@@ -1,6 +1,5 @@
-import { errorsOf, isDocumented } from "../web/openapi.ts";
+import { errorsOfAll, isDocumented } from "../web/openapi.ts";
 import type { DeclaredOperation } from "../web/operation.ts";
-import { type ErrorCode, ERRORS } from "../web/error.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
 import { copyable } from "./copyable.ts";
@@ -68,8 +67,6 @@ export const ICON: string = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 
     ICON_COLOURS[1]
   }">${PRINT_SHAPES}</g></svg>`;
 
-/** Errors of requests that match no operation. */
-const OF_NO_OPERATION: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
 /** Sections that the table of contents links to. */
 const CONTENTS = [["operations", "Operations"], ["limits", "Limits"], ["errors", "Errors"], [
   "retries",
@@ -102,8 +99,6 @@ export function renderPage(options: PageOptions): string {
   const { publicUrl = "", environment, signUpIsOpen, version, securityContact } = options;
   const sampleBase = publicUrl || ORIGIN_PLACEHOLDER;
   const operations = options.operations().filter((operation) => isDocumented(operation));
-  const errors = [...new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION])]
-    .sort((one, other) => ERRORS[one].status - ERRORS[other].status);
   const page = html`
     <!doctype html>
     <html lang="en">
@@ -135,7 +130,7 @@ export function renderPage(options: PageOptions): string {
     </p>
     ${referenceSection(operations, publicUrl)}
     ${limitsSection()}
-    ${errorsSection(errors)}
+    ${errorsSection(errorsOfAll(operations))}
     ${retriesSection()}
     ${conditionsSection()}
     ${integersSection()}

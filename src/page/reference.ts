@@ -2,7 +2,7 @@
 
 import { errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
 import type { DeclaredOperation } from "../web/operation.ts";
-import { type ErrorCode, ERRORS } from "../web/error.ts";
+import type { ErrorKind } from "../web/error.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 
@@ -29,23 +29,23 @@ export function referenceSection(operations: readonly DeclaredOperation[], base:
 }
 
 /** The errors that all of the operations have in common. */
-function commonErrors(operations: readonly DeclaredOperation[]): ReadonlySet<ErrorCode> {
-  const [first = new Set<ErrorCode>(), ...others] = operations.map((operation) =>
+function commonErrors(operations: readonly DeclaredOperation[]): ReadonlySet<ErrorKind> {
+  const [first = new Set<ErrorKind>(), ...others] = operations.map((operation) =>
     new Set(errorsOf(operation))
   );
   return others.reduce((common, codes) => common.intersection(codes), first);
 }
 
-function links(codes: ReadonlySet<ErrorCode>): Content {
-  const sorted = [...codes].sort((one, other) => ERRORS[one].status - ERRORS[other].status);
-  return sorted.map((code, index) => [
+function links(kinds: ReadonlySet<ErrorKind>): Content {
+  const sorted = [...kinds].sort((one, other) => one.status - other.status);
+  return sorted.map(({ code }, index) => [
     index === 0 ? "" : index === sorted.length - 1 ? " or " : ", ",
     html`<a href="#error-${code}"><code>${code}</code></a>`,
   ]);
 }
 
 /** An operation: its line; its inputs but Prefer, which the page explains once; its responses, and the errors that are not common to all operations. */
-function article(operation: DeclaredOperation, errors: ReadonlySet<ErrorCode>): Html {
+function article(operation: DeclaredOperation, errors: ReadonlySet<ErrorKind>): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`
     <details class="operation">

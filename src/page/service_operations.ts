@@ -4,7 +4,7 @@ import { openApiDocument } from "../web/openapi.ts";
 import { operation } from "../web/operation.ts";
 import type { Operation } from "../resource/call.ts";
 import { named, object } from "../web/schema.ts";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 import { CompressedText, Representation } from "../web/representation.ts";
 import { createResponse } from "../web/response.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
@@ -60,9 +60,9 @@ export function serviceOperations(options: ServiceOperationsOptions): Operation[
     id: "getSecurity",
     path: "/.well-known/security.txt",
     summary: "Get the security contact",
-    errors: ["not_found"],
+    errors: [ERRORS.not_found],
   }, () => {
-    if (securityContact === undefined) throw new ApiError("not_found", "There is nothing at this path.");
+    if (securityContact === undefined) throw new ApiError(ERRORS.not_found, "There is nothing at this path.");
     const expires = new Date(clock() + YEAR).toISOString();
     return createResponse(`Contact: ${securityContact}\nExpires: ${expires}\n`, { headers: TEXT });
   });

@@ -12,6 +12,7 @@ import {
   readOnly,
   text,
 } from "../web/schema.ts";
+import type { ErrorKind } from "../web/error.ts";
 import { CONTROLS, nameText } from "../web/name.ts";
 
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
@@ -67,6 +68,22 @@ export const PET = named("Pet", answer(PET_MEMBERS, { examples: [REX] }));
 
 /** A page of the catalogue. */
 export const PETS = named("Pets", list(PET, 100, { examples: [[REX]] }));
+
+/** Errors of operations on an animal. */
+export const PET_ERRORS = {
+  notYours: {
+    code: "not_your_pet",
+    status: 403,
+    means: "Another account added the animal.",
+    todo: "Leave the animal as it is.",
+  },
+  notFound: {
+    code: "pet_not_found",
+    status: 404,
+    means: "No animal has this id.",
+    todo: "List the animals to find the right id.",
+  },
+} as const satisfies Readonly<Record<string, ErrorKind>>;
 
 /** One of the availability statuses. */
 export type PetStatus = Parsed<typeof PET_STATUS>;

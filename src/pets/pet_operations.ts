@@ -5,7 +5,7 @@ import type { Call, Operation } from "../resource/call.ts";
 import { integer, optional, type Schema } from "../web/schema.ts";
 import { VersionedCache } from "../engine/cache.ts";
 import type { VersionRow } from "../engine/versions.ts";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 import { type Preconditions, quickEtagOf, requirePreconditions } from "../web/etag.ts";
 import { whenReady } from "../base/when_ready.ts";
 import { stringifyJson } from "../web/json.ts";
@@ -13,7 +13,7 @@ import { Representation } from "../web/representation.ts";
 import { createResponse, jsonResponse } from "../web/response.ts";
 import { createOnce } from "../resource/create_once.ts";
 import { DEPRECATION_OPERATION, getPetDeprecation, SUNSET_DAY } from "./deprecation.ts";
-import { NEW_PET, PET, type Pet, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
+import { NEW_PET, PET, type Pet, PET_ERRORS, PET_PATCH, PET_STATUS, PETS } from "./pet.ts";
 import { CURSOR, MAX_LIMIT, PetPages, PETS_PATH } from "./pet_pages.ts";
 import type { OwnedPet, PetStore } from "./pet_store.ts";
 
@@ -106,7 +106,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
         headers: ["Location", "Content-Location", "ETag", "Idempotency-Replayed"],
       },
     },
-    errors: ["idempotency_key_reused"],
+    errors: [ERRORS.idempotency_key_reused],
   }, async ({ headers, body, bytes }, call: Call) =>
     createOnce<Pet>(headers["Idempotency-Key"], call, {
       operation: "createPet",
@@ -143,7 +143,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
         },
         304: NOT_MODIFIED,
       },
-      errors: ["pet_not_found"],
+      errors: [PET_ERRORS.notFound],
     },
     ({ params, headers }) =>
       whenReady(representations.get(params.petId, () => render(params.petId)), (representation) => {
@@ -168,7 +168,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     body: PET_PATCH,
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: "The updated animal", body: PET, headers: ["ETag"] } },
-    errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
+    errors: [PET_ERRORS.notYours, PET_ERRORS.notFound, ERRORS.precondition_failed],
   }, async ({ params, headers, body }, { transact, accountId }: Call) => {
     const changed = await transact(pets.changing(params.petId, (owned) => {
       const before = changeable(owned, accountId, headers);
@@ -192,7 +192,7 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
     params: { petId: PET_ID },
     headers: PRECONDITIONS,
     answers: { 204: { description: "The animal was deleted" } },
-    errors: ["not_your_pet", "pet_not_found", "precondition_failed"],
+    errors: [PET_ERRORS.notYours, PET_ERRORS.notFound, ERRORS.precondition_failed],
   }, async ({ params, headers }, { transact, accountId }: Call) => {
     await transact(pets.changing(params.petId, (owned) => {
       changeable(owned, accountId, headers);
@@ -215,12 +215,12 @@ export function petOperations({ pets, catalogue, publicUrl }: PetOperationsOptio
 function changeable(owned: OwnedPet | null, accountId: string, headers: Preconditions): Pet {
   if (owned === null) throw petNotFound();
   if (owned.ownerId !== accountId) {
-    throw new ApiError("not_your_pet", "Only the account that added an animal may update or delete it.");
+    throw new ApiError(PET_ERRORS.notYours, "Only the account that added an animal may update or delete it.");
   }
   requirePreconditions(headers, quickEtagOf(stringifyJson(owned.pet)));
   return owned.pet;
 }
 
 function petNotFound(reason = ""): ApiError {
-  return new ApiError("pet_not_found", `No animal has this petId${reason}.`);
+  return new ApiError(PET_ERRORS.notFound, `No animal has this petId${reason}.`);
 }

@@ -2,7 +2,7 @@ import { HOUR } from "../base/time.ts";
 import { hash } from "node:crypto";
 import { REPLAY_HOURS } from "../web/headers.ts";
 import type { Call } from "./call.ts";
-import { ApiError } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
 import { jsonResponse } from "../web/response.ts";
 import type { Transaction } from "../engine/transaction.ts";
 import {
@@ -74,7 +74,7 @@ function toResponse(reply: Reply): Response {
 function replay(reply: StoredReply, fingerprint: string): Reply {
   if (reply.fingerprint !== fingerprint) {
     throw new ApiError(
-      "idempotency_key_reused",
+      ERRORS.idempotency_key_reused,
       "This Idempotency-Key was already used with a different body. Use a new key.",
     );
   }

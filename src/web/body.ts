@@ -1,6 +1,6 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import { ConcurrencyLimit } from "./concurrency.ts";
-import { ApiError } from "./error.ts";
+import { ApiError, ERRORS } from "./error.ts";
 import { exceededBound, type JsonBounds, parseJson } from "./json.ts";
 
 /** Options of {@linkcode readJsonObject}. */
@@ -53,10 +53,10 @@ export async function readJsonObject(request: Request, rules: BodyRules, sender 
   if (early?.length === 0) return { bytes: early, object: {} };
   requireJson(request, rules);
   const bytes = early ?? await readBytes(request, framing, rules, sender);
-  if (bytes.length === 0) throw new ApiError("invalid_json", "The body is empty; send a JSON object.");
+  if (bytes.length === 0) throw new ApiError(ERRORS.invalid_json, "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
   const object = parse(decode(bytes));
-  if (!isJsonObject(object)) throw new ApiError("invalid_request", "The body must be a JSON object.");
+  if (!isJsonObject(object)) throw new ApiError(ERRORS.invalid_request, "The body must be a JSON object.");
   return { bytes, object };
 }
 
@@ -105,16 +105,16 @@ function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): vo
   if (type !== JSON_TYPE && type !== otherType) {
     const types = [...new Set([JSON_TYPE, otherType])].join(" or ");
     if (contentType === "" && !hasBody(request)) {
-      throw new ApiError("invalid_content_type", `The body is empty; send a JSON object, as ${types}.`);
+      throw new ApiError(ERRORS.invalid_content_type, `The body is empty; send a JSON object, as ${types}.`);
     }
-    throw new ApiError("invalid_content_type", `The Content-Type must be ${types}.`);
+    throw new ApiError(ERRORS.invalid_content_type, `The Content-Type must be ${types}.`);
   }
   if (OTHER_CHARSET.test(contentType)) {
-    throw new ApiError("invalid_content_type", "The charset of the Content-Type must be utf-8.");
+    throw new ApiError(ERRORS.invalid_content_type, "The charset of the Content-Type must be utf-8.");
   }
   const encoding = headers.get("content-encoding");
   if (encoding !== null && !/^identity$/i.test(encoding)) {
-    throw new ApiError("invalid_content_type", "The Content-Encoding must be identity, or left out.");
+    throw new ApiError(ERRORS.invalid_content_type, "The Content-Encoding must be identity, or left out.");
   }
 }
 
@@ -134,7 +134,7 @@ function framingOf(headers: Headers, rules: BodyRules): Framing {
   }
   const coding = headers.get("transfer-encoding");
   if (coding !== null && coding.toLowerCase() !== "chunked") {
-    throw new ApiError("invalid_request", "The Transfer-Encoding must be chunked, or left out.");
+    throw new ApiError(ERRORS.invalid_request, "The Transfer-Encoding must be chunked, or left out.");
   }
   return { length: undefined, isChunked: coding !== null };
 }
@@ -144,13 +144,16 @@ function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
   switch (exceededBound(bytes, bounds)) {
     case "values":
       throw new ApiError(
-        "invalid_json",
+        ERRORS.invalid_json,
         `The body must have at most ${
           bounds.values.toLocaleString("en")
         } values, objects and arrays counted.`,
       );
     case "levels":
-      throw new ApiError("invalid_json", `The body must be nested at most ${bounds.levels} levels deep.`);
+      throw new ApiError(
+        ERRORS.invalid_json,
+        `The body must be nested at most ${bounds.levels} levels deep.`,
+      );
   }
 }
 
@@ -267,34 +270,34 @@ async function readChunks(
 }
 
 function incomplete(): ApiError {
-  return new ApiError("invalid_request", "The body ended before it was complete.");
+  return new ApiError(ERRORS.invalid_request, "The body ended before it was complete.");
 }
 
 function tooManyChunks(): ApiError {
   const most = MAX_SMALL_CHUNKS.toLocaleString("en");
   return new ApiError(
-    "invalid_request",
+    ERRORS.invalid_request,
     `The body must come in at most ${most} chunks, and one more for each ${CHUNK_BYTES} bytes.`,
   );
 }
 
 function tooLarge({ maxBytes }: BodyRules): ApiError {
-  return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
+  return new ApiError(ERRORS.payload_too_large, `The body must be at most ${maxBytes} bytes.`);
 }
 
 function tooLate({ timeoutMs }: BodyRules): ApiError {
-  return new ApiError("request_timeout", `The body must arrive within ${timeoutMs / 1000} s.`);
+  return new ApiError(ERRORS.request_timeout, `The body must arrive within ${timeoutMs / 1000} s.`);
 }
 
 function stalled({ stallMs }: BodyRules): ApiError {
-  return new ApiError("request_timeout", `A chunked body must not pause for ${stallMs / 1000} s.`);
+  return new ApiError(ERRORS.request_timeout, `A chunked body must not pause for ${stallMs / 1000} s.`);
 }
 
 function decode(bytes: Uint8Array): string {
   try {
     return UTF_8.decode(bytes);
   } catch {
-    throw new ApiError("invalid_json", "The body must be UTF-8.");
+    throw new ApiError(ERRORS.invalid_json, "The body must be UTF-8.");
   }
 }
 
@@ -304,7 +307,7 @@ function parse(text: string): unknown {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new ApiError(
-      "invalid_json",
+      ERRORS.invalid_json,
       `The body must be valid JSON. Its first fault is at ${error.message}.`,
     );
   }

@@ -1,4 +1,4 @@
-import { ApiError } from "./error.ts";
+import { ApiError, ERRORS } from "./error.ts";
 
 /** When and how an operation is removed. */
 export interface Deprecation {
@@ -30,5 +30,5 @@ export function deprecationHeaders(
 
 /** @throws {ApiError} `gone` if the operation has been removed at `now`, in ms since the epoch. */
 export function requireLasting({ sunset, advice }: Deprecation, now: number): void {
-  if (now >= sunset) throw new ApiError("gone", `This operation has been removed. ${advice}.`);
+  if (now >= sunset) throw new ApiError(ERRORS.gone, `This operation has been removed. ${advice}.`);
 }

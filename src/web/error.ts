@@ -1,7 +1,9 @@
 import { jsonResponse } from "./response.ts";
 
-/** An entry of the error catalogue. */
+/** An error that clients can get. */
 export interface ErrorKind {
+  /** Machine-readable, and unique within the service. */
+  readonly code: string;
   readonly status: number;
   readonly means: string;
   /** What the client should do. */
@@ -12,7 +14,7 @@ export interface ErrorKind {
 export const FIX = "Fix the request. The message says what was expected.";
 const WAIT = "Try again after Retry-After. Wait longer each time.";
 
-const CATALOGUE = {
+const KINDS = {
   invalid_request: {
     status: 400,
     means: "A field, parameter or header is missing, invalid or unknown.",
@@ -46,23 +48,13 @@ const CATALOGUE = {
   },
   account_suspended: {
     status: 403,
-    means: "The operator of the service has suspended the account. Its keys and animals are kept.",
+    means: "The operator of the service has suspended the account. Its keys and items are kept.",
     todo: "Stop, and ask the operator to resume the account.",
   },
   sign_up_closed: {
     status: 403,
     means: "Sign-up is closed.",
     todo: "Ask the operator of the service for a key.",
-  },
-  not_your_pet: {
-    status: 403,
-    means: "Another account added the animal.",
-    todo: "Leave the animal as it is.",
-  },
-  pet_not_found: {
-    status: 404,
-    means: "No animal has this id.",
-    todo: "List the animals to find the right id.",
   },
   account_not_found: {
     status: 404,
@@ -93,8 +85,8 @@ const CATALOGUE = {
   gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
   precondition_failed: {
     status: 412,
-    means: "The animal's current ETag does not satisfy If-Match or If-None-Match.",
-    todo: "The current ETag is in ETag. Read the animal again, for example with PATCH and {}, then decide.",
+    means: "The item's current ETag does not satisfy If-Match or If-None-Match.",
+    todo: "The current ETag is in ETag. Read the item again, for example with PATCH and {}, then decide.",
   },
   payload_too_large: {
     status: 413,
@@ -145,18 +137,22 @@ const CATALOGUE = {
       "The store does not respond, or the service is stopping. A write may or may not have been carried out.",
     todo: "Try again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
   },
-} as const satisfies Readonly<Record<string, ErrorKind>>;
+} as const satisfies Readonly<Record<string, Omit<ErrorKind, "code">>>;
 
-/** A machine-readable error code. */
-export type ErrorCode = keyof typeof CATALOGUE;
+/** The errors that are not about items of one resource only, by code. */
+export const ERRORS: Readonly<Record<keyof typeof KINDS, ErrorKind>> = withCodes(KINDS);
 
-/** Every `code` that an Error body can carry. */
-export const ERRORS: Readonly<Record<ErrorCode, ErrorKind>> = CATALOGUE;
+function withCodes<Code extends string>(
+  kinds: Readonly<Record<Code, Omit<ErrorKind, "code">>>,
+): Record<Code, ErrorKind>;
+function withCodes(kinds: Readonly<Record<string, Omit<ErrorKind, "code">>>): Record<string, ErrorKind> {
+  return Object.fromEntries(Object.entries(kinds).map(([code, kind]) => [code, { code, ...kind }]));
+}
 
 /** An error for the client. Any other error that is thrown becomes `INTERNAL`. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  readonly code: ErrorCode;
+  readonly kind: ErrorKind;
   /** Additional response headers, such as `Allow` or `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
   /** Additional members of the body. */
@@ -164,13 +160,13 @@ export class ApiError extends Error {
 
   /** `message` says what is wrong, and names the field or parameter and what was expected. */
   constructor(
-    code: ErrorCode,
+    kind: ErrorKind,
     message: string,
     headers: Readonly<Record<string, string>> = {},
     members: Readonly<Record<string, unknown>> = {},
   ) {
     super(message);
-    this.code = code;
+    this.kind = kind;
     this.headers = headers;
     this.members = members;
   }
@@ -178,27 +174,27 @@ export class ApiError extends Error {
 
 /** The error for requests that arrive while the service is stopping. */
 export const STOPPING: ApiError = new ApiError(
-  "store_unavailable",
+  ERRORS.store_unavailable,
   "The service is stopping. Try again shortly.",
   { "retry-after": "1", connection: "close" },
 );
 
 /** The error for requests beyond the capacity. */
 export const OVERLOADED: ApiError = new ApiError(
-  "overloaded",
+  ERRORS.overloaded,
   "Too many requests are in flight. Try again shortly.",
   { "retry-after": "1" },
 );
 
 /** The error for requests that need the store while it does not respond. */
 export const UNAVAILABLE: ApiError = new ApiError(
-  "store_unavailable",
+  ERRORS.store_unavailable,
   "The store does not respond. Try again shortly.",
   { "retry-after": "5" },
 );
 
 /** The error for requests that fail because of a bug. */
-export const INTERNAL: ApiError = new ApiError("internal_error", "Something went wrong in the service.");
+export const INTERNAL: ApiError = new ApiError(ERRORS.internal_error, "Something went wrong in the service.");
 
 /**
  * Creates the response with an Error body: code, message and status.
@@ -207,16 +203,15 @@ export const INTERNAL: ApiError = new ApiError("internal_error", "Something went
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const response = errorResponse(new ApiError("pet_not_found", "No animal has the id 7."));
+ * const response = errorResponse(new ApiError(ERRORS.not_found, "There is nothing at this path."));
  * assertEquals(response.status, 404);
  * assertEquals(await response.json(), {
- *   code: "pet_not_found",
- *   message: "No animal has the id 7.",
+ *   code: "not_found",
+ *   message: "There is nothing at this path.",
  *   status: 404,
  * });
  * ```
  */
-export function errorResponse({ code, message, headers, members }: ApiError): Response {
-  const { status } = ERRORS[code];
+export function errorResponse({ kind: { code, status }, message, headers, members }: ApiError): Response {
   return jsonResponse(JSON.stringify({ code, message, status, ...members }), { status, headers });
 }

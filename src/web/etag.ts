@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { ifMatch, ifNoneMatch } from "@std/http/etag";
-import { ApiError } from "./error.ts";
+import { ApiError, ERRORS } from "./error.ts";
 
 /**
  * The strong entity tag of some text: a cryptographic hash, so no two texts have the same tag (RFC 9110 section 8.8.3).
@@ -71,9 +71,13 @@ export function requirePreconditions(headers: Preconditions, etag: string): void
   if (isMismatch(wanted, etag)) {
     const isWeak = WEAK_TAG.test(wanted ?? "");
     const reason = isWeak ? ". A weak tag (W/) never matches." : ".";
-    throw new ApiError("precondition_failed", `If-Match does not contain ${CURRENT_ETAG}${reason}`, { etag });
+    throw new ApiError(ERRORS.precondition_failed, `If-Match does not contain ${CURRENT_ETAG}${reason}`, {
+      etag,
+    });
   }
   if (isNotModified(headers["If-None-Match"], etag)) {
-    throw new ApiError("precondition_failed", `If-None-Match is *, or contains ${CURRENT_ETAG}.`, { etag });
+    throw new ApiError(ERRORS.precondition_failed, `If-None-Match is *, or contains ${CURRENT_ETAG}.`, {
+      etag,
+    });
   }
 }

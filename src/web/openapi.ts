@@ -1,4 +1,4 @@
-import { type ErrorCode, ERRORS } from "./error.ts";
+import { type ErrorKind, ERRORS } from "./error.ts";
 import { MAX_ID_LENGTH } from "./request.ts";
 import type { Access } from "./router.ts";
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
@@ -70,19 +70,17 @@ export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 
 /** The Error body of these operations, and of requests below their path that match none. */
 function errorOf(operations: readonly DeclaredOperation[]): Schema {
-  const codes = new Set<string>([...operations.flatMap(errorsOf), "not_found", "method_not_allowed"]);
-  const example = codes.has("account_not_found") ? "account_not_found" : "not_found";
+  const kinds = errorsOfAll(operations);
+  const isOfAccounts = kinds.includes(ERRORS.account_not_found);
   const members = Object.assign({}, ...operations.map(({ errorMembers }) => errorMembers));
   return named(
     "Error",
     answer({
-      code: oneOf(Object.keys(ERRORS).filter((code) => codes.has(code)), {
-        description: "Machine-readable error code",
-      }),
+      code: oneOf(kinds.map(({ code }) => code), { description: "Machine-readable error code" }),
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
       ...members,
-    }, { examples: [{ code: example, message: ERRORS[example].means, status: 404 }] }),
+    }, { examples: [exampleOf(isOfAccounts ? ERRORS.account_not_found : ERRORS.not_found)] }),
   );
 }
 
@@ -128,39 +126,45 @@ const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [503, ["Retry-After"]],
 ]);
 
-const ANY: readonly ErrorCode[] = ["invalid_request", "internal_error", "overloaded", "store_unavailable"];
-const BY_ACCESS: Readonly<Record<Access, readonly ErrorCode[]>> = {
+const ANY = [ERRORS.invalid_request, ERRORS.internal_error, ERRORS.overloaded, ERRORS.store_unavailable];
+const BY_ACCESS: Readonly<Record<Access, readonly ErrorKind[]>> = {
   key: [
-    "missing_api_key",
-    "invalid_api_key",
-    "account_suspended",
-    "rate_limit_minute",
-    "rate_limit_day",
-    "key_banned",
+    ERRORS.missing_api_key,
+    ERRORS.invalid_api_key,
+    ERRORS.account_suspended,
+    ERRORS.rate_limit_minute,
+    ERRORS.rate_limit_day,
+    ERRORS.key_banned,
   ],
-  address: ["rate_limit_minute"],
-  operator: ["invalid_operator_token", "rate_limit_minute"],
-  metrics: ["invalid_operator_token", "rate_limit_minute"],
+  address: [ERRORS.rate_limit_minute],
+  operator: [ERRORS.invalid_operator_token, ERRORS.rate_limit_minute],
+  metrics: [ERRORS.invalid_operator_token, ERRORS.rate_limit_minute],
   public: [],
 };
 /** Errors of operations with a body. */
-export const BODY_ERRORS: readonly ErrorCode[] = [
-  "invalid_json",
-  "invalid_content_type",
-  "request_timeout",
-  "payload_too_large",
+export const BODY_ERRORS: readonly ErrorKind[] = [
+  ERRORS.invalid_json,
+  ERRORS.invalid_content_type,
+  ERRORS.request_timeout,
+  ERRORS.payload_too_large,
 ];
 
 /** Every error of an operation. */
-export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorCode[] {
-  const gone = deprecated ? ["gone"] as const : [];
+export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorKind[] {
+  const gone = deprecated ? [ERRORS.gone] : [];
   return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
 }
 
 /** Every error of an operation by status, in ascending order. */
-export function errorsByStatus(operation: DeclaredOperation): [status: number, codes: ErrorCode[]][] {
-  const byStatus = Map.groupBy(errorsOf(operation), (code) => ERRORS[code].status);
+export function errorsByStatus(operation: DeclaredOperation): [status: number, kinds: ErrorKind[]][] {
+  const byStatus = Map.groupBy(errorsOf(operation), ({ status }) => status);
   return [...byStatus].sort(([one], [other]) => one - other);
+}
+
+/** Every error of these operations, and of requests that match none, by status in ascending order. */
+export function errorsOfAll(operations: readonly DeclaredOperation[]): ErrorKind[] {
+  const kinds = new Set([...operations.flatMap(errorsOf), ERRORS.not_found, ERRORS.method_not_allowed]);
+  return [...kinds].sort((one, other) => one.status - other.status);
 }
 
 /** Whether a document includes an operation: it has a tag, and its path is below the server's URL. */
@@ -232,9 +236,9 @@ function operationObject(operation: DeclaredOperation): object {
       ...Object.entries(operation.answers).map((
         [status, answer],
       ) => [status, answerObject(answer, operation)]),
-      ...errorsByStatus(operation).map(([status, codes]) => [
+      ...errorsByStatus(operation).map(([status, kinds]) => [
         status,
-        { $ref: `#/components/responses/${errorName(codes, operation)}` },
+        { $ref: `#/components/responses/${errorName(kinds, operation)}` },
       ]),
     ]),
   };
@@ -290,28 +294,33 @@ function answerObject({ description, body, headers = [] }: Answer, operation: De
 
 /** The operation's error responses by name. Operations with the same errors and headers share them. */
 function errorResponses(operation: DeclaredOperation, error: Schema): [name: string, response: object][] {
-  return errorsByStatus(operation).map(([status, codes]) => [
-    errorName(codes, operation),
-    errorResponse(status, codes, operation, error),
+  return errorsByStatus(operation).map(([status, kinds]) => [
+    errorName(kinds, operation),
+    errorResponse(status, kinds, operation, error),
   ]);
 }
 
-function errorName(codes: readonly ErrorCode[], operation: DeclaredOperation): string {
-  return [...codes, ...headersOf(operation)].join(".");
+function errorName(kinds: readonly ErrorKind[], operation: DeclaredOperation): string {
+  return [...kinds.map(({ code }) => code), ...headersOf(operation)].join(".");
 }
 
 function errorResponse(
   status: number,
-  codes: readonly ErrorCode[],
+  kinds: readonly ErrorKind[],
   operation: DeclaredOperation,
   error: Schema,
 ): object {
-  const examples = codes.map((code) => [code, { value: { code, message: ERRORS[code].means, status } }]);
+  const examples = kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]);
   return {
-    description: codes.map((code) => `\`${code}\`: ${ERRORS[code].means} ${ERRORS[code].todo}`).join("\n\n"),
+    description: kinds.map(({ code, means, todo }) => `\`${code}\`: ${means} ${todo}`).join("\n\n"),
     headers: references(ERROR_HEADERS.get(status) ?? [], operation),
     content: { "application/json": { schema: error.json, examples: Object.fromEntries(examples) } },
   };
+}
+
+/** An Error body. */
+function exampleOf({ code, means, status }: ErrorKind): object {
+  return { code, message: means, status };
 }
 
 /** References to these headers and to those of every response of the operation. */

@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/bounded_map.ts";
 import type { BodyRules, JsonBody, JsonObject } from "./body.ts";
-import { ApiError, type ErrorCode } from "./error.ts";
+import { ApiError, type ErrorKind, ERRORS } from "./error.ts";
 import type { Endpoint } from "./router.ts";
 import { type Deprecation, requireLasting } from "./deprecation.ts";
 import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
@@ -120,7 +120,7 @@ export interface Declaration<
   /** Successful responses by status. */
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
-  readonly errors?: readonly ErrorCode[];
+  readonly errors?: readonly ErrorKind[];
   /** Members that its Error body may have in addition to code, message and status. */
   readonly errorMembers?: OptionalMembers;
   /** Maximum time to respond, in ms; by default that of all requests. */
@@ -135,7 +135,7 @@ export interface DeclaredOperation extends Declaration {
   readonly query: Members;
   readonly headers: OptionalMembers;
   readonly answers: Readonly<Record<number, Answer>>;
-  readonly errors: readonly ErrorCode[];
+  readonly errors: readonly ErrorKind[];
 }
 
 /** An operation with its handler: a row of the route table. */
@@ -259,6 +259,6 @@ function valid<Value>(parse: () => Value): Value {
     const more = faults.length > MAX_FAULTS ? [`and ${faults.length - MAX_FAULTS} more`] : [];
     const message = [...faults.slice(0, MAX_FAULTS), ...more].join("; ");
     // A fault may end in a question.
-    throw new ApiError("invalid_request", `${message.replaceAll("?; ", "? ")}.`.replace(/\?\.$/, "?"));
+    throw new ApiError(ERRORS.invalid_request, `${message.replaceAll("?; ", "? ")}.`.replace(/\?\.$/, "?"));
   }
 }

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
+import { ERRORS } from "../../src/web/error.ts";
 import { carryOut, type Commit, type FakeKv, hang } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { credentialFor, SAMPLES } from "../support/operations.ts";
@@ -12,7 +13,7 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
   // An operator's command continues after its response has begun.
   if (changes.length === 0 || operation.access === "operator") return [];
   const plain = { operation, target, what: target, request };
-  if (!operation.errors.includes("idempotency_key_reused")) return [plain];
+  if (!operation.errors.includes(ERRORS.idempotency_key_reused)) return [plain];
   const headers = { "idempotency-key": "1" };
   const once = { ...plain, what: `${target} with an Idempotency-Key`, request: { ...request, headers } };
   // An animal is added without a read that could be slow.

@@ -101,7 +101,7 @@ Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an acco
       await messages.create("Hello");
       return true;
     } catch (error) {
-      assertEquals(error instanceof ApiError && [error.code, error.headers], ["queue_full", {
+      assertEquals(error instanceof ApiError && [error.kind.code, error.headers], ["queue_full", {
         "retry-after": "60",
       }]);
       return false;

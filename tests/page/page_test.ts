@@ -126,7 +126,7 @@ Deno.test("getPage() contains every operation, error and plan of the API", async
       assertStringIncludes(html, part);
     }
   }
-  for (const code of new Set(ofClients.flatMap(errorsOf))) {
+  for (const { code } of new Set(ofClients.flatMap(errorsOf))) {
     assertStringIncludes(html, `id="error-${code}"`);
   }
   for (const path of ["/health", "/ready", "/docs/deprecations"]) assertStringIncludes(html, path);

@@ -78,7 +78,7 @@ export class Description {
   /** Creates the document of these operations. */
   static of(operations: readonly DeclaredOperation[], described: Interface = FOR_CLIENTS): Description {
     const text = JSON.stringify(openApiDocument(operations, "", described));
-    const name = operations.map(({ id, errors }) => `${id} ${errors}`).join() + text;
+    const name = operations.map(({ id, errors }) => `${id} ${errors.map(({ code }) => code)}`).join() + text;
     const description = Description.#known.get(name) ?? new Description(operations, text, described);
     Description.#known.set(name, description);
     return description;
@@ -120,7 +120,7 @@ export class Description {
     if (method === "OPTIONS" && status === 204) return [];
     const matched = this.#match(method, path);
     const operation = matched.kind === "found" ? matched.endpoint : undefined;
-    const codes = operation ? errorsOf(operation) : OF_NO_OPERATION;
+    const codes = operation ? errorsOf(operation).map(({ code }) => code) : OF_NO_OPERATION;
     const isError = status >= 400;
     const isRead = method !== "HEAD" && (isError || (operation && isDocumented(operation, this.#path)));
     const body = isRead ? await response.clone().text() : undefined;

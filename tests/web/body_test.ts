@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertRejects } from "@std/assert";
 import { BODY_RULES, type BodyRules, readJsonObject } from "../../src/web/body.ts";
-import { ApiError, type ErrorCode } from "../../src/web/error.ts";
+import { ApiError } from "../../src/web/error.ts";
 import { pause } from "../../src/base/time.ts";
 import { Server } from "../../src/web/server.ts";
 import { assertError } from "../support/assertions.ts";
@@ -27,12 +27,12 @@ function encode(text: string): Uint8Array<ArrayBuffer> {
 
 async function assertRefused(
   reading: Promise<unknown>,
-  code: ErrorCode,
+  code: string,
   message: string,
   headers: Record<string, string> = {},
 ): Promise<void> {
   const error = await assertRejects(() => reading, ApiError, message);
-  assertEquals([error.code, error.headers], [code, headers]);
+  assertEquals([error.kind.code, error.headers], [code, headers]);
 }
 
 /** An endless body of spaces, one byte per pull. */

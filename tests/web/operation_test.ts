@@ -85,14 +85,14 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
 ])("answer() reports all faults at once: %s", async (faults, ...request) => {
   const error = await assertRejects(async () => await ECHO.answer(incoming(...request)), ApiError);
 
-  assertEquals([error.code, error.message], ["invalid_request", faults]);
+  assertEquals([error.kind.code, error.message], ["invalid_request", faults]);
 });
 
 Deno.test("answer() reports a fault in the path before all others", async () => {
   const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
   const error = await assertRejects(async () => await ECHO.answer(call), ApiError);
 
-  assertEquals([error.code, error.message], ["invalid_request", "name must have 1 to 3 characters."]);
+  assertEquals([error.kind.code, error.message], ["invalid_request", "name must have 1 to 3 characters."]);
 });
 
 const SURROGATE = { name: "\ud800" };

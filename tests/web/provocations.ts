@@ -1,6 +1,5 @@
 import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
-import type { ErrorCode } from "../../src/web/error.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import { needsToken } from "../../src/web/router.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
@@ -125,10 +124,10 @@ const WAYS = {
       return await send();
     },
   },
-} as const satisfies Partial<Record<ErrorCode, Provocation>>;
+} as const satisfies Readonly<Record<string, Provocation>>;
 
 /** How to provoke each error that a client can cause, except a request timeout, which takes too long. */
-export const PROVOCATIONS: Readonly<Partial<Record<ErrorCode, Provocation>>> = WAYS;
+export const PROVOCATIONS: Readonly<Record<string, Provocation>> = WAYS;
 
 /** Opens a service and provokes this error of the operation. */
 export async function provoke(
