@@ -1,4 +1,6 @@
-import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, START_HELP } from "./src/process/config.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
+import { type Config, ConfigError, readConfig, START_HELP } from "./src/process/config.ts";
+import { beginCollections, ResourceError } from "./src/resource/mod.ts";
 import { describeStart, printFirstSteps } from "./src/process/first_steps.ts";
 import { InFlight } from "./src/web/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/web/log.ts";
@@ -32,7 +34,7 @@ if (import.meta.main) {
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) Deno.exit(BROKEN_PIPE);
     const isForOperator = error instanceof ConfigError || error instanceof OpenError ||
-      error instanceof StoreUnavailable;
+      error instanceof ResourceError || error instanceof StoreUnavailable;
     if (!isForOperator) throw error;
     print(error.message);
     Deno.exit(1);
@@ -67,11 +69,13 @@ async function serve(): Promise<number> {
   const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
+  await beginCollections(store, CATALOGUE.resources, { create: true });
   if (!onDeploy) await revokeFileAccess();
 
   const inFlight = new InFlight();
   const service = createService({
     ...config,
+    catalogue: CATALOGUE,
     store,
     clock,
     metrics,

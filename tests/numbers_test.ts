@@ -11,7 +11,10 @@ import { BODY_RULES, PLACES } from "../src/web/body.ts";
 import { ERRORS } from "../src/web/error.ts";
 import { MAX_LEASE_AGE, PATIENCE, UNAWARE } from "../src/limits/allowance.ts";
 import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
-import { SUNSET_DAY } from "../src/pets/deprecation.ts";
+import { interfaceForClients } from "../src/app/document.ts";
+import { CATALOGUE } from "../src/catalogue.ts";
+import { PETS } from "../src/pets/pets.ts";
+import { inWords as dayInWords } from "../src/web/deprecation.ts";
 import { SAMPLES } from "./support/operations.ts";
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
@@ -20,10 +23,14 @@ const bounds = `${inWords(values)} values`;
 const size = `${BODY_RULES.maxBytes / 1024} KiB`;
 const { minute, day } = PLAN_LIMITS.free;
 
+const DOCUMENT = JSON.stringify(
+  openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(CATALOGUE)),
+);
+
 /** The phrases that each text must contain, built from the service's constants. */
 const EXPECTED: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
   ["README.md", await read("README.md"), [
-    `removed on ${SUNSET_DAY}`,
+    `removed on ${dayInWords(PETS.get?.deprecated?.sunset ?? NaN)}`,
     `valid for ${GRACE_SECONDS} seconds`,
     `within ${REPLAY_HOURS} hours`,
     `banned for ${duration(FIRST_BAN)}`,
@@ -59,7 +66,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `paused for ${duration(BODY_RULES.stallMs)}`,
     `larger than ${size}`,
   ]],
-  ["openApiDocument()", JSON.stringify(openApiDocument(SAMPLES.map(({ operation }) => operation), "")), [
+  ["openApiDocument()", DOCUMENT, [
     `banned for ${duration(FIRST_BAN)}`,
     `with each further ban within a day, up to ${LONGEST_BAN / 3_600_000} hours`,
     JSON.stringify(`"minute";q=${minute};w=60, "day";q=${day};w=86400`),

@@ -2,8 +2,8 @@ import { DAY } from "../base/time.ts";
 import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { COUNT } from "../web/openapi.ts";
 import { ERRORS } from "../web/error.ts";
-import { operation } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/call.ts";
+import { operation, type Tag } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import {
   answer,
   integer,
@@ -26,6 +26,11 @@ import type { AccountState, AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
 import { dayEnd, DAYS_KEPT, minuteEnd, readDayTotals, roll, type Usage } from "../limits/mod.ts";
 
+/** Operations on the account of an API key. */
+export const ACCOUNT_TAG: Tag = {
+  name: "Account",
+  description: "The account of an API key: its limits, usage and key",
+};
 const PATH = "/v1/account";
 const MAX_GRACE_SECONDS = 7 * 86_400;
 /** Default time that the previous key stays valid after a rotation, in seconds. */
@@ -135,7 +140,7 @@ const USAGE_DAYS = named(
 
 /** A client's operations on its own account. */
 export function accountOperations({ store, accounts, usedBy }: AccountOperationsOptions): Operation[] {
-  const common = { access: "key", tag: "Account", isExtension: true } as const;
+  const common = { access: "key", tag: ACCOUNT_TAG, isExtension: true } as const;
 
   const getAccount = operation({
     ...common,
@@ -152,7 +157,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     method: "DELETE",
     path: PATH,
     summary: "Close the account",
-    description: "Closes the account permanently. Its API keys stop working; its animals stay.",
+    description: "Closes the account permanently. Its API keys stop working; its items stay.",
     answers: { 204: { description: "The account was closed" } },
   }, async (_input, { accountId, now, transact }: Call) => {
     const closed = await transact(accounts.changing(accountId, () => ({ closedAt: now })));

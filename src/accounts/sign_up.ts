@@ -1,7 +1,7 @@
 import { DAY, HOUR } from "../base/time.ts";
 import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { operation } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/call.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import { answer, named, object } from "../web/schema.ts";
 import { ApiError, ERRORS } from "../web/error.ts";
 import { jsonResponse, NO_STORE } from "../web/response.ts";
@@ -10,7 +10,7 @@ import type { Store } from "../engine/store.ts";
 import type { Transaction } from "../engine/transaction.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
-import { ACCOUNT_FIELDS, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
+import { ACCOUNT_FIELDS, ACCOUNT_TAG, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
 import { hasCalled } from "../limits/mod.ts";
 
 /** Options of {@linkcode signUpOperation}. */
@@ -56,7 +56,7 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
     method: "POST",
     path: "/v1/accounts",
     access: "address",
-    tag: "Account",
+    tag: ACCOUNT_TAG,
     summary: "Sign up",
     description:
       "Creates an account on the free plan and returns its API key, which is shown only once. An address can create " +

@@ -5,7 +5,7 @@ import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { deprecationHeaders } from "../web/deprecation.ts";
 import { BASE_PATH } from "../web/openapi.ts";
-import type { Call, Operation } from "../resource/call.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import {
   type Arrival,
   type ArrivalsOptions,

@@ -1,6 +1,6 @@
 import type { Admission } from "./admission.ts";
 import { BASE_PATH } from "../web/openapi.ts";
-import type { Operation } from "../resource/call.ts";
+import type { Operation } from "../resource/mod.ts";
 import type { JsonBody } from "../web/body.ts";
 import { OutOfTime } from "../web/in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "../web/request.ts";

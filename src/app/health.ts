@@ -1,5 +1,5 @@
-import { operation } from "../web/operation.ts";
-import type { Operation } from "../resource/call.ts";
+import { operation, SERVICE } from "../web/operation.ts";
+import type { Operation } from "../resource/mod.ts";
 import { jsonResponse } from "../web/response.ts";
 import type { Store } from "../engine/store.ts";
 import { VERSION } from "./version.ts";
@@ -21,7 +21,7 @@ export function healthOperations(store: Store): Operation[] {
     return statusResponse("ready");
   }
 
-  const common = { method: "GET", access: "public", tag: "Service" } as const;
+  const common = { method: "GET", access: "public", tag: SERVICE } as const;
   return [
     operation({
       ...common,

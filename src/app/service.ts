@@ -6,17 +6,15 @@ import { accountOperations } from "../accounts/account_operations.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
-import type { Operation } from "../resource/call.ts";
+import { type Catalogue, itemOperations, Items, type Operation, sweepReplies } from "../resource/mod.ts";
+import { documentOperations } from "./document.ts";
 import { healthOperations } from "./health.ts";
-import { sweepReplies } from "../resource/reply_store.ts";
 import type { Store } from "../engine/store.ts";
 import { messageOperations } from "../messages/message_operations.ts";
 import { MessageStore } from "../messages/message_store.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
-import { petOperations } from "../pets/pet_operations.ts";
-import { CATALOGUE_VERSION, PetStore } from "../pets/pet_store.ts";
-import { serviceOperations } from "../page/service_operations.ts";
+import { pageOperations } from "../page/page_operations.ts";
 import { Transactions } from "../engine/transactions.ts";
 import { Versions } from "../engine/versions.ts";
 import type { Sweep } from "./sweeper.ts";
@@ -25,8 +23,9 @@ import { VERSION } from "./version.ts";
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
   extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken"> {
+  readonly catalogue: Catalogue;
   readonly store: Store;
-  /** Maximum age of cached accounts and animals, in ms. */
+  /** Maximum age of cached accounts and items, in ms. */
   readonly maxStalenessMs: number;
   /** Whether clients may create accounts. */
   readonly signUpIsOpen: boolean;
@@ -48,34 +47,38 @@ export interface Service {
   readonly sweeps: readonly Sweep[];
 }
 
+/** Maximum memory of the responses that all collections keep, in bytes. */
+const PAGE_BYTES = 32 * 1024 * 1024;
+
 /** Creates the service on a store. */
 export function createService(options: ServiceOptions): Service {
-  const { store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
+  const { catalogue, store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
+  const { title } = catalogue;
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
   const versions = new Versions(store, options);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
-  const catalogue = versions.watch(CATALOGUE_VERSION);
   const transactions = new Transactions(store, options);
   const permits = new Permits({ ...options, transactions, holders: ACCOUNTS });
   const admissions = new Admissions({ ...options, versions, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
-  const pets = new PetStore(store, transactions, catalogue);
+  const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
   const messages = new MessageStore(store);
   const usedBy = (state: AccountState) => admissions.usedBy(state);
   const isStopping = () => options.inFlight.isStopping;
   const operations: readonly Operation[] = [
-    ...petOperations({ pets, catalogue, publicUrl }),
+    ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
     ...messageOperations(messages),
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy }),
-    ...serviceOperations({ ...options, version: VERSION, operations: () => operations }),
+    ...documentOperations({ ...options, operations: () => operations }),
+    ...pageOperations({ ...options, version: VERSION, operations: () => operations }),
     ...healthOperations(store),
     ...(operatorTokens.length === 0
       ? []
-      : servedOperations({ accounts, pets, messages, usedBy, isStopping }, publicUrl)),
+      : servedOperations({ accounts, items, messages, usedBy, isStopping }, { title, publicUrl })),
     ...(metricsTokens.length === 0
       ? []
-      : [metricsOperation({ ...options, version: VERSION, messages, permits })]),
+      : [metricsOperation({ ...options, title, version: VERSION, messages, permits })]),
   ];
   return {
     operations,
@@ -87,7 +90,7 @@ export function createService(options: ServiceOptions): Service {
       hasToken: { operator: tokenCheck(operatorTokens), metrics: tokenCheck(metricsTokens) },
     }),
     async settle() {
-      await Promise.all([permits.settle(), pets.ids.settle()]);
+      await Promise.all([permits.settle(), ...items.map(({ ids }) => ids.settle())]);
     },
     sweeps: [
       (now) => sweepReplies(store, now),

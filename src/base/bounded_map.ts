@@ -1,7 +1,7 @@
 /**
- * A map of at most `capacity` entries, which evicts those that have been unused the longest. It has two generations,
- * each of up to half the capacity. An entry that is used moves to the young generation. When the young generation is
- * full, the old one is dropped, and the young one becomes the old one.
+ * A map whose entries have at most `capacity` in total size, which evicts those that have been unused the longest. It
+ * has two generations, each of up to half the capacity. An entry that is used moves to the young generation. When the
+ * young generation is full, the old one is dropped, and the young one becomes the old one.
  *
  * @example
  * ```ts
@@ -15,13 +15,17 @@
  * ```
  */
 export class BoundedMap<Key, Value> {
-  readonly #halfCapacity: number;
+  readonly #half: number;
+  readonly #sizeOf: (value: Value) => number;
   #young: Map<Key, Value> = new Map();
   #old: Map<Key, Value> = new Map();
+  /** Size of the young generation. */
+  #size = 0;
 
-  /** The capacity is at least 2. */
-  constructor(capacity: number) {
-    this.#halfCapacity = Math.floor(capacity / 2);
+  /** The size of a value must not change. By default it is 1, so that the capacity, at least 2, counts entries. */
+  constructor(capacity: number, sizeOf: (value: Value) => number = () => 1) {
+    this.#half = Math.floor(capacity / 2);
+    this.#sizeOf = sizeOf;
   }
 
   /** Returns the value. This counts as a use of the entry. */
@@ -33,18 +37,25 @@ export class BoundedMap<Key, Value> {
     return old;
   }
 
-  /** Stores the value. */
+  /** Stores the value, unless it is larger than half the capacity. */
   set(key: Key, value: Value): this {
-    if (this.#young.size === this.#halfCapacity && !this.#young.has(key)) {
+    this.delete(key);
+    const size = this.#sizeOf(value);
+    if (size > this.#half) return this;
+    if (this.#size + size > this.#half) {
       this.#old = this.#young;
       this.#young = new Map();
+      this.#size = 0;
     }
     this.#young.set(key, value);
+    this.#size += size;
     return this;
   }
 
   /** Removes the entry. */
   delete(key: Key): void {
+    const value = this.#young.get(key);
+    if (value !== undefined) this.#size -= this.#sizeOf(value);
     this.#young.delete(key);
     this.#old.delete(key);
   }

@@ -5,51 +5,51 @@ const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /** The metrics of one service. */
 export class Metrics {
-  readonly requests: Counter = new Counter("animal_store_requests_total", "Requests completed.", [
+  readonly requests: Counter = new Counter("requests_total", "Requests completed.", [
     "route",
     "method",
     "status",
   ]);
   readonly requestDuration: Histogram = new Histogram(
-    "animal_store_request_duration_seconds",
+    "request_duration_seconds",
     "Time from the arrival of a request to its response.",
     SECONDS,
     ["route"],
   );
   readonly admitted: Counter = new Counter(
-    "animal_store_admitted_total",
+    "admitted_total",
     "Requests admitted, by plan. Anonymous requests have no plan.",
     ["plan"],
   );
   readonly refused: Counter = new Counter(
-    "animal_store_refused_total",
+    "refused_total",
     "Requests refused with 429, by plan and by the limit that refused them.",
     ["plan", "window"],
   );
-  readonly bans: Counter = new Counter("animal_store_bans_total", "Bans started.");
+  readonly bans: Counter = new Counter("bans_total", "Bans started.");
   readonly kvDuration: Histogram = new Histogram(
-    "animal_store_kv_operation_duration_seconds",
+    "kv_operation_duration_seconds",
     "Duration of the KV's reads and writes.",
     SECONDS,
     ["operation"],
   );
   readonly kvFailures: Counter = new Counter(
-    "animal_store_kv_failures_total",
+    "kv_failures_total",
     "KV operations that failed or timed out.",
     ["operation"],
   );
   readonly kvConflicts: Counter = new Counter(
-    "animal_store_kv_conflicts_total",
+    "kv_conflicts_total",
     "Commits refused because a row had changed.",
   );
   readonly roundSize: Histogram = new Histogram(
-    "animal_store_round_size",
+    "round_size",
     "Number of requests per version check, accounts per commit of leases, or changes per commit.",
     SIZES,
     ["round"],
   );
   readonly logLinesDropped: Counter = new Counter(
-    "animal_store_log_lines_dropped_total",
+    "log_lines_dropped_total",
     "Log lines that were lost because their reader stalled or the disk was full.",
   );
 
@@ -57,12 +57,12 @@ export class Metrics {
     for (const operation of ["read", "write"]) this.kvFailures.add(0, operation);
   }
 
-  /** All metrics in the Prometheus text format. */
-  text(): string {
+  /** All metrics in the Prometheus text format. Names begin with `prefix`. */
+  text(prefix: string): string {
     const families = [
       ...[this.requests, this.requestDuration, this.admitted, this.refused, this.bans],
       ...[this.kvDuration, this.kvFailures, this.kvConflicts, this.roundSize, this.logLinesDropped],
     ];
-    return families.map((family) => family.text()).join("");
+    return families.map((family) => family.text(prefix)).join("");
   }
 }

@@ -52,10 +52,11 @@ export class Counter {
     this.#values.get(labels).value += count;
   }
 
-  /** The counter in the Prometheus text format. */
-  text(): string {
-    const lines = [...this.#values.entries()].map(([labels, { value }]) => sample(this.#name, labels, value));
-    return family(this.#name, "counter", this.#help, lines);
+  /** The counter in the Prometheus text format. Its name begins with `prefix`. */
+  text(prefix: string = ""): string {
+    const name = prefix + this.#name;
+    const lines = [...this.#values.entries()].map(([labels, { value }]) => sample(name, labels, value));
+    return family(name, "counter", this.#help, lines);
   }
 }
 
@@ -84,20 +85,21 @@ export class Histogram {
     if (bucket < values.counts.length) values.counts[bucket] = (values.counts[bucket] ?? 0) + 1;
   }
 
-  /** The histogram in the Prometheus text format. */
-  text(): string {
+  /** The histogram in the Prometheus text format. Its name begins with `prefix`. */
+  text(prefix: string = ""): string {
+    const name = prefix + this.#name;
     const lines = [...this.#values.entries()].flatMap(([labels, { counts, count, sum }]) => {
       let total = 0;
       return [
         ...this.#buckets.map((bucket, index) =>
-          sample(`${this.#name}_bucket`, [...labels, `le="${bucket}"`], total += counts[index] ?? 0)
+          sample(`${name}_bucket`, [...labels, `le="${bucket}"`], total += counts[index] ?? 0)
         ),
-        sample(`${this.#name}_bucket`, [...labels, 'le="+Inf"'], count),
-        sample(`${this.#name}_sum`, labels, sum),
-        sample(`${this.#name}_count`, labels, count),
+        sample(`${name}_bucket`, [...labels, 'le="+Inf"'], count),
+        sample(`${name}_sum`, labels, sum),
+        sample(`${name}_count`, labels, count),
       ];
     });
-    return family(this.#name, "histogram", this.#help, lines);
+    return family(name, "histogram", this.#help, lines);
   }
 }
 

@@ -4,7 +4,7 @@ import { BoundedMap } from "../base/bounded_map.ts";
 /** A value or its promise, with the version that was known before it was created. */
 interface Kept<Value> {
   readonly version: string;
-  value: Value | Promise<Value>;
+  readonly value: Value | Promise<Value>;
 }
 
 /**
@@ -27,10 +27,13 @@ export class VersionedCache<Key, Value> {
   readonly #row: VersionRow;
   readonly #kept: BoundedMap<Key, Kept<Value>>;
 
-  /** `get` relies on the last known version of the row, so call it after a version check. */
-  constructor(row: VersionRow, capacity: number) {
+  /**
+   * `get` relies on the last known version of the row, so call it after a version check. `capacity` is the maximum total
+   * size of the values, by default their number.
+   */
+  constructor(row: VersionRow, capacity: number, sizeOf: (value: Value) => number = () => 1) {
     this.#row = row;
-    this.#kept = new BoundedMap(capacity);
+    this.#kept = new BoundedMap(capacity, ({ value }) => value instanceof Promise ? 0 : sizeOf(value));
   }
 
   /**
@@ -44,7 +47,9 @@ export class VersionedCache<Key, Value> {
     const value = make(kept?.value instanceof Promise ? undefined : kept?.value);
     const made: Kept<Value> = { version, value };
     this.#kept.set(key, made);
-    value.then((known) => made.value = known, () => this.#kept.delete(key));
+    value.then((known) => {
+      if (this.#kept.get(key) === made) this.#kept.set(key, { version, value: known });
+    }, () => this.#kept.delete(key));
     return value;
   }
 }

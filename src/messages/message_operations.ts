@@ -1,11 +1,13 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ERRORS } from "../web/error.ts";
-import { operation } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/call.ts";
+import { operation, type Tag } from "../web/operation.ts";
 import { answer, named, object, oneOf, text, timestamp } from "../web/schema.ts";
 import { BODY_RULES } from "../web/body.ts";
-import { createOnce } from "../resource/create_once.ts";
+import { type Call, createOnce, type Operation } from "../resource/mod.ts";
 import type { Message, MessageStore } from "./message_store.ts";
+
+/** Operations on messages. */
+export const MESSAGES_TAG: Tag = { name: "Messages", description: "Messages to the operator" };
 
 const NEW_MESSAGE = named(
   "NewMessage",
@@ -44,7 +46,8 @@ export function messageOperations(messages: MessageStore): Operation[] {
     method: "POST",
     path: "/v1/messages",
     access: "key",
-    tag: "Messages",
+    tag: MESSAGES_TAG,
+    isLenient: true,
     summary: "Queue a message",
     description: "Queues a message for the operator of the service.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },

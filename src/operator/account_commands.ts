@@ -109,7 +109,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
     },
     suspend: change(
       "Suspended",
-      `refuse every request from the account with 403 account_suspended, until you run resume ID; its keys and animals
+      `refuse every request from the account with 403 account_suspended, until you run resume ID; its keys and items
         stay, and no other command ends the suspension`,
       () => ["PATCH", "", { suspended: true }],
     ),
@@ -131,8 +131,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
     ),
     delete: {
       words: ["ID"],
-      help:
-        `delete a closed account and its data, after its messages have been taken; its animals stay, and the
+      help: `delete a closed account and its data, after its messages have been taken; its items stay, and the
         responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
       prepare(args, { err }) {
         const id = idIn(args);

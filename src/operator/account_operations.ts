@@ -22,8 +22,8 @@ import {
 } from "../limits/mod.ts";
 import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
 import { COUNT } from "../web/openapi.ts";
-import { operation } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/call.ts";
+import { operation, type Tag } from "../web/operation.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import {
   answer,
   boolean,
@@ -71,6 +71,7 @@ export const MAX_LIMIT = 1e12;
 /** Maximum time that the previous key stays valid after a rotation, in seconds. */
 const MAX_GRACE_SECONDS = 999_999 * 86_400;
 
+const ACCOUNTS_TAG: Tag = { name: "Accounts", description: "All accounts" };
 const STATES = ["active", "banned", "suspended", "closed"] as const;
 const PLAN: Schema<Plan> = named("Plan", oneOf(PLANS));
 const LIMIT: Schema<number> = integer(1, MAX_LIMIT);
@@ -175,7 +176,7 @@ const ACCOUNT_PATCH = named(
     limits: optional(object(partial({ minute: LIMIT, day: LIMIT }), { description: LIMITS_TEXT })),
     suspended: optional(boolean({
       description:
-        "Whether every request of the account gets 403 `account_suspended`. Its keys and animals stay.",
+        "Whether every request of the account gets 403 `account_suspended`. Its keys and items stay.",
     })),
   }, { examples: [{ plan: "enterprise", limits: { minute: 5_000, day: 1_000_000 } }] }),
 );
@@ -200,7 +201,7 @@ const ID = { id: ACCOUNT_ID };
 
 /** Operations on accounts. */
 export function accountOperations({ accounts, messages, usedBy, isStopping }: AccountStores): Operation[] {
-  const common = { access: "operator", tag: "Accounts", timeoutMs: 30_000 } as const;
+  const common = { access: "operator", tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
   const ofAccount = { ...common, params: ID, errors: [ERRORS.account_not_found] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
   const shownKey = (description: string) => ({
@@ -382,7 +383,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     path: `${ACCOUNTS_PATH}/{id}`,
     summary: "Delete a closed account",
     description:
-      "Deletes a closed account and its data, after its messages have been removed. Its animals stay, and " +
+      "Deletes a closed account and its data, after its messages have been removed. Its items stay, and " +
       `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
     answers: { 204: { description: "The account was deleted" } },
     errors: [ERRORS.account_not_found, ERRORS.account_open, ERRORS.messages_waiting],

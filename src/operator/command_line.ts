@@ -10,6 +10,7 @@ export type Task<Base> =
 /** A group of commands. */
 export interface CommandGroup<Base> {
   readonly name: string;
+  /** By name, which can have several words. */
   readonly commands: Readonly<Record<string, Command<Base>>>;
   /** Follows the commands in the help. */
   readonly note?: string;
@@ -190,17 +191,25 @@ function parse<Base>(
   }
 }
 
-/** Finds a task's command by the first word. Returns it with its full name and the remaining words. */
+function wordsIn(name: string): number {
+  return name.split(" ").length;
+}
+
+/** Finds a task's command by the first words. Returns it with its full name and the remaining words. */
 function commandIn<Base>(
   task: Task<Base>,
   words: readonly string[],
 ): { command: Command<Base> } & Pick<Arguments, "name" | "words"> {
   if ("command" in task) return { command: task.command, name: task.name, words };
-  const [name, ...rest] = words;
-  if (name === undefined) throw new UsageError("Name a command");
-  const command = Object.hasOwn(task.commands, name) ? task.commands[name] : undefined;
-  if (command === undefined) throw new UsageError(`There is no command ${task.name} ${name}`);
-  return { command, name: `${task.name} ${name}`, words: rest };
+  if (words.length === 0) throw new UsageError("Name a command");
+  const commands = Object.entries(task.commands);
+  const found = commands.find(([name]) => name === words.slice(0, wordsIn(name)).join(" "));
+  if (found === undefined) {
+    const longest = Math.max(...commands.map(([name]) => wordsIn(name)));
+    throw new UsageError(`There is no command ${[task.name, ...words.slice(0, longest)].join(" ")}`);
+  }
+  const [name, command] = found;
+  return { command, name: `${task.name} ${name}`, words: words.slice(wordsIn(name)) };
 }
 
 /** What messages call the words of commands. */

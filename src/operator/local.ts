@@ -1,4 +1,4 @@
-import type { Operation } from "../resource/call.ts";
+import type { Operation } from "../resource/mod.ts";
 import { BODY_RULES, readJsonObject } from "../web/body.ts";
 import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
 import { targetOf } from "../web/request.ts";

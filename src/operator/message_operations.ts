@@ -1,8 +1,9 @@
 import { shown } from "../accounts/account_operations.ts";
 import { operation } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/call.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../web/schema.ts";
 import { createResponse } from "../web/response.ts";
+import { MESSAGES_TAG } from "../messages/message_operations.ts";
 import type { MessageStore } from "../messages/message_store.ts";
 
 /** Path of the queue of messages. */
@@ -29,7 +30,7 @@ export const MESSAGES = named(
 
 /** Operations on queued messages. */
 export function messageOperations(messages: MessageStore): Operation[] {
-  const common = { access: "operator", tag: "Messages", timeoutMs: 30_000 } as const;
+  const common = { access: "operator", tag: MESSAGES_TAG, timeoutMs: 30_000 } as const;
 
   const listMessages = operation({
     ...common,

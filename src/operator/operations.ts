@@ -1,17 +1,33 @@
-import { FOR_OPERATORS, openApiDocument } from "../web/openapi.ts";
+import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { operation } from "../web/operation.ts";
-import type { Operation } from "../resource/call.ts";
+import type { Items, Operation } from "../resource/mod.ts";
 import type { BodyRules } from "../web/body.ts";
 import { ConcurrencyLimit } from "../web/concurrency.ts";
 import { jsonResponse, NO_STORE } from "../web/response.ts";
-import type { PetStore } from "../pets/pet_store.ts";
 import { accountOperations, type AccountStores } from "./account_operations.ts";
 import { messageOperations } from "./message_operations.ts";
-import { petOperations } from "./pet_operations.ts";
+import { ownedItemOperations } from "./item_operations.ts";
 
 /** What operators' operations work on. */
 export interface OperatorStores extends AccountStores {
-  readonly pets: PetStore;
+  /** All collections. */
+  readonly items: readonly Items[];
+}
+
+/** What the document for operators of a service with this title describes. */
+export function interfaceForOperators(title: string): Interface {
+  return {
+    path: "/operator/v1",
+    title: `${title} for operators`,
+    summary: "Accounts, plans, usage, messages and items of the service.",
+    description:
+      `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
+Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. A change takes effect with the
+next request of the account, in every process. An API key is shown only once, so no operation accepts an
+Idempotency-Key: it gets 400.`,
+    scheme: "operatorToken",
+    credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
+  };
 }
 
 /** Bounds of a body. */
@@ -21,11 +37,26 @@ const REQUESTS_AT_ONCE = 8;
 
 /** Operators' operations. They need only the stores, so that a command can also carry them out in its own process. */
 export function operatorOperations(stores: OperatorStores): Operation[] {
-  return [...accountOperations(stores), ...messageOperations(stores.messages), ...petOperations(stores.pets)];
+  return [
+    ...accountOperations(stores),
+    ...messageOperations(stores.messages),
+    ...stores.items.flatMap(ownedItemOperations),
+  ];
+}
+
+/** Options of {@linkcode servedOperations}. */
+export interface ServedOptions {
+  /** What the service is called. */
+  readonly title: string;
+  /** Prefix of the service's URLs; undefined for relative ones. */
+  readonly publicUrl: string | undefined;
 }
 
 /** Operators' operations as the service offers them: with bounds, and described by a document. */
-export function servedOperations(stores: OperatorStores, publicUrl: string | undefined): Operation[] {
+export function servedOperations(
+  stores: OperatorStores,
+  { title, publicUrl = "" }: ServedOptions,
+): Operation[] {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being handled");
   const operations: readonly Operation[] = operatorOperations(stores).map((operation) => ({
     ...operation,
@@ -43,7 +74,7 @@ export function servedOperations(stores: OperatorStores, publicUrl: string | und
       summary: "Get the OpenAPI document of operators' operations",
     },
     () =>
-      jsonResponse(JSON.stringify(openApiDocument(operations, publicUrl ?? "", FOR_OPERATORS)), {
+      jsonResponse(JSON.stringify(openApiDocument(operations, publicUrl, interfaceForOperators(title))), {
         headers: NO_STORE,
       }),
   );

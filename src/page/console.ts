@@ -127,7 +127,7 @@ function print(): Html {
 }
 
 function callForm(operations: readonly DeclaredOperation[]): Html {
-  const groups = [...Map.groupBy(operations, ({ tag = "" }) => tag)].map(([tag, own]) =>
+  const groups = [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([tag, own]) =>
     html`<optgroup label="${tag}">${
       own.map(({ id, summary }) => html`<option value="${id}">${summary}</option>`)
     }</optgroup>`
@@ -187,7 +187,9 @@ function requestFields(operation: DeclaredOperation, index: number): Html {
           data-place="body" rows="${rows}">${body}</textarea>
       `}
       ${optional.map(({ name, schema }) =>
-        html`<p class="left-out">"${name}": ${schema.enum?.join(" | ") ?? String(schema.type)}, omitted</p>`
+        html`<p class="left-out">"${name}": ${
+          schema.enum?.map(String).join(" | ") ?? String(schema.type).replace(",", " | ")
+        }, omitted</p>`
       )}
     </fieldset>
   `;
@@ -196,8 +198,9 @@ function requestFields(operation: DeclaredOperation, index: number): Html {
 function field({ name, place, schema }: InputMember): Html {
   const common =
     html`name="${name}" aria-label="${name}" aria-describedby="answer-message" data-place="${place}"`;
-  if (schema.enum) {
-    const options = schema.enum.map((value) => html`<option>${value}</option>`);
+  const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum;
+  if (choices) {
+    const options = choices.map((value) => html`<option>${String(value)}</option>`);
     return html`<select ${common}><option value="">any</option>${options}</select>`;
   }
   const [example = ""] = schema.examples ?? [];

@@ -2,10 +2,11 @@
 
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import type { Limits } from "../limits/mod.ts";
+import type { Resource } from "../resource/mod.ts";
 import { type ErrorKind, FIX } from "../web/error.ts";
+import { resolved } from "../web/schema.ts";
 import { copyable } from "./copyable.ts";
 import { type Content, type Html, html } from "./html.ts";
-import { INTEGERS, ITEM, ITEMS } from "./identity.ts";
 
 const RETRY = `async function send(url, init) {
   for (let attempt = 0;; attempt++) {
@@ -20,6 +21,15 @@ const RETRY = `async function send(url, init) {
   }
 }`;
 
+/** What the page calls the items of all collections. */
+type Nouns = Resource["nouns"];
+
+/** What the page calls the items of these collections. */
+export function nounsOf(resources: readonly Resource[]): Nouns {
+  const [first, ...others] = resources;
+  return first && others.length === 0 ? first.nouns : { an: "an item", one: "item", many: "items" };
+}
+
 /** A section of the page. The table of contents may link to its id. */
 export function section(id: string, title: string, content: Content): Html {
   return html`
@@ -31,7 +41,7 @@ export function section(id: string, title: string, content: Content): Html {
 }
 
 /** Everything about limits, plan by plan. */
-export function limitsSection(): Html {
+export function limitsSection({ many }: Nouns): Html {
   return section("limits", "Limits", [
     html`
       <table>
@@ -61,7 +71,7 @@ export function limitsSection(): Html {
         it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never banned.
       </p>
       <p>
-        A list returns up to 20 ${ITEMS}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
+        A list returns up to 20 ${many}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
         Without a valid key, an address gets 60 requests a minute.
       </p>
     `,
@@ -114,9 +124,8 @@ export function errorsSection(kinds: readonly ErrorKind[]): Html {
         the request.
       </p>
       <p>
-        Extensions of interface 1.0.0 refuse unknown fields and parameters. The original operations do so if
-        the request has <code>Prefer: handling=strict</code>, as this page's requests have; otherwise they
-        ignore them.
+        Unknown fields and parameters are refused. Operations that accept <code>Prefer</code> ignore them,
+        unless the request has <code>Prefer: handling=strict</code>, as this page's requests have.
       </p>
       <dl class="rows errors">${kinds.map(errorRow)}</dl>
     `,
@@ -133,7 +142,7 @@ function errorRow({ code, status, means, todo }: ErrorKind): Html {
 }
 
 /** How to repeat requests. */
-export function retriesSection(): Html {
+export function retriesSection({ an, one }: Nouns): Html {
   return section("retries", "Retries", [
     html`
       <p>
@@ -145,8 +154,8 @@ export function retriesSection(): Html {
     copyable("retry-code", "the retry function", RETRY),
     html`
       <p>
-        If a response is lost, you cannot know whether the ${ITEM} was added. So send an
-        <code>Idempotency-Key</code> with each <code>POST</code> of an ${ITEM} or a message: a new one, such
+        If a response is lost, you cannot know whether the ${one} was added. So send an
+        <code>Idempotency-Key</code> with each <code>POST</code> of ${an} or a message: a new one, such
         as a UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
         response again, with <code>Idempotency-Replayed: true</code>, and nothing is created twice. The same
         key with a different body gets 422. <code>GET</code> is always safe to repeat.
@@ -156,26 +165,50 @@ export function retriesSection(): Html {
 }
 
 /** How to avoid lost updates and needless downloads. */
-export function conditionsSection(): Html {
+export function conditionsSection({ one }: Nouns): Html {
   return section(
     "conditions",
     "Conditional requests",
     html`
       <p>
-        <code>POST</code> and <code>PATCH</code> return the ${ITEM}'s <code>ETag</code>. A <code>PATCH</code>
+        <code>POST</code> and <code>PATCH</code> return the ${one}'s <code>ETag</code>. A <code>PATCH</code>
         with <code>{}</code> changes nothing, but returns it too. Send the tag as <code>If-Match</code> with
-        <code>PATCH</code> or <code>DELETE</code>: 412 means that someone else changed the ${ITEM} first. Send
+        <code>PATCH</code> or <code>DELETE</code>: 412 means that someone else changed the ${one} first. Send
         a list's <code>ETag</code> as <code>If-None-Match</code>: 304 means that the list is unchanged.
       </p>
     `,
   );
 }
 
-/** How to read integers that JavaScript rounds. */
-export function integersSection(): Html {
+const REVIVER = `const exact = (name, value, { source }) =>
+  Number.isSafeInteger(value) || typeof value !== "number"
+    ? value
+    : BigInt(source);
+const items = JSON.parse(await response.text(), exact);`;
+
+/** How to read the fields of items that JavaScript rounds. */
+export function integersSection(resources: readonly Resource[]): Html | undefined {
+  const fields = resources.flatMap(({ fields }) => Object.entries(fields));
+  const names = new Set(
+    fields.filter(([, schema]) => resolved(schema).format === "int64").map(([name]) => name),
+  );
+  if (names.size === 0) return undefined;
   return section("integers", "Large integers", [
-    html`<p>${INTEGERS.words}</p>`,
-    copyable("integer-code", "the reviver", INTEGERS.code),
+    html`
+      <p>
+        <code>id</code>${[...names].map((
+          name,
+          index,
+        ) => [
+          index < names.size - 1 ? ", " : " and ",
+          html`<code>${name}</code>`,
+        ])} are int64 and exact: 9223372036854775807 comes back as you sent it. Most languages read such integers
+        exactly. JavaScript rounds those beyond 2<sup>53</sup> − 1, so pass <code>JSON.parse</code> a reviver that
+        reads the digits (this works in Node 21 or later and in browsers since 2025). The ids that this service
+        assigns are always smaller.
+      </p>
+    `,
+    copyable("integer-code", "the reviver", REVIVER),
   ]);
 }
 

@@ -1,11 +1,8 @@
-// What makes this a page of animals. To make the page your own, change this file: nothing else here names them.
+// What the page says of itself, its prints and its colours. To make the page your own, change this file: titles and nouns
+// come from the catalogue.
 
-import { type Html, html } from "./html.ts";
-
-/** Name of the service. */
-export const NAME = "Animal Store";
-/** Title of the page. */
-export const TITLE = "Animal Store: an API whose limits are exact";
+/** Follows the name of the service in the title of the page. */
+export const CLAIM = "an API whose limits are exact";
 /** Description for search engines. */
 export const SUMMARY =
   "A small API with API keys and exact rate limits. Try it in one click, or make it your own.";
@@ -16,9 +13,6 @@ export const LEAD: readonly string[] = [
 ];
 /** URL of the source code; undefined if it is not public. */
 export const SOURCE: string | undefined = undefined;
-
-/** An item of the collection, and several. */
-export const [ITEM, ITEMS] = ["animal", "animals"];
 
 /** The print that a request leaves: its name, and SVG shapes, 32 by 32. */
 export const PRINT = "paw";
@@ -57,18 +51,3 @@ export const PALETTE = `:root {
   }
 }
 `;
-
-/** The paragraph on large integers, and the code beneath it. */
-export const INTEGERS: { readonly words: Html; readonly code: string } = {
-  words: html`
-    <code>id</code> and <code>categoryId</code> are int64 and exact: 9223372036854775807 comes back as you sent it. Most
-    languages read such integers exactly. JavaScript rounds those beyond 2<sup>53</sup> − 1, so pass
-    <code>JSON.parse</code> a reviver that reads the digits (this works in Node 21 or later and in browsers since 2025).
-    The ids that this service assigns are always smaller.
-  `,
-  code: `const exact = (name, value, { source }) =>
-  Number.isSafeInteger(value) || typeof value !== "number"
-    ? value
-    : BigInt(source);
-const animals = JSON.parse(await response.text(), exact);`,
-};

@@ -1,4 +1,5 @@
 import { errorsOfAll, isDocumented } from "../web/openapi.ts";
+import type { Catalogue } from "../resource/mod.ts";
 import type { DeclaredOperation } from "../web/operation.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
@@ -9,19 +10,19 @@ import {
   healthSection,
   integersSection,
   limitsSection,
+  nounsOf,
   retriesSection,
 } from "./guide.ts";
 import { Html, html } from "./html.ts";
 import {
+  CLAIM,
   ICON_COLOURS,
   LEAD,
-  NAME,
   PALETTE,
   PRINT_SHAPES,
   SOURCE,
   SUMMARY,
   THEME_COLOURS,
-  TITLE,
 } from "./identity.ts";
 import { referenceSection } from "./reference.ts";
 import { buildRequest, KEY_PLACEHOLDER, ORIGIN_PLACEHOLDER, sample } from "./script/request.js";
@@ -31,6 +32,7 @@ export interface PageOptions {
   /** Prefix of the service's URLs; undefined for the origin that the page comes from. */
   readonly publicUrl: string | undefined;
   readonly environment: Environment;
+  readonly catalogue: Catalogue;
   /** Version of the service. */
   readonly version: string;
   /** Whether clients may create accounts. */
@@ -96,7 +98,9 @@ function withoutComments(text: string): string {
  * writes into the samples. So the page is the same for every host.
  */
 export function renderPage(options: PageOptions): string {
-  const { publicUrl = "", environment, signUpIsOpen, version, securityContact } = options;
+  const { publicUrl = "", catalogue, environment, signUpIsOpen, version, securityContact } = options;
+  const { title, resources } = catalogue;
+  const nouns = nounsOf(resources);
   const sampleBase = publicUrl || ORIGIN_PLACEHOLDER;
   const operations = options.operations().filter((operation) => isDocumented(operation));
   const page = html`
@@ -109,17 +113,17 @@ export function renderPage(options: PageOptions): string {
         <meta name="theme-color" media="(prefers-color-scheme: light)" content="${THEME_COLOURS.light}">
         <meta name="theme-color" media="(prefers-color-scheme: dark)" content="${THEME_COLOURS.dark}">
         <meta name="description" content="${SUMMARY}">
-        <title>${TITLE}</title>
+        <title>${title}: ${CLAIM}</title>
         <link rel="icon" href="data:image/svg+xml,${encodeURIComponent(ICON)}">
         <style>${new Html(STYLE)}</style>
       </head>
       <body data-sign-up="${signUpIsOpen ? "open" : "closed"}">
     ${symbol()}
     <a class="skip" href="#content">Skip to the content</a>
-    ${bar()}
+    ${bar(title)}
     <main id="content" tabindex="-1">
     <div class="hero words">
-      <h1>${NAME}</h1>
+      <h1>${title}</h1>
       <p class="lead">${LEAD.map((sentence) => [html`<span>${sentence}</span>`, " "])}</p>
     </div>
     ${consoleSection(operations, { publicUrl, environment, signUpIsOpen })}
@@ -129,16 +133,16 @@ export function renderPage(options: PageOptions): string {
       This is a ${environment} service: its keys begin with <code>${KEY_PREFIXES[environment]}</code>.
     </p>
     ${referenceSection(operations, publicUrl)}
-    ${limitsSection()}
+    ${limitsSection(nouns)}
     ${errorsSection(errorsOfAll(operations))}
-    ${retriesSection()}
-    ${conditionsSection()}
-    ${integersSection()}
+    ${retriesSection(nouns)}
+    ${conditionsSection(nouns)}
+    ${integersSection(resources)}
     ${healthSection(publicUrl, sampleBase)}
     </div>
     </main>
     <footer class="words small">
-      <p>${NAME} ${version}</p>
+      <p>${title} ${version}</p>
       <p>MIT licence</p>
       ${SOURCE === undefined ? "" : html`<p><a href="${SOURCE}">Source</a></p>`}
       ${securityContact === undefined ? "" : html`<p><a href="${securityContact}">Contact</a></p>`}
@@ -162,10 +166,10 @@ function symbol(): Html {
 }
 
 /** The bar with the table of contents. On narrow screens it has a link to the console, too. */
-function bar(): Html {
+function bar(title: string): Html {
   return html`
     <header class="bar">
-      <a class="home" href="#content" aria-label="${NAME}: to the top"><svg><use href="#print"/></svg></a>
+      <a class="home" href="#content" aria-label="${title}: to the top"><svg><use href="#print"/></svg></a>
       <nav id="contents" aria-label="Contents">${CONTENTS.map(([id = "", title = ""]) =>
         html`<a href="#${id}">${title}</a>`
       )}</nav>

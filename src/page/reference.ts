@@ -11,7 +11,7 @@ export function referenceSection(operations: readonly DeclaredOperation[], base:
   const ofKeys = commonErrors(operations.filter(({ access }) => access === "key"));
   const ofBodies = commonErrors(operations.filter(({ body }) => body)).difference(ofKeys);
   return section("operations", "Operations", [
-    [...Map.groupBy(operations, ({ tag = "" }) => tag)].map(([tag, own]) => [
+    [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([tag, own]) => [
       html`<h3>${tag}</h3>`,
       own.map((operation) =>
         article(operation, new Set(errorsOf(operation)).difference(ofKeys).difference(ofBodies))
@@ -103,5 +103,5 @@ function typeOf(
     : [minimum, maximum, ""];
   const bounds = high === undefined ? "" : `, ${low === undefined ? "at most " : `${low} to `}${high}${unit}`;
   const otherwise = rest.default === undefined ? "" : `, default ${rest.default}`;
-  return (values?.join(" | ") ?? `${format ?? type}${bounds}`) + otherwise;
+  return (values?.join(" | ") ?? `${format ?? String(type).replace(",", " or ")}${bounds}`) + otherwise;
 }

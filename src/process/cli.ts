@@ -1,6 +1,6 @@
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
-import { type Config, ConfigError, DEFAULT_KV_PATH, readConfig, type Variables } from "./config.ts";
+import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { isUrl, MEMORY, OpenError, openStore } from "../engine/open.ts";
 import { MessageStore } from "../messages/message_store.ts";
 import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
@@ -16,9 +16,10 @@ import {
 import { localFetch } from "../operator/local.ts";
 import { MESSAGE_COMMANDS } from "../operator/message_commands.ts";
 import { operatorOperations } from "../operator/operations.ts";
-import { PET_COMMANDS } from "../operator/pet_commands.ts";
+import { itemCommands } from "../operator/item_commands.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
-import { CATALOGUE_VERSION, PetStore } from "../pets/pet_store.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
+import { beginCollections, Items, ResourceError } from "../resource/mod.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 import { Transactions } from "../engine/transactions.ts";
 import { Versions } from "../engine/versions.ts";
@@ -29,7 +30,11 @@ interface StoreFile extends CopyOptions {
 }
 
 /** Commands that are clients of operators' operations. */
-export const CLIENT_TASKS: readonly Task<Client>[] = [ACCOUNT_COMMANDS, PET_COMMANDS, MESSAGE_COMMANDS];
+export const CLIENT_TASKS: readonly Task<Client>[] = [
+  ACCOUNT_COMMANDS,
+  itemCommands(CATALOGUE.resources),
+  MESSAGE_COMMANDS,
+];
 
 /** Commands on the store's file. They need neither the service nor the network. */
 export const FILE_TASKS: readonly Task<StoreFile>[] = [
@@ -78,7 +83,8 @@ export async function main(args: readonly string[], env: Variables, io: CommandI
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
-    const saysWhy = error instanceof ConfigError || error instanceof OpenError;
+    const saysWhy = error instanceof ConfigError || error instanceof OpenError ||
+      error instanceof ResourceError;
     const reason = error instanceof Error ? error.message : typeof error;
     io.err(saysWhy ? reason : `Failed: ${reason}`);
     return 1;
@@ -94,11 +100,12 @@ async function runLocally(
   requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
+    await beginCollections(store, CATALOGUE.resources, { create: false });
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
-      pets: new PetStore(store, transactions, versions.watch(CATALOGUE_VERSION)),
+      items: CATALOGUE.resources.map((resource) => new Items(resource, { store, transactions, versions })),
       messages: new MessageStore(store),
       usedBy: ({ usage }) => usage,
       isStopping: () => false,

@@ -1,5 +1,6 @@
 import type { Environment } from "../accounts/api_key.ts";
 import { Invalid, oneOf, text } from "../web/schema.ts";
+import { DEFAULT_KV_PATH } from "../catalogue.ts";
 import { isUrl } from "../engine/open.ts";
 
 /** Looks up an environment variable. An empty one counts as not set. */
@@ -19,9 +20,6 @@ export interface Setting<Value> {
 
 /** Parses the text of a variable. Throws Invalid with a message that names the variable. */
 type Reader<Value> = (text: string, name: string) => Value;
-
-/** The default of KV_PATH. */
-export const DEFAULT_KV_PATH = "data/animals.kv";
 
 const CONTACT = text({
   pattern: /^(?:mailto|https|tel):[\x21-\x7e]+$/,
@@ -70,13 +68,13 @@ export const SETTINGS = {
   ),
   publicUrl: optional(
     "PUBLIC_URL",
-    "the URL before `/v1`, such as `https://pets.example`; by default, taken from each request's Host",
+    "the URL before `/v1`, such as `https://api.example`; by default, taken from each request's Host",
     readBaseUrl,
   ),
   maxStalenessMs: setting(
     "MAX_STALENESS_MS",
     "0",
-    "how old cached accounts and animals may be, in milliseconds; for a distant KV server",
+    "how old cached accounts and items may be, in milliseconds; for a distant KV server",
     integer(60_000, "a whole number of milliseconds, at most"),
   ),
   operatorTokens: setting(

@@ -1,6 +1,7 @@
 import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
 import type { Environment } from "../accounts/api_key.ts";
-import { type Config, DEFAULT_KV_PATH } from "./config.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
+import type { Config } from "./config.ts";
 import { MEMORY, nameOfKv } from "../engine/open.ts";
 import type { Store } from "../engine/store.ts";
 import { print } from "./process.ts";
@@ -15,7 +16,7 @@ export function describeStart(
   const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
   return `Listening on ${origin}/${others}
-Animal Store ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
+${CATALOGUE.title} ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
 }
 
 /**
@@ -46,11 +47,12 @@ There is no account yet. Create the first one in another terminal. Its API key i
   ENVIRONMENT=production ${path}deno task accounts create me
 `;
   }
+  const [{ path: target, nouns }] = CATALOGUE.resources;
   return `
-There is no account yet. Create one in another terminal and list the animals:
+There is no account yet. Create one in another terminal and list the ${nouns.many}:
 
   export KEY=$(${path}deno task accounts create me)
-  curl -w '\\n' -H "Authorization: Bearer $KEY" ${origin}/v1/pets
+  curl -w '\\n' -H "Authorization: Bearer $KEY" ${origin}${target}
 `;
 }
 

@@ -1,18 +1,44 @@
-import { HOUR } from "../base/time.ts";
 import { hash } from "node:crypto";
-import { REPLAY_HOURS } from "../web/headers.ts";
-import type { Call } from "./call.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { jsonResponse } from "../web/response.ts";
-import type { Transaction } from "../engine/transaction.ts";
+import { dayOf, HOUR } from "../base/mod.ts";
 import {
-  decodeReply,
-  putReply,
-  type Reply,
-  replyKey,
-  type ReplyName,
-  type StoredReply,
-} from "./reply_store.ts";
+  CorruptRow,
+  decodeText,
+  encodeText,
+  type Entry,
+  type Store,
+  type Transaction,
+  type Write,
+} from "../engine/mod.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
+import { REPLAY_HOURS } from "../web/headers.ts";
+import { jsonResponse } from "../web/response.ts";
+import type { Call } from "./call.ts";
+
+/** The response to a successful creation. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The response to the first request with an idempotency key. */
+interface StoredReply extends Reply {
+  /** Hash of the request's body. */
+  readonly fingerprint: string;
+  /** When it expires, in ms since the epoch. */
+  readonly expiresAt: number;
+}
+
+/** An idempotency key, which is unique within an account and an operation. */
+export type ReplyName = readonly [accountId: string, operation: string, key: string];
+
+const REPLIES = "idempotency";
+const EXPIRIES = "idempotency_by_expiry";
+/** Numbers of replies per UTC day and account, which 1.0.0 keeps. */
+const COUNTS = "idempotency_counts";
+const NOTHING = new Uint8Array();
+/** Number of parallel commits to a remote KV. On a local KV they would delay requests. */
+const COMMITS_AT_ONCE = 10;
 
 /** A POST that creates an item. */
 export interface Creation<Item> {
@@ -79,4 +105,69 @@ function replay(reply: StoredReply, fingerprint: string): Reply {
     );
   }
   return { ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } };
+}
+
+/** Key of the reply's row. */
+function replyKey(name: ReplyName): Deno.KvKey {
+  return [REPLIES, ...name];
+}
+
+/** Stores a reply until it is swept. */
+function putReply(name: ReplyName, reply: StoredReply, write: Write): void {
+  write.set(replyKey(name), encode(reply));
+  write.set([EXPIRIES, reply.expiresAt, ...name], NOTHING);
+}
+
+/** Encodes a reply: JSON without the body, a newline, and the body. */
+function encode({ body, ...rest }: StoredReply): Uint8Array<ArrayBuffer> {
+  return encodeText(`${JSON.stringify(rest)}\n${body}`);
+}
+
+/** Decodes the reply in a row. */
+function decodeReply(entry: Entry): StoredReply {
+  const text = decodeText(entry);
+  const end = text.indexOf("\n");
+  return { ...JSON.parse(text.slice(0, end)), body: text.slice(end + 1) };
+}
+
+/** Removes some replies that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
+export async function sweepReplies(store: Store, now: number): Promise<boolean> {
+  return await sweepExpired(store, now) ||
+    await store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });
+}
+
+/** Removes expired replies, as many in each commit as it can check. */
+async function sweepExpired(store: Store, now: number): Promise<boolean> {
+  const { maxChecks, isLocal } = store;
+  const limit = maxChecks * (isLocal ? 1 : COMMITS_AT_ONCE);
+  const expired = await store.list({ start: [EXPIRIES], end: [EXPIRIES, now] }, limit);
+  const starts = Array.from({ length: Math.ceil(expired.length / maxChecks) }, (_, i) => i * maxChecks);
+  const removed = await Promise.all(
+    starts.map((start) => remove(store, expired.slice(start, start + maxChecks), now)),
+  );
+  return expired.length === limit || removed.includes(false);
+}
+
+/** Removes replies. Resolves to false if another process has changed one of them. */
+async function remove(store: Store, expired: readonly Entry[], now: number): Promise<boolean> {
+  const names = expired.map(({ key: [, , ...name] }) => [REPLIES, ...name]);
+  const replies = await store.getMany(names);
+  const { ok } = await store.commit((operation) => {
+    for (const { key } of expired) operation.delete(key);
+    // If a key was used again after its reply expired, it has a newer reply and another expiry row.
+    for (const reply of replies) {
+      if (reply !== null && hasExpired(reply, now)) operation.check(reply).delete(reply.key);
+    }
+  });
+  return ok;
+}
+
+/** Whether the reply in a row has expired, or is corrupt. */
+function hasExpired(entry: Entry, now: number): boolean {
+  try {
+    return decodeReply(entry).expiresAt <= now;
+  } catch (error) {
+    if (error instanceof CorruptRow || error instanceof SyntaxError) return true;
+    throw error;
+  }
 }

@@ -1,4 +1,8 @@
 import { ApiError, ERRORS } from "./error.ts";
+import type { Endpoint } from "./router.ts";
+
+/** Path of the texts about deprecations. */
+export const DEPRECATIONS_PATH = "/docs/deprecations";
 
 /** When and how an operation is removed. */
 export interface Deprecation {
@@ -10,7 +14,7 @@ export interface Deprecation {
   readonly document: string;
   /** URL of the operation to use instead. */
   readonly successor: string;
-  /** What to do instead: a sentence without its full stop. */
+  /** What to do instead: a sentence without its full stop, with `code` in backticks. */
   readonly advice: string;
 }
 
@@ -30,5 +34,27 @@ export function deprecationHeaders(
 
 /** @throws {ApiError} `gone` if the operation has been removed at `now`, in ms since the epoch. */
 export function requireLasting({ sunset, advice }: Deprecation, now: number): void {
-  if (now >= sunset) throw new ApiError(ERRORS.gone, `This operation has been removed. ${advice}.`);
+  if (now >= sunset) throw new ApiError(ERRORS.gone, `This operation has been removed. ${plain(advice)}.`);
+}
+
+/** A text about the deprecated ones of these operations. */
+export function deprecationsText(
+  operations: readonly (Endpoint & { readonly deprecated?: Deprecation })[],
+): string {
+  const texts = operations.map(({ method, path, deprecated }) =>
+    deprecated &&
+    `${method} ${path} has been deprecated since ${inWords(deprecated.since)} and will be removed on
+${inWords(deprecated.sunset)}. From that day on, it returns 410. ${plain(deprecated.advice)} instead.
+`
+  ).filter((text) => text !== undefined);
+  return texts.join("\n") || "No operation is deprecated.\n";
+}
+
+/** The UTC day of a time (ms since the epoch), such as `5 December 2030`. */
+export function inWords(time: number): string {
+  return new Date(time).toLocaleDateString("en-GB", { timeZone: "UTC", dateStyle: "long" });
+}
+
+function plain(text: string): string {
+  return text.replaceAll("`", "");
 }

@@ -11,7 +11,7 @@ export function etagOf(text: string): string {
 
 /**
  * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts share a tag only if someone crafts them
- * to, so use it only for texts by one author. Node's hash would make adding an animal cost a tenth more.
+ * to, so use it only for texts by one author. Node's hash would make adding an item cost a tenth more.
  *
  * @example
  * ```ts
@@ -57,26 +57,26 @@ export interface Preconditions {
   readonly "If-None-Match"?: string | undefined;
 }
 
-const CURRENT_ETAG = "the animal's current ETag, which is in the ETag header of this response";
 /** Matches a weak tag in a list. `W/` alone may also be part of a strong tag. */
 const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
 /**
- * Requires that If-Match and If-None-Match hold for this entity tag (RFC 9110 section 13.2.2).
+ * Requires that If-Match and If-None-Match hold for this entity tag of an item, which messages call `what` (RFC 9110 section 13.2.2).
  *
  * @throws {ApiError} `precondition_failed`. The message names the header, and `ETag` has the entity tag.
  */
-export function requirePreconditions(headers: Preconditions, etag: string): void {
+export function requirePreconditions(headers: Preconditions, etag: string, what: string): void {
+  const current = `the ${what}'s current ETag, which is in the ETag header of this response`;
   const wanted = headers["If-Match"];
   if (isMismatch(wanted, etag)) {
     const isWeak = WEAK_TAG.test(wanted ?? "");
     const reason = isWeak ? ". A weak tag (W/) never matches." : ".";
-    throw new ApiError(ERRORS.precondition_failed, `If-Match does not contain ${CURRENT_ETAG}${reason}`, {
+    throw new ApiError(ERRORS.precondition_failed, `If-Match does not contain ${current}${reason}`, {
       etag,
     });
   }
   if (isNotModified(headers["If-None-Match"], etag)) {
-    throw new ApiError(ERRORS.precondition_failed, `If-None-Match is *, or contains ${CURRENT_ETAG}.`, {
+    throw new ApiError(ERRORS.precondition_failed, `If-None-Match is *, or contains ${current}.`, {
       etag,
     });
   }

@@ -23,7 +23,7 @@ export const BIDI_CONTROLS: Characters = {
  * ```ts
  * import { assertEquals, assertThrows } from "@std/assert";
  *
- * const name = nameText(5, [CONTROLS], "The animal's name");
+ * const name = nameText(5, [CONTROLS], "The item's name");
  * assertEquals(name.parse("Rex", "name"), "Rex");
  * assertThrows(() => name.parse("R\n", "name"), Error, "no control characters (Unicode Cc)");
  * ```
@@ -31,7 +31,7 @@ export const BIDI_CONTROLS: Characters = {
 export function nameText(max: number, forbidden: readonly Characters[], description: string): Schema<string> {
   const ranges = forbidden.map(({ ranges }) => ranges).join("");
   const properties = forbidden.map(({ property }) => property).join(" and ");
-  return text({
+  const schema = text({
     max,
     description:
       `${description}, stored as sent. It must have a character other than whitespace, and no control characters (Unicode ` +
@@ -40,4 +40,5 @@ export function nameText(max: number, forbidden: readonly Characters[], descript
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule: `have a character other than whitespace, and no control characters (Unicode ${properties})`,
   });
+  return { ...schema, answerJson: text({ max, description }).json };
 }

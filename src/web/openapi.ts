@@ -3,7 +3,7 @@ import { MAX_ID_LENGTH } from "./request.ts";
 import type { Access } from "./router.ts";
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
 import { EXTENSION, NO_IDEMPOTENCY_KEY } from "./headers.ts";
-import { type Answer, type DeclaredOperation, TAGS } from "./operation.ts";
+import type { Answer, DeclaredOperation } from "./operation.ts";
 import {
   answer,
   int64,
@@ -30,40 +30,6 @@ export interface Interface {
   readonly scheme: string;
   readonly credential: string;
 }
-
-const DESCRIPTION =
-  `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
-error. A request that either limit or a ban refuses does not count. Response headers describe both limits. Refused
-requests that arrive more than a second after the first 429 of a minute count toward a ban: an account that sends more
-of them within a minute than its limit per minute is banned for 5 minutes, and for twice as long with each further ban
-within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404 \`not_found\`, and a
-method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
-Unknown fields and query parameters get 400 if an operation is an extension or has \`Prefer: handling=strict\`.
-Otherwise they are ignored.`;
-
-/** Clients' operations. */
-export const FOR_CLIENTS: Interface = {
-  path: BASE_PATH,
-  title: "Animal Store",
-  summary: "A catalogue of animals, with API keys, plans and exact rate limits.",
-  description: DESCRIPTION,
-  scheme: "apiKey",
-  credential: "The API key of an account, sent as a bearer token",
-};
-
-/** Operators' operations. */
-export const FOR_OPERATORS: Interface = {
-  path: "/operator/v1",
-  title: "Animal Store for operators",
-  summary: "Accounts, plans, usage and messages of an Animal Store.",
-  description:
-    `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
-Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. A change takes effect with the
-next request of the account, in every process. An API key is shown only once, so no operation accepts an
-Idempotency-Key: it gets 400.`,
-  scheme: "operatorToken",
-  credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
-};
 
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
@@ -102,15 +68,15 @@ const HEADERS: Readonly<Record<string, object>> = {
     "5e5dd3e6-2b1c-7",
   ),
   "Retry-After": required("Seconds to wait before the next request", 21, { ...COUNT.json, minimum: 1 }),
-  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="animal-store"'),
+  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="store"'),
   "Cache-Control": required("Whether the response may be cached (RFC 9111)", "private, no-cache"),
   "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
-  "Link": header("Related URLs (RFC 8288)", '</v1/pets?limit=20&cursor=MjA>; rel="next"'),
-  "Location": required("URL of the new resource", "https://pets.example/v1/pets/1", {
+  "Link": header("Related URLs (RFC 8288)", '</v1/items?limit=20&cursor=MjA>; rel="next"'),
+  "Location": required("URL of the new resource", "https://api.example/v1/items/1", {
     type: "string",
     format: "uri",
   }),
-  "Content-Location": header("The same URL: the body is the new resource", "https://pets.example/v1/pets/1"),
+  "Content-Location": header("The same URL: the body is the new resource", "https://api.example/v1/items/1"),
   "Idempotency-Replayed": header("Present if this response repeats the first one", "true"),
   "Preference-Applied": header("Present if the request is handled as Prefer asks", "handling=strict"),
   "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
@@ -180,7 +146,7 @@ export function isDocumented({ tag, path }: DeclaredOperation, base: string = BA
 export function openApiDocument(
   all: readonly DeclaredOperation[],
   base: string,
-  described: Interface = FOR_CLIENTS,
+  described: Interface,
 ): object {
   const { title, summary, description, scheme, credential } = described;
   const operations = all.filter((operation) => isDocumented(operation, described.path));
@@ -205,7 +171,7 @@ export function openApiDocument(
     },
     servers: [{ url: base + described.path }],
     security: [{ [scheme]: [] }],
-    tags: TAGS.filter(({ name }) => operations.some(({ tag }) => tag === name)),
+    tags: [...new Set(operations.map(({ tag }) => tag))],
     paths: Object.fromEntries(paths),
     components: {
       securitySchemes: { [scheme]: { type: "http", scheme: "bearer", description: credential } },
@@ -225,7 +191,7 @@ function operationObject(operation: DeclaredOperation): object {
   const parameters = parametersOf(operation).map(parameterObject);
   return {
     operationId: id,
-    tags: [tag],
+    tags: [tag?.name],
     summary,
     description: description + (operation.isExtension ? `\n\n${EXTENSION}` : ""),
     deprecated: deprecated && true,

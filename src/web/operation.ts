@@ -72,14 +72,14 @@ export type Handler<Sent extends Input = Input, Context extends Call = Call> = (
   call: Context,
 ) => Response | Promise<Response>;
 
-/** Tags of operations, in the order of the document. */
-export const TAGS = [
-  { name: "Animals", description: "The catalogue of animals" },
-  { name: "Messages", description: "Messages to the operator" },
-  { name: "Account", description: "The account of an API key: its limits, usage and key" },
-  { name: "Service", description: "The service itself" },
-  { name: "Accounts", description: "All accounts" },
-] as const;
+/** A group of operations. Documents have groups in the order of their operations. */
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** Operations on the service itself. */
+export const SERVICE: Tag = { name: "Service", description: "The service itself" };
 
 /** A successful response of an operation. */
 export interface Answer {
@@ -98,15 +98,17 @@ export interface Declaration<
   Body = unknown,
 > extends Endpoint {
   readonly id: string;
-  readonly tag?: typeof TAGS[number]["name"];
+  readonly tag?: Tag;
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: Deprecation;
-  /**
-   * Not part of interface 1.0.0. Unless it is public, it refuses unknown fields and query parameters, as operators'
-   * operations do. The others refuse them only for `Prefer: handling=strict`.
-   */
+  /** Not part of interface 1.0.0. Documents say so. */
   readonly isExtension?: true;
+  /**
+   * Ignores unknown fields and query parameters, unless a request has `Prefer: handling=strict`. Other operations refuse
+   * them, except public ones.
+   */
+  readonly isLenient?: true;
   /** Path parameters by name. An invalid one gets `invalid_request`, unless its schema throws an ApiError. */
   readonly params?: Params;
   readonly query?: Query;
@@ -168,21 +170,19 @@ export function operation<
   handle: Handler<Input<Params, Query, Headers, Body>, Context>,
 ): Operation<Context>;
 export function operation(declaration: Declaration, handle: Handler): Operation {
-  const { access, isExtension = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
+  const { access, isLenient = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
   const { params = {}, query = {}, headers = {} } = declaration;
-  const isForClients = access === "key" || access === "address";
-  const isAlwaysStrict = (isForClients && isExtension) || access === "operator";
-  const mayBeStrict = isForClients && !isExtension;
-  const body = isAlwaysStrict && declaration.body ? strict(declaration.body) : declaration.body;
+  const isStrict = !isLenient && access !== "public" && access !== "metrics";
+  const body = isStrict && declaration.body ? strict(declaration.body) : declaration.body;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
     return schema.fromStrings([texts[name] ?? ""], name);
   });
-  const answerAsUsual = answerer(isAlwaysStrict);
+  const answerAsUsual = answerer(isStrict);
   const answerStrictly = answerer(true);
 
   function answer(call: Incoming): Response | Promise<Response> {
-    const prefer = mayBeStrict && call.request.headers.get("prefer");
+    const prefer = isLenient && call.request.headers.get("prefer");
     if (!prefer || !prefersStrict(prefer)) return answerAsUsual(call);
     return withStrictApplied(() => answerStrictly(call));
   }
@@ -208,7 +208,7 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
     };
   }
 
-  const accepted = mayBeStrict ? { ...headers, Prefer: PREFER } : headers;
+  const accepted = isLenient ? { ...headers, Prefer: PREFER } : headers;
   const own = { params, query, headers: accepted, ...(body && { body }), answer };
   return { answers: {}, errors: [], ...declaration, ...own };
 }

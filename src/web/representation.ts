@@ -19,6 +19,8 @@ export interface RepresentationOptions {
  * shared: clones of a response use the same bytes, which matters if an HTTP/2 client reads none of them.
  */
 export class Representation {
+  /** Number of characters. */
+  readonly length: number;
   readonly #text: string;
   readonly #type: string;
   readonly #isCompressed: boolean;
@@ -33,6 +35,7 @@ export class Representation {
     { type = "application/json", headers = {}, etag = etagOf(text), isCompressed = false }:
       RepresentationOptions = {},
   ) {
+    this.length = text.length;
     this.#text = text;
     this.#type = type;
     this.#isCompressed = isCompressed;

@@ -8,7 +8,7 @@ export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly format?: string;
   readonly description?: string;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | null)[];
   readonly default?: unknown;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -28,6 +28,8 @@ export interface JsonSchema {
 export interface Schema<out Value = unknown> {
   /** Its description. A named schema has a reference instead. */
   readonly json: JsonSchema;
+  /** Its description in responses, if stored values may break its rules, which have changed. */
+  readonly answerJson?: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /**
@@ -51,6 +53,11 @@ export interface Optional<out Value> extends Schema<Value | undefined> {
   readonly isOptional: true;
 }
 
+/** The schema of a field with a default. */
+export interface Defaulted<out Value> extends Schema<Value> {
+  readonly defaultValue: Value;
+}
+
 /** The type of a schema's values. */
 export type Parsed<Of> = Of extends Schema<infer Value> ? Value : never;
 
@@ -63,6 +70,15 @@ type OptionalNames<Of> = { [Name in keyof Of]: Of[Name] extends Optional<unknown
 export type ParsedMembers<Of extends Members> =
   & { readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Parsed<Of[Name]> }
   & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
+
+type DefaultedNames<Of> = {
+  [Name in keyof Of]: Of[Name] extends Defaulted<unknown> ? Name : never;
+}[keyof Of];
+
+/** The type of an object with these fields as clients send it: those with a default may be missing. */
+export type SentMembers<Of extends Members> =
+  & Omit<ParsedMembers<Of>, DefaultedNames<Of>>
+  & { readonly [Name in DefaultedNames<Of>]?: Parsed<Of[Name]> };
 
 /** The documentation of a schema. */
 type Annotations = Pick<JsonSchema, "description" | "examples" | "format">;
@@ -168,6 +184,9 @@ export function boolean(annotations: Annotations = {}): Schema<boolean> {
   });
 }
 
+/** Year to minute, seconds with up to nine digits after the point, and the offset. */
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+
 /** A time (RFC 3339), as text. */
 export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";
@@ -176,8 +195,7 @@ export function timestamp(annotations: Annotations = {}): Schema<string> {
     accepts: (value) => typeof value === "string",
     expected,
     brokenRule(value) {
-      const isTime = /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
-      return isTime ? undefined : expected;
+      return RFC_3339.test(value) && !Number.isNaN(Date.parse(value)) ? undefined : expected;
     },
   });
 }
@@ -206,9 +224,15 @@ export function list<Item>(
 
 /** A value, or null. */
 export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
+  // Without a name, because its reference could not be null.
+  const json = resolved(schema);
   return {
     ...schema,
-    json: { ...schema.json, type: [String(schema.json.type), "null"] },
+    json: {
+      ...json,
+      type: [String(json.type), "null"],
+      ...(json.enum && { enum: [...json.enum, null] }),
+    },
     parse: (value, subject, isStrict) => value === null ? null : schema.parse(value, subject, isStrict),
     accepts: (value) => value === null || schema.accepts(value),
   };
@@ -226,7 +250,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
  * ```
  */
 export function optional<Value>(schema: Schema<Value>): Optional<Value>;
-export function optional<Value>(schema: Schema<Value>, defaultValue: NoInfer<Value>): Schema<Value>;
+export function optional<Value>(schema: Schema<Value>, defaultValue: NoInfer<Value>): Defaulted<Value>;
 export function optional(schema: Schema, defaultValue?: unknown): Schema {
   const parse: Schema["parse"] = (value, subject, isStrict) => {
     if (value === undefined) return defaultValue;
@@ -236,18 +260,32 @@ export function optional(schema: Schema, defaultValue?: unknown): Schema {
     return schema.parse(value, subject, isStrict);
   };
   if (defaultValue !== undefined) {
-    return { ...schema, parse, json: { ...schema.json, default: defaultValue } };
+    const json = { ...schema.json, default: defaultValue };
+    return Object.assign({ ...schema, parse, json }, { defaultValue });
   }
   const accepts = (value: unknown): value is unknown => value === undefined || schema.accepts(value);
   return Object.assign({ ...schema, parse, accepts }, { isOptional: true });
 }
 
-/** Makes all fields optional, as in a merge patch (RFC 7396). */
+/** Makes all fields optional. */
 export function partial<Of extends Members>(
   members: Of,
 ): { readonly [Name in keyof Of]: Optional<Exclude<Parsed<Of[Name]>, undefined>> };
 export function partial(members: Members): Members {
   return mapValues(members, (schema) => optional(withoutDefault(schema)));
+}
+
+/** The fields of a merge patch (RFC 7396). Null removes those that are optional and have no default. */
+export function mergePatch(members: Members): Members {
+  return mapValues(members, (schema) => {
+    const sent = withoutDefault(schema);
+    return optional(isRemovable(schema) ? nullable(sent) : sent);
+  });
+}
+
+/** Whether objects may lack a field of this schema, even after defaults have been filled in. */
+export function isRemovable(schema: Schema): boolean {
+  return "isOptional" in schema;
 }
 
 /** A field that clients read and cannot set. In a request it is ignored, so that they can send back what they read. */
@@ -306,10 +344,14 @@ function memberJson(schema: Schema): JsonSchema {
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 
-/** An object in a response. It has no additional fields, and its fields have no defaults. */
+/** An object in a response. It has no additional fields, and its fields have no defaults and no outdated rules. */
 export function answer<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
-  return object(mapValues(members, withoutDefault), { additionalProperties: false, ...annotations });
+  const shown = mapValues(
+    members,
+    (schema) => withoutDefault({ ...schema, json: schema.answerJson ?? schema.json }),
+  );
+  return object(shown, { additionalProperties: false, ...annotations });
 }
 
 /** Gives a schema a name, so that descriptions refer to it. */
@@ -330,7 +372,7 @@ export function resolved(
 
 /** Whether requests must have a value for this schema. */
 export function isRequired(schema: Schema): boolean {
-  return !("isOptional" in schema) && schema.json.default === undefined;
+  return !isRemovable(schema) && schema.json.default === undefined;
 }
 
 /** Whether a value matches a schema. */
@@ -451,7 +493,8 @@ function isInteger(value: unknown): value is number {
   return Number.isSafeInteger(value);
 }
 
-function withoutDefault(schema: Schema): Schema {
+/** The schema of a field whose default, if it has one, does not apply. */
+export function withoutDefault<Value>(schema: Schema<Value>): Schema<Value> {
   const { default: _, ...json } = schema.json;
   return { ...schema, json };
 }

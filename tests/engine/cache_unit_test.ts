@@ -8,8 +8,8 @@ class Fixture {
   readonly calls: (PromiseWithResolvers<string> & { key: string })[] = [];
   readonly #cache: VersionedCache<string, string>;
 
-  constructor(capacity = 100) {
-    this.#cache = new VersionedCache(this.watched, capacity);
+  constructor(capacity = 100, sizeOf: (value: string) => number = () => 1) {
+    this.#cache = new VersionedCache(this.watched, capacity, sizeOf);
   }
 
   /** The cached value, or a promise of it. */
@@ -87,4 +87,12 @@ Deno.test("VersionedCache.get() makes an evicted value again", async () => {
   assertEquals(fixture.get("e"), "e");
   assert(fixture.get("a") instanceof Promise);
   assertEquals(fixture.keys, ["a", "b", "c", "d", "e", "a"]);
+});
+
+Deno.test("VersionedCache.get() keeps values up to a total size, and none larger than half of it", async () => {
+  const fixture = new Fixture(10, (value) => value.length);
+  for (const key of ["aa", "bbb", "cccc", "dddddd"]) await fixture.fill(key, key);
+
+  assertEquals(["cccc", "bbb"].map((key) => fixture.get(key)), ["cccc", "bbb"]);
+  for (const key of ["aa", "dddddd"]) assert(fixture.get(key) instanceof Promise);
 });

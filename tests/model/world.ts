@@ -578,7 +578,7 @@ export class World implements Disposable {
   /** Checks the stored animals and messages, and what an operator sees of them. */
   async #assertContent(): Promise<void> {
     const now = { from: this.#time.now, to: this.#time.now };
-    const { out } = await this.#tryTo(["pets", "list", "--json"]);
+    const { out } = await this.#tryTo(["items", "pets", "list", "--json"]);
     this.#expectations.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Animals outlive the accounts that added them.

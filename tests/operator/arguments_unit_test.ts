@@ -11,14 +11,14 @@ const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", 
 
 /** Error messages, each with command lines that cause it. Words in angle brackets are replaced by `words`. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
-  "The commands are accounts, pets and messages": ["", "cats list", "account list", "create"],
+  "The commands are accounts, items and messages": ["", "cats list", "account list", "create"],
   "An argument that begins with one - must have at most 100 characters": [
     `accounts list -${"h".repeat(100)}`,
-    `pets -${"h".repeat(1_000_000)}`,
+    `items -${"h".repeat(1_000_000)}`,
   ],
-  "Name a command": ["accounts", "pets", "messages"],
+  "Name a command": ["accounts", "items", "messages"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
-  "There is no command pets create": ["pets create"],
+  "There is no command items pets create": ["items pets create"],
   "There is no command messages give": ["messages give 1"],
   "accounts create needs a NAME": ["accounts create", "accounts create --plan free"],
   [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>", "<escape>", "<half>"].map((name) =>
@@ -39,12 +39,24 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "are for enterprise; the pro plan has fixed limits": ["accounts plan acct_1 pro --per-day 5"],
   "has no argument 'extra'": [
     ...["create a", "list", "show acct_1", "plan acct_1 pro"].map((command) => `accounts ${command} extra`),
-    ...["pets list extra", "pets delete 1 extra", "messages take 1 extra", "messages remove - extra"],
+    ...[
+      "items pets list extra",
+      "items pets delete 1 extra",
+      "messages take 1 extra",
+      "messages remove - extra",
+    ],
   ],
   "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro", "messages take 1 --plan free"],
-  "--gold": ["accounts create a --gold", "pets list --gold"],
-  "has no option --json": ["accounts show acct_1 --json", "messages take 1 --json", "pets delete 1 --json"],
-  "needs an ID": OF_AN_ACCOUNT.map((name) => `accounts ${name}`).concat("pets set --name a", "pets delete"),
+  "--gold": ["accounts create a --gold", "items pets list --gold"],
+  "has no option --json": [
+    "accounts show acct_1 --json",
+    "messages take 1 --json",
+    "items pets delete 1 --json",
+  ],
+  "needs an ID": OF_AN_ACCOUNT.map((name) => `accounts ${name}`).concat(
+    "items pets set --name a",
+    "items pets delete",
+  ),
   "accounts plan needs an ID and a PLAN": ["accounts plan", "accounts plan acct_1"],
   "needs the account's ID, acct_..., not its key": [...OF_AN_ACCOUNT, "plan"].map((name) =>
     `accounts ${name} as_test_1 ${name === "plan" ? "pro" : ""}`
@@ -52,16 +64,16 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   [DURATION]: ["soon", "", "5", "1.5h", "5w", "1000000s"].map((grace) =>
     `accounts rotate acct_1 --grace=${grace}`
   ),
-  [`ID ${COUNT}`]: ["pets set rex --status sold", "pets delete 0", "pets delete 1.0"],
-  "pets set needs --name, --category-id": ["pets set 1"],
-  "status must be one of available, pending, sold": ["pets set 1 --status lost"],
-  "name must have 1 to 255 characters": ["pets set 1 --name <empty>"],
+  [`ID ${COUNT}`]: ["items pets set rex --status sold", "items pets delete 0", "items pets delete 1.0"],
+  "items pets set needs --name, --category-id": ["items pets set 1"],
+  "status must be one of available, pending, sold": ["items pets set 1 --status lost"],
+  "name must have 1 to 255 characters": ["items pets set 1 --name <empty>"],
   "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
-    "pets set 1 --name <blank>",
-    "pets set 1 --name <tab>",
+    "items pets set 1 --name <blank>",
+    "items pets set 1 --name <tab>",
   ],
   "categoryId must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
-    `pets set 1 --category-id=${id}`
+    `items pets set 1 --category-id=${id}`
   ),
   "messages take needs a number N": ["messages take"],
   [`N ${COUNT}`]: ["messages take 0", "messages take all"],
@@ -106,7 +118,7 @@ for (const [message, lines] of Object.entries(misunderstood)) {
 
     assertEquals([code, out, err.length], [2, [], 1]);
     assertStringIncludes(err.join(), message);
-    const [group = "accounts"] = /^(?:pets|messages)/.exec(line) ?? [];
+    const [group = "accounts"] = /^(?:items|messages)/.exec(line) ?? [];
     assertMatch(err.join(), /^[^\n]*[^\n.]\. See: deno task \w+ --help$/);
     assertStringIncludes(err.join(), ` See: deno task ${group} --help`);
   });
@@ -115,7 +127,7 @@ for (const [message, lines] of Object.entries(misunderstood)) {
 Deno.test.each([
   ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
   ["accounts rotate --grace soon -h", "rotate"],
-  ["pets -h", "list set delete"],
+  ["items -h", "pets"],
   ["messages take --help", "take remove"],
 ])("runCommandLine() prints help for '%s'", async (line, names) => {
   const { code, out, err } = await run(line);

@@ -76,8 +76,13 @@ Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
         ],
         ...["show acct_none", "create -", "create a --plan gold", "list", "list --json", "--help"],
       ].map((command) => `accounts ${command.replace("ID", id)}`).concat(
-        ...["pets list", "pets list --json", "pets set 1 --status sold --name", "pets delete 1"],
-        ...["pets delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
+        ...[
+          "items pets list",
+          "items pets list --json",
+          "items pets set 1 --status sold --name",
+          "items pets delete 1",
+        ],
+        ...["items pets delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
       )
     ) {
       const code = await operator.run(command, ...(command.endsWith("--name") ? ["Rex Rex"] : []));
@@ -326,7 +331,7 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
 
   remote.requests = [];
   for (
-    const [command, code] of [["accounts frobnicate", 2], ["messages take all", 2], ["pets -h", 0]] as const
+    const [command, code] of [["accounts frobnicate", 2], ["messages take all", 2], ["items -h", 0]] as const
   ) {
     assertEquals(await operator.run(command), code);
   }

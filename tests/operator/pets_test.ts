@@ -15,13 +15,13 @@ async function withPets(): Promise<{ operator: Operator; id: string; key: string
   return { operator, ...account };
 }
 
-Deno.test("pets list prints every animal and the account that added it", async () => {
+Deno.test("items pets list prints every animal and the account that added it", async () => {
   const { operator, id } = await withPets();
   await using _ = operator;
 
-  const codes = [await operator.run("pets list")];
+  const codes = [await operator.run("items pets list")];
   const [list, heading] = [operator.out, operator.err];
-  codes.push(await operator.run("pets list --json"));
+  codes.push(await operator.run("items pets list --json"));
 
   assertEquals(codes, [0, 0]);
   assertEquals(heading, ["id\tname\tcategoryId\tstatus\taccountId"]);
@@ -34,24 +34,24 @@ Deno.test("pets list prints every animal and the account that added it", async (
   assertEquals([operator.out.length, operator.err], [3, []]);
 });
 
-Deno.test("pets COMMAND replaces control characters in names, or escapes them in JSON", async () => {
+Deno.test("items pets COMMAND replaces control characters in names, or escapes them in JSON", async () => {
   const { operator } = await withPets();
   await using _ = operator;
   const name = "T\u001b[2J\n9\tforged\u009b2J\u202e\u061c";
   await using service = await operator.serve();
   await storeName(service.kv, 2, name);
 
-  assertEquals(await operator.run("pets list"), 0);
+  assertEquals(await operator.run("items pets list"), 0);
   assertEquals(operator.out[1]?.split("\t")[1], "T\ufffd[2J\ufffd9\ufffdforged\ufffd2J\ufffd\ufffd");
   for (const [command, line] of [["list --json", 1], ["set 2 --status sold", 0]] as const) {
-    assertEquals(await operator.run(`pets ${command}`), 0);
+    assertEquals(await operator.run(`items pets ${command}`), 0);
     const text = operator.out[line] ?? "";
     assertEquals(/[\p{Cc}\p{Bidi_Control}]/u.test(text), false);
     assertEquals(JSON.parse(text).name, name);
   }
 });
 
-Deno.test("pets set changes any animal but not its owner, and pets delete removes any animal", async () => {
+Deno.test("items pets set changes any animal but not its owner, and items pets delete removes any animal", async () => {
   const { operator, key } = await withPets();
   await using _ = operator;
   await using service = await operator.serve();
@@ -59,12 +59,12 @@ Deno.test("pets set changes any animal but not its owner, and pets delete remove
   const [rex, tom, kim] = JSON.parse(await list()).map((pet: unknown) => JSON.stringify(pet));
 
   const set = await operator.run(
-    "pets set 2 --status sold --category-id 9223372036854775807 --name",
+    "items pets set 2 --status sold --category-id 9223372036854775807 --name",
     "Tom Tom",
   );
   const printed = [operator.out, operator.err];
   const sold = await list("?status=sold");
-  const removed = await operator.run("pets delete 1");
+  const removed = await operator.run("items pets delete 1");
 
   const changed = '{"id":2,"name":"Tom Tom","categoryId":9223372036854775807,"status":"sold"}';
   assertEquals([set, removed], [0, 0]);
@@ -78,18 +78,18 @@ Deno.test("pets set changes any animal but not its owner, and pets delete remove
 });
 
 Deno.test.each(["set 9 --status sold", "delete 9"])(
-  "pets %s exits with 1 if the animal does not exist",
+  "items pets %s exits with 1 if the animal does not exist",
   async (command) => {
     const { operator } = await withPets();
     await using _ = operator;
 
-    const code = await operator.run(`pets ${command}`);
+    const code = await operator.run(`items pets ${command}`);
 
     assertEquals([code, operator.out, operator.err], [1, [], ["There is no animal with the id 9."]]);
   },
 );
 
-Deno.test("pets COMMAND changes and removes animals whose stored names are now invalid", async () => {
+Deno.test("items pets COMMAND changes and removes animals whose stored names are now invalid", async () => {
   const { operator } = await withPets();
   await using _ = operator;
   await using service = await operator.serve();
@@ -97,11 +97,11 @@ Deno.test("pets COMMAND changes and removes animals whose stored names are now i
     await storeName(service.kv, id, name);
   }
 
-  const set = await operator.run("pets set 1 --status sold");
+  const set = await operator.run("items pets set 1 --status sold");
   const changed = operator.out;
-  const renamed = [await operator.run("pets set 2 --name Tom"), operator.out];
-  const refused = await operator.run("pets set 3 --name", "\n");
-  const removed = await operator.run("pets delete 3");
+  const renamed = [await operator.run("items pets set 2 --name Tom"), operator.out];
+  const refused = await operator.run("items pets set 3 --name", "\n");
+  const removed = await operator.run("items pets delete 3");
 
   assertEquals([set, changed], [0, ['{"id":1,"name":" ","categoryId":9007199254740993,"status":"sold"}']]);
   assertEquals(renamed, [0, ['{"id":2,"name":"Tom","categoryId":9007199254740993,"status":"available"}']]);

@@ -5,7 +5,7 @@ Deno.test("main() prints help even if a variable is invalid", async () => {
   await using operator = await Operator.start();
   operator.environment.set("PORT", "no port");
 
-  for (const command of ["accounts --help", "pets -h", "messages take --help"]) {
+  for (const command of ["accounts --help", "items -h", "messages take --help"]) {
     assertEquals([await operator.run(command), operator.err], [0, []]);
     assertStringIncludes(operator.out.join(), "Usage: deno task ");
   }
@@ -38,7 +38,7 @@ Deno.test("main() leaves only the rows of its commands in the KV", async () => {
   const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
 
   const codes: number[] = [];
-  for (const command of [...commands, "accounts list", "messages take 5", "pets list"]) {
+  for (const command of [...commands, "accounts list", "messages take 5", "items pets list"]) {
     codes.push(await operator.run(command));
   }
 

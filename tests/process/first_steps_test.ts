@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { DEFAULT_KV_PATH, readConfig } from "../../src/process/config.ts";
+import { DEFAULT_KV_PATH } from "../../src/catalogue.ts";
+import { readConfig } from "../../src/process/config.ts";
 import { printFirstSteps } from "../../src/process/first_steps.ts";
 import { Harness } from "../support/harness.ts";
 import { CapturedErrors } from "../support/standard_streams.ts";

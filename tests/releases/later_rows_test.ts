@@ -43,8 +43,8 @@ Deno.test("service does not show fields that a later version has added to an ani
   const list = await (await shop.call("GET /v1/pets")).text();
   const one = await shop.call("GET /v1/pets/1");
   const kept = await shop.patch(1, {}, { "if-match": one.headers.get("etag") ?? "" });
-  const { out } = await operated(shop.app.fetch, ["pets", "set", "1", "--status", "pending"]);
-  const listed = await operated(shop.app.fetch, ["pets", "list", "--json"]);
+  const { out } = await operated(shop.app.fetch, ["items", "pets", "set", "1", "--status", "pending"]);
+  const listed = await operated(shop.app.fetch, ["items", "pets", "list", "--json"]);
 
   assertEquals(list, `[${JSON.stringify(SHOWN)},${JSON.stringify({ ...SHOWN, id: 2, status: "sold" })}]`);
   assertEquals([one.status, await one.text()], [200, JSON.stringify(SHOWN)]);

@@ -3,12 +3,15 @@ import { Metrics } from "../../src/base/metrics.ts";
 import { assertLessOrEqual } from "@std/assert";
 import { type Issued, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
-import { FOR_CLIENTS, FOR_OPERATORS, type Interface } from "../../src/web/openapi.ts";
+import { CATALOGUE } from "../../src/catalogue.ts";
+import { interfaceForClients } from "../../src/app/document.ts";
+import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import type { AccessRecord, ErrorRecord, OperatorRecord } from "../../src/web/log.ts";
 import { hasValidHost, targetOf } from "../../src/web/request.ts";
 import { Connection } from "../../src/engine/connection.ts";
 import { Store } from "../../src/engine/store.ts";
+import type { Catalogue } from "../../src/resource/mod.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/app/service.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
@@ -46,7 +49,8 @@ export class Harness implements AsyncDisposable {
   /** Whether it ends with its KV and its time. False for another process beside it. */
   isFirst: boolean = true;
   readonly #inFlight: InFlight;
-  readonly #descriptions: Map<Interface, Description> = new Map();
+  readonly #catalogue: Catalogue;
+  readonly #descriptions: Map<boolean, Description> = new Map();
   /** Differences between responses and their declarations; undefined for responses without any. */
   readonly #checks: Promise<unknown>[] = [];
 
@@ -63,7 +67,9 @@ export class Harness implements AsyncDisposable {
       new Store(new Connection([this.kv], { deadline, metrics }), { maxChecks, clock, metrics });
     const environment = services.environment ?? "staging";
     this.accounts = new RemoteAccounts(this.store, environment, clock);
+    this.#catalogue = services.catalogue ?? CATALOGUE;
     const options: ServiceOptions = {
+      catalogue: this.#catalogue,
       store: this.store,
       metrics,
       environment,
@@ -120,9 +126,12 @@ export class Harness implements AsyncDisposable {
 
   /** The document that describes responses to requests for a path. */
   #describe(path: string): Description {
-    const described = /^\/(operator|metrics)/.test(path) ? FOR_OPERATORS : FOR_CLIENTS;
-    const known = this.#descriptions.get(described) ?? Description.of(this.app.operations, described);
-    this.#descriptions.set(described, known);
+    const isForOperators = /^\/(operator|metrics)/.test(path);
+    const described = isForOperators
+      ? interfaceForOperators(this.#catalogue.title)
+      : interfaceForClients(this.#catalogue);
+    const known = this.#descriptions.get(isForOperators) ?? Description.of(this.app.operations, described);
+    this.#descriptions.set(isForOperators, known);
     return known;
   }
 

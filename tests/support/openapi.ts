@@ -1,13 +1,9 @@
 // Checks responses against the OpenAPI document, or against the declaration of the operation.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import {
-  errorsOf,
-  FOR_CLIENTS,
-  type Interface,
-  isDocumented,
-  openApiDocument,
-} from "../../src/web/openapi.ts";
+import { interfaceForClients } from "../../src/app/document.ts";
+import { CATALOGUE } from "../../src/catalogue.ts";
+import { errorsOf, type Interface, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import type { JsonSchema } from "../../src/web/schema.ts";
 import { createMatcher } from "../../src/web/router.ts";
@@ -76,7 +72,10 @@ export class Description {
   }
 
   /** Creates the document of these operations. */
-  static of(operations: readonly DeclaredOperation[], described: Interface = FOR_CLIENTS): Description {
+  static of(
+    operations: readonly DeclaredOperation[],
+    described: Interface = interfaceForClients(CATALOGUE),
+  ): Description {
     const text = JSON.stringify(openApiDocument(operations, "", described));
     const name = operations.map(({ id, errors }) => `${id} ${errors.map(({ code }) => code)}`).join() + text;
     const description = Description.#known.get(name) ?? new Description(operations, text, described);

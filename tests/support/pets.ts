@@ -1,7 +1,10 @@
 // A harness with an account that adds animals.
-import type { PetStatus } from "../../src/pets/pet.ts";
+import type { Pet } from "../../src/pets/pets.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
+
+/** One of the availability statuses. */
+export type PetStatus = Pet["status"];
 
 /** An animal as JSON.parse reads it. */
 export interface ListedPet {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
-import { operation } from "../../src/web/operation.ts";
+import { operation, SERVICE } from "../../src/web/operation.ts";
 import { type JsonSchema, optional, resolved, text } from "../../src/web/schema.ts";
 import { ApiError, ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
@@ -103,7 +103,7 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
     method: "GET",
     path: "/v1/words/{word}",
     access: "public",
-    tag: "Service",
+    tag: SERVICE,
     summary: "Get a word",
     params: { word: text(words) },
     query: { language: text(words), page: optional(text(words), "1"), author: optional(text()) },
@@ -245,7 +245,7 @@ for (const { operation, target } of DOCUMENTED) {
       shop.address = `192.0.2.${index}`;
       const json = { ...Object(resolved(body).examples?.[0]), name };
       const response = await shop.call(target, { json });
-      const expected = operation.tag === "Animals" ? animal : account;
+      const expected = operation.tag?.name === "Animals" ? animal : account;
       assertEquals([name, DESCRIPTION.problems(body.json, json).length === 0 ? "good" : "bad"], [
         name,
         expected,

@@ -1,0 +1,114 @@
+import type { Catalogue, Operation } from "../resource/mod.ts";
+import { DEPRECATIONS_PATH, deprecationsText } from "../web/deprecation.ts";
+import { ApiError, ERRORS } from "../web/error.ts";
+import { IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
+import { BASE_PATH, type Interface, openApiDocument } from "../web/openapi.ts";
+import { operation, SERVICE } from "../web/operation.ts";
+import { CompressedText } from "../web/representation.ts";
+import { createResponse } from "../web/response.ts";
+import { named, object } from "../web/schema.ts";
+
+const DESCRIPTION =
+  `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
+error. A request that either limit or a ban refuses does not count. Response headers describe both limits. Refused
+requests that arrive more than a second after the first 429 of a minute count toward a ban: an account that sends more
+of them within a minute than its limit per minute is banned for 5 minutes, and for twice as long with each further ban
+within a day, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404 \`not_found\`, and a
+method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
+Unknown fields and query parameters get 400. Operations with a \`Prefer\` header ignore them, unless it is
+\`handling=strict\`.`;
+const YEAR = 365 * 86_400_000;
+const TEXT = { "content-type": "text/plain; charset=utf-8" };
+const DOCUMENT = named("Document", {
+  ...object({}),
+  json: { type: "object", description: "An OpenAPI 3.1 document", additionalProperties: true },
+});
+const AND = new Intl.ListFormat("en-GB");
+
+/** What the document for clients describes. */
+export function interfaceForClients({ title, resources }: Catalogue): Interface {
+  return {
+    path: BASE_PATH,
+    title,
+    summary: `A catalogue of ${
+      AND.format(resources.map(({ nouns }) => nouns.many))
+    }, with API keys, plans and exact rate limits.`,
+    description: DESCRIPTION,
+    scheme: "apiKey",
+    credential: "The API key of an account, sent as a bearer token",
+  };
+}
+
+/** Options of {@linkcode documentOperations}. */
+export interface DocumentOperationsOptions {
+  readonly catalogue: Catalogue;
+  /** Prefix of the service's URLs; undefined for relative ones. */
+  readonly publicUrl: string | undefined;
+  /** URI of the security contact; undefined if there is none. */
+  readonly securityContact: string | undefined;
+  /** Returns all operations of the service. */
+  readonly operations: () => readonly Operation[];
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+}
+
+/** Public operations that describe the service: OpenAPI document, deprecations, security.txt and robots.txt. */
+export function documentOperations(
+  { catalogue, publicUrl = "", securityContact, operations, clock }: DocumentOperationsOptions,
+): Operation[] {
+  const common = { method: "GET", access: "public" } as const;
+  // Created at the first request, because it describes all operations.
+  let document: CompressedText | undefined;
+
+  const getOpenApi = operation({
+    ...common,
+    id: "getOpenApi",
+    path: `${BASE_PATH}/openapi.json`,
+    tag: SERVICE,
+    summary: "Get the OpenAPI document",
+    isExtension: true,
+    headers: { "If-None-Match": IF_NONE_MATCH },
+    answers: {
+      200: { description: "The OpenAPI document", body: DOCUMENT, headers: ["ETag", "Cache-Control"] },
+      304: NOT_MODIFIED,
+    },
+  }, (_input, { request }) => {
+    document ??= new CompressedText(
+      JSON.stringify(openApiDocument(operations(), publicUrl, interfaceForClients(catalogue))),
+      "application/json",
+    );
+    return document.respondTo(request);
+  });
+
+  const getDeprecations = operation({
+    ...common,
+    id: "getDeprecations",
+    path: DEPRECATIONS_PATH,
+    tag: SERVICE,
+    summary: "List deprecations",
+    answers: { 200: { description: "Deprecated operations, as plain text" } },
+  }, () => createResponse(deprecationsText(operations()), { headers: TEXT }));
+
+  /** RFC 9116. */
+  const getSecurity = operation({
+    ...common,
+    id: "getSecurity",
+    path: "/.well-known/security.txt",
+    summary: "Get the security contact",
+    errors: [ERRORS.not_found],
+  }, () => {
+    if (securityContact === undefined) {
+      throw new ApiError(ERRORS.not_found, "There is nothing at this path.");
+    }
+    const expires = new Date(clock() + YEAR).toISOString();
+    return createResponse(`Contact: ${securityContact}\nExpires: ${expires}\n`, { headers: TEXT });
+  });
+
+  /** RFC 9309. */
+  const getRobots = operation(
+    { ...common, id: "getRobots", path: "/robots.txt", summary: "Get the rules for robots" },
+    () => createResponse(`User-agent: *\nDisallow: ${BASE_PATH}/\n`, { headers: TEXT }),
+  );
+
+  return [getOpenApi, getDeprecations, getSecurity, getRobots];
+}

@@ -1,0 +1,11 @@
+import { PETS } from "./pets/pets.ts";
+import type { Catalogue } from "./resource/mod.ts";
+
+/** What this service is called, and which collections it has. To make it your own, begin here. */
+export const CATALOGUE: Catalogue = {
+  title: "Animal Store",
+  resources: [PETS],
+};
+
+/** The default of KV_PATH. */
+export const DEFAULT_KV_PATH = "data/animals.kv";

@@ -1,0 +1,123 @@
+import type { Item, Resource } from "../resource/mod.ts";
+import type { JsonObject } from "../web/body.ts";
+import { stringifyJson } from "../web/json.ts";
+import { Invalid, resolved, type Schema } from "../web/schema.ts";
+import type { Client } from "./client.ts";
+import {
+  type Arguments,
+  type Command,
+  type CommandGroup,
+  type Option,
+  parseCount,
+  UsageError,
+} from "./command_line.ts";
+import { MAX_ITEMS, ownedItemOf, ownedItemsOf, pathOf } from "./item_operations.ts";
+import { type Columns, printableJson, startTable } from "./table.ts";
+
+const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
+
+/** Commands on the items of all collections, such as `items pets list`. */
+export function itemCommands(resources: readonly Resource[]): CommandGroup<Client> {
+  const commands = resources.flatMap((resource) => Object.entries(commandsOn(resource)));
+  return { name: "items", commands: Object.fromEntries(commands) };
+}
+
+/** The commands on a collection. Each name begins with that of the collection. */
+function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>>> {
+  const { name, fields, nouns: { an, one, many } } = resource;
+  const [path, ownedItem] = [pathOf(resource), ownedItemOf(resource)];
+  const names = Object.keys(fields);
+  const [integer] = Object.entries(fields).find(([, schema]) => typeOf(schema) === "integer") ?? [];
+  const negative = integer === undefined ? "" : `; if N is negative, write --${optionOf(integer)}=-5`;
+  return {
+    [`${name} list`]: {
+      options: { json: {} },
+      help: `list all ${many}: id, ${names.join(", ")}, the account that added each`,
+      prepare({ options }, io) {
+        return async (client) => {
+          const all = await client.list(`${path}?limit=${MAX_ITEMS}`, ownedItemsOf(resource));
+          const write = startTable(columnsOf(["id", ...names, "accountId"]), options.has("json"), io);
+          for await (const item of all) await write(item);
+        };
+      },
+    },
+    [`${name} set`]: {
+      words: ["ID"],
+      options: Object.fromEntries(
+        Object.entries(fields).map(([field, schema]) => [optionOf(field), valueOf(schema)]),
+      ),
+      help: `update ${an} of any account${negative}`,
+      prepare({ name, words, options }, { out }) {
+        const id = parseCount("ID", words[0]);
+        if (options.size === 0) {
+          throw new UsageError(
+            `${name} needs ${EITHER.format(names.map((field) => `--${optionOf(field)}`))}`,
+          );
+        }
+        const patch = parsePatch(resource, options);
+        return async (client) => {
+          const { accountId: _, ...item } = await client.call("PATCH", `${path}/${id}`, ownedItem, patch);
+          await out(printableJson(stringifyJson(item)));
+        };
+      },
+    },
+    [`${name} delete`]: {
+      words: ["ID"],
+      help: `delete ${an} of any account`,
+      prepare({ words }, { err }) {
+        const id = parseCount("ID", words[0]);
+        return async (client) => {
+          await client.send("DELETE", `${path}/${id}`);
+          err(`Deleted: ${one} ${id}.`);
+        };
+      },
+    },
+  };
+}
+
+function columnsOf(names: readonly string[]): Columns<Item> {
+  return Object.fromEntries(names.map((name) => [name, (item: Item) => item[name]]));
+}
+
+/** Parses the options of a change. @throws {UsageError} */
+function parsePatch({ fields, schemas }: Resource, options: Arguments["options"]): JsonObject {
+  try {
+    const members = Object.entries(fields).flatMap(([name, schema]) => {
+      const texts = options.get(optionOf(name));
+      return texts ? [[name, valueIn(texts, name, schema)] as const] : [];
+    });
+    return schemas.patch.parse(Object.fromEntries(members), "");
+  } catch (error) {
+    throw error instanceof Invalid ? new UsageError(error.message) : error;
+  }
+}
+
+/** The value of a field in an option. Only commands call true and false `yes` and `no`. */
+function valueIn(texts: readonly string[], name: string, schema: Schema): unknown {
+  if (typeOf(schema) !== "boolean") return schema.fromStrings(texts, name);
+  const [text, ...more] = texts;
+  if (more.length === 0 && text === "yes") return true;
+  if (more.length === 0 && text === "no") return false;
+  throw new UsageError(`--${optionOf(name)} must be yes or no`);
+}
+
+/** The option of a field: `category-id` for `categoryId`. */
+function optionOf(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+const PLACEHOLDERS: Readonly<Record<string, string>> = { integer: "N", boolean: "yes|no" };
+
+/** The value of a field's option: its choices or a placeholder. The option of a list can be repeated. */
+function valueOf(schema: Schema): Option {
+  const { items } = resolved(schema);
+  const { enum: choices, type } = resolved(items ? { ...schema, json: items } : schema);
+  return {
+    value: choices?.map(String).join("|") ?? PLACEHOLDERS[String(type)] ?? "TEXT",
+    ...(items && { isRepeatable: true }),
+  };
+}
+
+function typeOf(schema: Schema): string {
+  return String(resolved(schema).type);
+}

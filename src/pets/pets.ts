@@ -1,0 +1,54 @@
+import { type ItemOf, type Resource, resource } from "../resource/mod.ts";
+import { CONTROLS, nameText } from "../web/name.ts";
+import { int64, named, oneOf, optional } from "../web/schema.ts";
+
+/** The availability statuses. */
+export const PET_STATUSES = ["available", "pending", "sold"] as const;
+
+const FIELDS = {
+  name: nameText(255, [CONTROLS], "The animal's name"),
+  categoryId: int64({
+    description:
+      "Identifier of the category the animal belongs to. An int64, stored exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
+      "the source text: " +
+      "`JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
+  }),
+  status: optional(
+    named("PetStatus", oneOf(PET_STATUSES, { description: "Availability status" })),
+    "available",
+  ),
+};
+
+/** An animal in the catalogue. */
+export type Pet = ItemOf<typeof FIELDS>;
+
+/** The catalogue of animals: the collection to replace with your own. */
+export const PETS: Resource<Pet> = resource({
+  name: "pets",
+  item: "Pet",
+  tag: { name: "Animals", description: "The catalogue of animals" },
+  noun: ["an animal", "animals"],
+  fields: FIELDS,
+  filters: ["status"],
+  examples: { item: { name: "Rex", categoryId: 1 }, change: { status: "sold" } },
+  // As interface 1.0.0 has them.
+  isLenient: true,
+  get: {
+    deprecated: {
+      since: Date.UTC(2025, 11, 5),
+      sunset: Date.UTC(2030, 11, 5),
+      advice: "Use `GET /v1/pets` with the `status` filter",
+    },
+  },
+  // Beyond interface 1.0.0.
+  update: { isExtension: true },
+  delete: { isExtension: true },
+  // As version 1.0.0 named them.
+  rows: {
+    items: ["pets"],
+    index: (filters) => [`pets_by_${filters.join("_")}`],
+    ids: ["ids"],
+    version: ["catalogue"],
+    filtersBefore: ["status"],
+  },
+});

@@ -1,0 +1,245 @@
+import {
+  batched,
+  CorruptRow,
+  decodeText,
+  encodeText,
+  type Entry,
+  Ids,
+  type Store,
+  type Transaction,
+  type Transactions,
+  type VersionRow,
+  type Versions,
+  type Write,
+} from "../engine/mod.ts";
+import { isJsonObject, type JsonObject } from "../web/body.ts";
+import { parseStoredJson, stringifyJson } from "../web/json.ts";
+import { type Item, type Resource, withDefaults } from "./resource.ts";
+
+/** Which items to list: those with all of these values of filters. */
+export type ItemQuery = JsonObject & {
+  /** Maximum number of items. */
+  readonly limit: number;
+  /** Only items with a greater id. */
+  readonly cursor?: number;
+};
+
+/** A page of items in ascending order of id. */
+export interface ItemPage {
+  /** A JSON array. */
+  readonly json: string;
+  /** Id of the last item, if there are more. */
+  readonly next: number | undefined;
+  /** The rows that it was made from, with their versions. */
+  readonly version: string;
+  /** Size of these rows. */
+  readonly bytes: number;
+}
+
+/** An item and the account that added it. */
+export interface Owned<Value extends Item = Item> {
+  readonly item: Value;
+  readonly ownerId: string;
+  /** Fields that a later release has stored. They are kept unchanged. */
+  readonly rest?: JsonObject;
+}
+
+/** Options of {@linkcode Items}. */
+export interface ItemsOptions {
+  readonly store: Store;
+  readonly transactions: Transactions;
+  readonly versions: Versions;
+}
+
+/** The rows of items by the values of some filters. */
+interface Index {
+  readonly filters: readonly string[];
+  readonly start: Deno.KvKey;
+}
+
+/** The items of a collection. Methods that read throw StoreUnavailable if KV fails. */
+export class Items<Value extends Item = Item> {
+  readonly resource: Resource<Value>;
+  /** The row whose version changes when an item does. */
+  readonly version: VersionRow;
+  /** Ids of new items. */
+  readonly ids: Ids;
+  /** Reads an item as JSON; null if no item has this id. Simultaneous calls share a read. */
+  readonly find: (id: number) => Promise<string | null>;
+  readonly #store: Store;
+  /** One for each combination of filters, so that a page reads only what it shows. */
+  readonly #indexes: readonly Index[];
+  readonly #names: readonly string[];
+  /** Names of the fields that every item has. */
+  readonly #lasting: ReadonlySet<string>;
+
+  constructor(resource: Resource<Value>, { store, transactions, versions }: ItemsOptions) {
+    const { rows, fields, filters } = resource;
+    this.resource = resource;
+    this.version = versions.watch(rows.version);
+    this.ids = new Ids(transactions, rows.ids);
+    this.find = batched(async (ids) => {
+      const entries = await store.getMany(ids.map((id) => this.#key(id)));
+      return (index) => entries[index] ? this.#jsonIn(entries[index]) : null;
+    });
+    this.#store = store;
+    this.#indexes = combinationsOf([...filters].sort()).map((some) => ({
+      filters: some,
+      start: rows.index(some),
+    }));
+    this.#names = ["id", ...Object.keys(fields)];
+    this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
+  }
+
+  /** Adds an item with a new id for an account. The result is its JSON. */
+  adding(item: Item, ownerId: string): Transaction<string> {
+    const json = stringifyJson(item);
+    const value = encodeText(`${json}\n${ownerId}`);
+    return {
+      queue: "changes",
+      decide: (_rows, write) => {
+        this.#put(item, value, write);
+        return json;
+      },
+    };
+  }
+
+  /**
+   * Changes an item to the result of `decide`, or removes it if that is null. The result is the item afterwards, with
+   * its owner.
+   */
+  changing(
+    id: number,
+    decide: (owned: Owned<Value> | null) => Item | null,
+  ): Transaction<Owned | null> {
+    const key = this.#key(id);
+    return {
+      queue: "changes",
+      reads: [key],
+      decide: (rows, write) => {
+        const entry = rows.get(key);
+        const owned = entry && this.#ownedIn(entry);
+        const after = decide(owned);
+        if (owned === null || after === owned.item) return owned;
+        this.#unlist(owned.item, after, write);
+        if (after === null) {
+          write.delete(key);
+          write.bump(this.version);
+          return null;
+        }
+        const { ownerId, rest } = owned;
+        this.#put(after, encodeText(`${stringifyJson({ ...after, ...rest })}\n${ownerId}`), write);
+        return { ...owned, item: after };
+      },
+    };
+  }
+
+  /** Reads `limit` items with their owners, in ascending order of id, from the first one after `cursor`. */
+  async listOwned(limit: number, cursor: number = 0): Promise<readonly Owned<Value>[]> {
+    const entries = await this.#store.list({ start: this.#key(cursor + 1), end: this.#key(Infinity) }, limit);
+    return entries.map((entry) => this.#ownedIn(entry));
+  }
+
+  /** Returns a page of the collection: `earlier`, which answered the same query, if its rows have not changed. */
+  async list(query: ItemQuery, earlier?: ItemPage): Promise<ItemPage> {
+    const { limit, cursor = 0 } = query;
+    const prefix = this.#prefixFor(query);
+    const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };
+    const entries = await this.#store.list(range, limit + 1);
+    const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
+    if (version === earlier?.version) return earlier;
+    const shown = entries.slice(0, limit);
+    return {
+      json: `[${shown.map((entry) => this.#jsonIn(entry)).join(",")}]`,
+      next: entries.length > limit ? Number(shown.at(-1)?.key.at(-1)) : undefined,
+      version,
+      bytes: shown.reduce((sum, { value }) => sum + (value instanceof Uint8Array ? value.length : 0), 0),
+    };
+  }
+
+  #key(id: number): Deno.KvKey {
+    return [...this.resource.rows.items, id];
+  }
+
+  /** The beginning of the keys of the rows that match a query. */
+  #prefixFor(query: JsonObject): Deno.KvKey {
+    const filters = this.resource.filters.filter((name) => query[name] !== undefined);
+    const index = this.#indexes.find((index) =>
+      index.filters.length === filters.length && filters.every((name) => index.filters.includes(name))
+    );
+    return index === undefined ? this.resource.rows.items : prefixOf(index, query) ?? [];
+  }
+
+  /** Writes an item's row and those in the indexes. */
+  #put(item: Item, value: Uint8Array<ArrayBuffer>, write: Write): void {
+    write.set(this.#key(item.id), value);
+    for (const index of this.#indexes) {
+      const prefix = prefixOf(index, item);
+      if (prefix) write.set([...prefix, item.id], value);
+    }
+    write.bump(this.version);
+  }
+
+  /** Deletes the rows in indexes that an item no longer has. */
+  #unlist(before: Item, after: Item | null, write: Write): void {
+    for (const index of this.#indexes) {
+      const isKept = after !== null && index.filters.every((name) => before[name] === after[name]);
+      const prefix = isKept ? undefined : prefixOf(index, before);
+      if (prefix) write.delete([...prefix, before.id]);
+    }
+  }
+
+  /** The JSON of an item for clients: the stored text, if its fields are those of this release. */
+  #jsonIn(entry: Entry): string {
+    const { json, members } = this.#linesIn(entry);
+    const names = Object.keys(members);
+    const shown = this.#names.filter((name) => this.#lasting.has(name) || Object.hasOwn(members, name));
+    const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]);
+    return isCurrent ? json : stringifyJson(this.#ownedIn(entry).item);
+  }
+
+  /** Decodes an item. Its fields may exceed today's bounds. A field that was added later has its default. */
+  #ownedIn(entry: Entry): Owned<Value> {
+    const { members, ownerId } = this.#linesIn(entry);
+    const item = { id: members.id, ...withDefaults(this.resource.fields, members) };
+    const rest = Object.entries(members).filter(([name]) => !this.#names.includes(name));
+    if (!this.resource.schemas.item.accepts(item)) throw this.#corrupt();
+    return { item, ownerId, ...(rest.length > 0 && { rest: Object.fromEntries(rest) }) };
+  }
+
+  /** Splits a row into its two lines: the JSON for clients, and the owner. */
+  #linesIn(entry: Entry): { json: string; members: JsonObject; ownerId: string } {
+    const [json = "", ownerId = ""] = decodeText(entry).split("\n");
+    try {
+      const members = parseStoredJson(json);
+      if (isJsonObject(members)) return { json, members, ownerId };
+    } catch {
+      // Not JSON.
+    }
+    throw this.#corrupt();
+  }
+
+  #corrupt(): CorruptRow {
+    const { name, nouns } = this.resource;
+    return new CorruptRow(`A row of ${name} is not ${nouns.an}`);
+  }
+}
+
+/** Every combination of these, but none of them. */
+function combinationsOf(names: readonly string[]): readonly (readonly string[])[] {
+  return names.reduce<string[][]>(
+    (some, name) => [...some, [name], ...some.map((other) => [...other, name])],
+    [],
+  );
+}
+
+/** The beginning of the key in an index of items with the values of `item`; undefined if it lacks one. */
+function prefixOf({ filters, start }: Index, item: JsonObject): Deno.KvKey | undefined {
+  const prefix = [...start];
+  for (const name of filters) {
+    const value = item[name];
+    if (typeof value !== "string" && typeof value !== "boolean") return undefined;
+    prefix.push(value);
+  }
+  return prefix;
+}

@@ -1,0 +1,53 @@
+/**
+ * A collection of items that accounts own, from one declaration.
+ *
+ * `resource()` declares fields, filters and texts. From it follow the operations (list with pages, ETags and filters;
+ * create with an Idempotency-Key; get; update and delete by the owner, with preconditions), their rows, and what
+ * documents say. `createOnce()` makes any other creation safe to repeat. What it promises: a page is always full and
+ * current; an id is never reused; a change that someone has not seen is not overwritten if they send If-Match.
+ *
+ * What it costs: a row for each item, and one for each combination of its filters, each with the whole item. A write
+ * changes the collection's version row, so pages in memory are read again after it.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ * import { openStore, Transactions, Versions } from "../engine/mod.ts";
+ * import { boolean, text } from "../web/schema.ts";
+ *
+ * const notes = resource({
+ *   name: "notes",
+ *   item: "Note",
+ *   tag: { name: "Notes", description: "All notes" },
+ *   noun: ["a note", "notes"],
+ *   fields: { title: text({ max: 100 }), done: boolean() },
+ *   filters: ["done"],
+ *   examples: { item: { title: "Milk", done: false }, change: { done: true } },
+ * });
+ *
+ * const store = await openStore(":memory:", { clock: Date.now, create: true });
+ * const transactions = new Transactions(store, { clock: Date.now });
+ * const items = new Items(notes, { store, transactions, versions: new Versions(store) });
+ * await transactions.run(items.adding({ id: 1, title: "Milk", done: false }, "acct_1"));
+ * await transactions.run(items.changing(1, (owned) => owned && { ...owned.item, done: true }));
+ * const page = await items.list({ limit: 20, done: true });
+ * assertEquals(page.json, '[{"id":1,"title":"Milk","done":true}]');
+ * await store.close();
+ * ```
+ *
+ * @module
+ */
+export type { Call, Operation } from "./call.ts";
+export { beginCollections, ResourceError } from "./begin.ts";
+export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
+export { type ItemPage, type ItemQuery, Items, type ItemsOptions, type Owned } from "./items.ts";
+export { itemOperations, type ItemOperationsOptions } from "./operations.ts";
+export {
+  type Catalogue,
+  type Declaration,
+  type Item,
+  type ItemOf,
+  type Resource,
+  resource,
+  type RowKeys,
+} from "./resource.ts";

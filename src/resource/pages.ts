@@ -1,0 +1,153 @@
+import { VersionedCache } from "../engine/mod.ts";
+import { etagOf, quickEtagOf } from "../web/etag.ts";
+import { EXTENSION } from "../web/headers.ts";
+import { Representation } from "../web/representation.ts";
+import { Invalid, type Schema, text } from "../web/schema.ts";
+import type { ItemPage, ItemQuery, Items } from "./items.ts";
+
+/** How many bases a page has responses for, because clients can make up any number of hosts. */
+const MAX_BASES = 4;
+/** Memory of a kept response without its text, in bytes. */
+const OVERHEAD = 2_000;
+
+/** The id of the last item before the page. Its text is opaque, so that clients do not rely on its content. */
+export const CURSOR: Schema<number> = {
+  json: {
+    type: "string",
+    minLength: 1,
+    description:
+      `Where the page starts: the \`cursor\` in the \`Link\` header of the previous page. ${EXTENSION}`,
+  },
+  definitions: {},
+  fromStrings: text().fromStrings,
+  accepts: (value): value is number => Number.isSafeInteger(value),
+  parse(value, subject) {
+    const id = typeof value === "string" ? decodeCursor(value) : NaN;
+    if (Number.isSafeInteger(id) && id > 0 && encodeCursor(id) === value) return id;
+    throw new Invalid(`${subject} must be a cursor from a Link header of this service`);
+  },
+};
+
+/** Options of {@linkcode Pages}. */
+export interface PagesOptions {
+  /** Maximum memory of the responses, in bytes. */
+  readonly maxBytes: number;
+  /** Further headers of a single item. */
+  readonly itemHeaders: Readonly<Record<string, string>>;
+}
+
+/** The responses of a collection to reads, each kept until an item changes. Call them after a check of the versions. */
+export class Pages {
+  readonly #items: Items;
+  readonly #itemHeaders: Readonly<Record<string, string>>;
+  /** Pages without a cursor. Requests for others do not evict them. */
+  readonly #first: VersionedCache<string, Page>;
+  readonly #others: VersionedCache<string, Page>;
+  readonly #single: VersionedCache<number, Representation | null>;
+  /** Query strings of queries, because the same parsed query arrives again and again. */
+  readonly #strings: WeakMap<ItemQuery, string> = new WeakMap();
+
+  constructor(items: Items, { maxBytes, itemHeaders }: PagesOptions) {
+    this.#items = items;
+    this.#itemHeaders = itemHeaders;
+    this.#first = new VersionedCache(items.version, maxBytes / 2, ({ size }) => size);
+    this.#others = new VersionedCache(items.version, maxBytes / 4, ({ size }) => size);
+    this.#single = new VersionedCache(items.version, maxBytes / 4, (single) => sizeOf(single?.length ?? 0));
+  }
+
+  /** A page of the collection. */
+  page(query: ItemQuery): Page | Promise<Page> {
+    const name = this.#stringOf(query);
+    const cache = query.cursor === undefined ? this.#first : this.#others;
+    return cache.get(name, (earlier) => this.#render(query, name, earlier));
+  }
+
+  /** An item, or null. */
+  single(id: number): Representation | null | Promise<Representation | null> {
+    return this.#single.get(id, async () => {
+      const json = await this.#items.find(id);
+      if (json === null) return null;
+      return new Representation(json, { headers: this.#itemHeaders, etag: quickEtagOf(json) });
+    });
+  }
+
+  /** Most changes leave most pages as they were, so `earlier`, with its responses, is returned if it is current. */
+  async #render(query: ItemQuery, name: string, earlier: Page | undefined): Promise<Page> {
+    const read = await this.#items.list(query, earlier?.read);
+    if (read === earlier?.read) return earlier;
+    const next = read.next === undefined ? "" : this.#stringOf({ ...query, cursor: read.next });
+    return new Page(read, { path: this.#items.resource.path, name, next });
+  }
+
+  /** The canonical query string of a page. */
+  #stringOf(query: ItemQuery): string {
+    const known = this.#strings.get(query);
+    if (known !== undefined) return known;
+    const filters = this.#items.resource.filters.filter((name) => query[name] !== undefined)
+      .map((name) => `&${name}=${encodeURIComponent(String(query[name]))}`);
+    const after = query.cursor === undefined ? "" : `&cursor=${encodeCursor(query.cursor)}`;
+    const made = `?limit=${query.limit}${filters.join("")}${after}`;
+    this.#strings.set(query, made);
+    return made;
+  }
+}
+
+/** The place of a page: its path, its own query string, and that of the next page, which is empty if there is none. */
+interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly next: string;
+}
+
+/** A page as responses. */
+export class Page {
+  readonly read: ItemPage;
+  /** Approximate maximum of its memory, in bytes. */
+  readonly size: number;
+  readonly #place: Place;
+  readonly #etag: string;
+  readonly #representations: Map<string, Representation> = new Map();
+
+  constructor(read: ItemPage, place: Place) {
+    this.read = read;
+    this.size = sizeOf(read.bytes, MAX_BASES);
+    this.#place = place;
+    // Includes the link to the next page, which can change although the items are the same.
+    this.#etag = etagOf([place.name, place.next, read.json].join("\n"));
+  }
+
+  /**
+   * A shared response: the page with URLs that begin with `base`, or 304 if `known`, the value of If-None-Match, has
+   * the current entity tag.
+   */
+  respondTo(known: string | undefined, base: string): Response {
+    return (this.#representations.get(base) ?? this.#represent(base)).respondTo(known);
+  }
+
+  #represent(base: string): Representation {
+    const { path, next } = this.#place;
+    const headers: Record<string, string> = next === ""
+      ? {}
+      : { link: `<${base}${path}${next}>; rel="next"` };
+    const made = new Representation(this.read.json, { headers, etag: this.#etag });
+    if (this.#representations.size < MAX_BASES) this.#representations.set(base, made);
+    return made;
+  }
+}
+
+/** Maximum memory of a text with this number of bytes or characters: a string, and a body for each base. */
+function sizeOf(length: number, bases: number = 1): number {
+  return OVERHEAD + (2 + 3 * bases) * length;
+}
+
+function encodeCursor(id: number): string {
+  return btoa(String(id)).replaceAll("=", "");
+}
+
+function decodeCursor(cursor: string): number {
+  try {
+    return Number(atob(cursor));
+  } catch {
+    return NaN;
+  }
+}

@@ -1,0 +1,225 @@
+import type { JsonObject } from "../web/body.ts";
+import type { Tag } from "../web/operation.ts";
+import type { Deprecation } from "../web/deprecation.ts";
+import type { ErrorKind } from "../web/error.ts";
+import {
+  answer,
+  integer,
+  isRemovable,
+  list,
+  type Members,
+  mergePatch,
+  named,
+  object,
+  type Parsed,
+  type ParsedMembers,
+  readOnly,
+  type Schema,
+  type SentMembers,
+} from "../web/schema.ts";
+
+/** An item of a collection: its id, and the fields that clients set. */
+export type Item = JsonObject & { readonly id: number };
+
+/** An item with these fields. */
+export type ItemOf<Fields extends Members> = { readonly id: number } & ParsedMembers<Fields>;
+
+/** The names of the fields that lists can be filtered by: those that are one of a list, or true or false. */
+type Filterable<Fields extends Members> = {
+  [Name in keyof Fields & string]: IsFilterable<Exclude<Parsed<Fields[Name]>, undefined>> extends true ? Name
+    : never;
+}[keyof Fields & string];
+
+type IsFilterable<Value> = [Value] extends [boolean] ? true
+  : [Value] extends [string] ? string extends Value ? false : true
+  : false;
+
+/** The keys of a collection's rows. */
+export interface RowKeys {
+  /** The beginning of an item's key, which its id completes. */
+  readonly items: Deno.KvKey;
+  /** The beginning of a key in the index for these filters, which their values and the id complete. */
+  readonly index: (filters: readonly string[]) => Deno.KvKey;
+  /** The row that ids are drawn from. */
+  readonly ids: Deno.KvKey;
+  /** The row whose version changes when an item does. */
+  readonly version: Deno.KvKey;
+  /** Filters of a collection that was begun before releases wrote them down. */
+  readonly filtersBefore?: readonly string[];
+}
+
+/** Whether documents say that an operation is not part of interface 1.0.0. */
+interface Extension {
+  readonly isExtension?: true;
+}
+
+/** The declaration of a collection of items that accounts own. */
+export interface Declaration<Fields extends Members = Members> {
+  /** The end of its path, and the name of its rows: plural, in lower case, such as `pets`. */
+  readonly name: string;
+  /** The name of an item's schema, such as `Pet`. Other names follow from it, such as `createPet` and `petId`. */
+  readonly item: string;
+  readonly tag: Tag;
+  /** What texts call an item, with its article, and several. */
+  readonly noun: readonly [one: `${"a" | "an"} ${string}`, many: string];
+  /** The fields that clients set, in the order in which items have them. */
+  readonly fields: Fields;
+  /** The fields that lists can be filtered by, at most three. A collection keeps the filters it was begun with. */
+  readonly filters:
+    | readonly []
+    | readonly [Filterable<Fields>]
+    | readonly [Filterable<Fields>, Filterable<Fields>]
+    | readonly [Filterable<Fields>, Filterable<Fields>, Filterable<Fields>];
+  /** An item to add, and a change to it. */
+  readonly examples: {
+    readonly item: SentMembers<Fields>;
+    readonly change: Partial<SentMembers<Fields>>;
+  };
+  /** Whether list, create and get ignore unknown fields and query parameters. */
+  readonly isLenient?: true;
+  readonly get?: Extension & { readonly deprecated?: Pick<Deprecation, "since" | "sunset" | "advice"> };
+  readonly update?: Extension;
+  readonly delete?: Extension;
+  /** The keys of its rows, if an earlier release named them otherwise. */
+  readonly rows?: RowKeys;
+}
+
+/** A collection: its declaration, and all that follows from it. */
+export interface Resource<out Value extends Item = Item> extends
+  Pick<
+    Declaration,
+    "name" | "item" | "tag" | "fields" | "filters" | "examples" | "isLenient" | "get" | "update" | "delete"
+  > {
+  readonly path: string;
+  /** What texts call an item, with its article and without, and several. */
+  readonly nouns: { readonly an: string; readonly one: string; readonly many: string };
+  /** The plural of the item's name, such as `Pets`. */
+  readonly items: string;
+  /** The name of the id in paths, such as `petId`. */
+  readonly id: string;
+  readonly rows: RowKeys;
+  readonly schemas: {
+    /** The fields of an item in a response. */
+    readonly members: Members & { readonly id: Schema<number> };
+    readonly item: Schema<Value>;
+    readonly list: Schema<readonly Value[]>;
+    /** An item to add. */
+    readonly creation: Schema<JsonObject>;
+    /** A change to an item. */
+    readonly patch: Schema<JsonObject>;
+  };
+  readonly errors: { readonly notFound: ErrorKind; readonly notYours: ErrorKind };
+  /** An item with a change. Null removes a field that is optional and has no default (RFC 7396). */
+  readonly changed: (item: Item, patch: JsonObject) => Item;
+}
+
+/** What a service is called, and which collections it has, in the order of its documents. */
+export interface Catalogue {
+  /** In texts. The names of metrics and the realm of credentials follow from it. */
+  readonly title: string;
+  readonly resources: readonly [Resource, ...Resource[]];
+}
+
+/** Maximum number of items in a page. */
+export const MAX_LIMIT = 100;
+
+const ID = integer(1, Number.MAX_SAFE_INTEGER, {
+  format: "int64",
+  description: "Unique identifier assigned by the service on creation. It is never reused.",
+});
+const AND = new Intl.ListFormat("en-GB");
+
+/**
+ * Declares a collection. What it declares is checked when the service starts.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ * import { optional, text } from "../web/schema.ts";
+ *
+ * const notes = resource({
+ *   name: "notes",
+ *   item: "Note",
+ *   tag: { name: "Notes", description: "All notes" },
+ *   noun: ["a note", "notes"],
+ *   fields: { title: text({ max: 100 }), body: optional(text({ max: 1_000 })) },
+ *   filters: [],
+ *   examples: { item: { title: "Milk" }, change: { title: "Oat milk" } },
+ * });
+ * assertEquals(notes.errors.notFound.code, "note_not_found");
+ * ```
+ */
+export function resource<const Fields extends Members>(
+  declaration: Declaration<Fields>,
+): Resource<ItemOf<Fields>>;
+export function resource(declaration: Declaration): Resource {
+  const { name, item, noun: [an, many], fields, examples } = declaration;
+  const one = an.replace(/^an? /, "");
+  const items = name.replaceAll(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  const code = item.replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+  const removable = Object.entries(fields).filter(([, schema]) => isRemovable(schema)).map(([name]) => name);
+  const members = { id: ID, ...fields };
+  const added = { id: 1, ...withDefaults(fields, examples.item) };
+  const itemSchema = named(item, answer(members, { examples: [added] }));
+  return {
+    ...declaration,
+    path: `/v1/${name}`,
+    nouns: { an, one, many },
+    items,
+    id: `${item.charAt(0).toLowerCase()}${item.slice(1)}Id`,
+    rows: declaration.rows ?? {
+      items: ["items", name],
+      index: (filters) => ["items_by", name, filters.join()],
+      ids: ["ids", name],
+      version: ["versions", name],
+    },
+    schemas: {
+      members,
+      item: itemSchema,
+      list: named(items, list(itemSchema, MAX_LIMIT, { examples: [[added]] })),
+      creation: named(`New${item}`, object(fields, { examples: [examples.item] })),
+      patch: named(
+        `${item}Patch`,
+        object({ id: readOnly(ID), ...mergePatch(fields) }, {
+          description: `A JSON Merge Patch (RFC 7396). ${
+            removable.length === 0
+              ? "Fields cannot be removed, so none may be null."
+              : `Null removes ${AND.format(removable)}. No other field may be null.`
+          }`,
+          examples: [examples.change],
+        }),
+      ),
+    },
+    errors: {
+      notFound: {
+        code: `${code}_not_found`,
+        status: 404,
+        means: `No ${one} has this id.`,
+        todo: `List the ${many} to find the right id.`,
+      },
+      notYours: {
+        code: `not_your_${code}`,
+        status: 403,
+        means: `Another account added the ${one}.`,
+        todo: `Leave the ${one} as it is.`,
+      },
+    },
+    changed({ id, ...before }, patch) {
+      const after: Record<string, unknown> = { ...before, ...patch };
+      for (const field of removable) if (after[field] === null) after[field] = undefined;
+      return { id, ...withDefaults(fields, after) };
+    },
+  };
+}
+
+/** The values of fields in their order, and the defaults of those that have no value. */
+export function withDefaults(
+  fields: Members,
+  values: JsonObject,
+): JsonObject {
+  const all = Object.entries(fields).map(([name, schema]) => {
+    const { [name]: value = "defaultValue" in schema ? schema.defaultValue : undefined } = values;
+    return [name, value] as const;
+  });
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}

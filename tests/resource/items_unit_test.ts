@@ -1,0 +1,228 @@
+import { assert, assertEquals, assertLess, assertRejects, assertStrictEquals } from "@std/assert";
+import { CorruptRow, Store, Transactions, Versions } from "../../src/engine/mod.ts";
+import { Connection } from "../../src/engine/connection.ts";
+import {
+  type Item,
+  type ItemPage,
+  Items,
+  type Owned,
+  type Resource,
+  resource,
+} from "../../src/resource/mod.ts";
+import { optional, text } from "../../src/web/schema.ts";
+import { type Disturbance, disturbed } from "../support/fake_kv.ts";
+import { THING_FIELDS, THINGS } from "../support/things.ts";
+
+/** A collection as one process sees and changes it. */
+class Collection<Value extends Item> {
+  readonly items: Items<Value>;
+  readonly #transactions: Transactions;
+
+  constructor(kv: Deno.Kv, resource: Resource<Value>, disturbance: Disturbance = {}) {
+    const connection = new Connection([disturbed(kv, disturbance)]);
+    const store = new Store(connection, { maxChecks: 100, clock: () => 0 });
+    const transactions = new Transactions(store, { clock: () => 0 });
+    this.#transactions = transactions;
+    this.items = new Items(resource, { store, transactions, versions: new Versions(store) });
+  }
+
+  async add(fields: Omit<Value, "id">, ownerId = "a"): Promise<unknown> {
+    const id = await this.items.ids.next();
+    return JSON.parse((await this.#transactions.run(this.items.adding({ id, ...fields }, ownerId))).result);
+  }
+
+  async change(id: number, decide: (owned: Owned<Value> | null) => Item | null): Promise<Item | null> {
+    return (await this.#transactions.run(this.items.changing(id, decide))).result?.item ?? null;
+  }
+}
+
+function thingsOn(kv: Deno.Kv, disturbance?: Disturbance) {
+  return new Collection(kv, THINGS, disturbance);
+}
+
+function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, index) => index + 1);
+}
+
+function numbered(number: number) {
+  return { name: `Hammer ${number}`, weight: 7, state: "used", isSpare: true } as const;
+}
+
+function idsIn({ json }: ItemPage): number[] {
+  return JSON.parse(json).map(({ id }: Item) => id);
+}
+
+/** Keys and texts of the rows of a collection, without versions, ids and markers. */
+async function rowsOf(kv: Deno.Kv): Promise<Map<string, string>> {
+  const entries = await Array.fromAsync(kv.list<Uint8Array>({ prefix: [] }));
+  const rows = entries.filter(({ key: [table] }) => table === "items" || table === "items_by");
+  return new Map(rows.map(({ key, value }) => [key.join("/"), new TextDecoder().decode(value)]));
+}
+
+Deno.test("Items.adding() adds hundreds of items with ascending ids in a few commits", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let commits = 0;
+  const things = thingsOn(kv, { commit: ({ apply }) => (commits++, apply()) });
+
+  const added = await Promise.all(upTo(350).map((number) => things.add(numbered(number))));
+
+  assertEquals(added, upTo(350).map((id) => ({ id, ...numbered(id) })));
+  assertLess(commits, 10);
+});
+
+Deno.test("Items.find() reads once for simultaneous calls", async () => {
+  using kv = await Deno.openKv(":memory:");
+  let reads = 0;
+  const things = thingsOn(kv, { read: () => void reads++ });
+  await Promise.all([things.add(numbered(1)), things.add(numbered(2))]);
+  reads = 0;
+
+  const found = await Promise.all([1, 2, 1, 2, 9].map((id) => things.items.find(id)));
+
+  assertEquals(reads, 1);
+  assertEquals(found.map((json) => json && JSON.parse(json).id), [1, 2, 1, 2, null]);
+});
+
+Deno.test("Items.listOwned() returns items with their owners, from the first one after a cursor", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const things = thingsOn(kv);
+  for (const number of upTo(5)) await things.add(numbered(number), `${number}`);
+  const owned = upTo(5).map((id) => ({ item: { id, ...numbered(id) }, ownerId: `${id}` }));
+
+  assertEquals(await things.items.listOwned(3), owned.slice(0, 3));
+  assertEquals(await things.items.listOwned(3, 3), owned.slice(3));
+});
+
+Deno.test.each([
+  "[]",
+  "{",
+  '{"id":1,"name":null,"weight":1}',
+  '{"id":1,"name":"Hammer","weight":"1"}',
+  '{"id":1,"name":"Hammer","weight":1,"state":"eaten"}',
+])("Items.changing() rejects a row that is not an item: %s", async (json) => {
+  using kv = await Deno.openKv(":memory:");
+  await kv.set(["items", "things", 1], new TextEncoder().encode(`${json}\na`));
+
+  await assertRejects(
+    () => thingsOn(kv).change(1, () => null),
+    CorruptRow,
+    "A row of things is not a thing",
+  );
+});
+
+Deno.test("Items keeps a row for each combination of filters, with the same content, after every change", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const things = thingsOn(kv);
+  const expect = async (state: string, isSpare: boolean, text: string) =>
+    assertEquals(
+      await rowsOf(kv),
+      new Map([
+        ["items/things/1", text],
+        [`items_by/things/isSpare/${isSpare}/1`, text],
+        [`items_by/things/isSpare,state/${isSpare}/${state}/1`, text],
+        [`items_by/things/state/${state}/1`, text],
+      ]),
+    );
+
+  await things.add(numbered(1), "me");
+  await expect("used", true, '{"id":1,"name":"Hammer 1","weight":7,"state":"used","isSpare":true}\nme');
+  await things.change(1, (owned) => owned && { ...owned.item, name: "Saw" });
+  await expect("used", true, '{"id":1,"name":"Saw","weight":7,"state":"used","isSpare":true}\nme');
+  await things.change(1, (owned) => owned && { ...owned.item, isSpare: false });
+  await expect("used", false, '{"id":1,"name":"Saw","weight":7,"state":"used","isSpare":false}\nme');
+  await things.change(1, () => null);
+  assertEquals(await rowsOf(kv), new Map());
+});
+
+Deno.test("Items.list() combines filters, and reads only the rows that it returns and the next", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const things = thingsOn(kv);
+  const kinds = (["new", "used", "lost"] as const).flatMap((state) =>
+    [true, false].map((isSpare) => ({ state, isSpare }))
+  );
+  const all = [...kinds, ...kinds].map((kind, index) => ({ id: index + 1, ...numbered(1), ...kind }));
+  for (const { id: _, ...thing } of all) await things.add(thing);
+
+  for (const filters of [{}, ...kinds, { state: "lost" }, { isSpare: true }]) {
+    const expected = all.filter((thing) =>
+      Object.entries(filters).every(([name, value]) =>
+        Object.entries(thing).some(([own, is]) => own === name && is === value)
+      )
+    ).map(({ id }) => id);
+    const seen: number[] = [];
+    for (let next: number | undefined = 0; next !== undefined;) {
+      const page: ItemPage = await things.items.list({ ...filters, limit: 1, ...(next && { cursor: next }) });
+      assertEquals(idsIn(page).length, 1);
+      seen.push(...idsIn(page));
+      next = page.next;
+    }
+    assertEquals([filters, seen], [filters, expected]);
+  }
+});
+
+Deno.test("Items.list() returns an earlier page exactly if none of its rows has changed", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const things = thingsOn(kv);
+  const { items } = things;
+  const rename = (id: number) => things.change(id, (owned) => owned && { ...owned.item, name: "Saw" });
+  // All in one commit, so that their rows have the same version.
+  await Promise.all(upTo(4).map((number) => things.add(numbered(number))));
+  const query = { limit: 2 };
+
+  const first = await items.list(query);
+  await things.add(numbered(5));
+  assertStrictEquals(await items.list(query, first), first);
+  await rename(5);
+  assertStrictEquals(await items.list(query, first), first);
+  await things.change(1, () => null);
+  const second = await items.list(query, first);
+  assertEquals([idsIn(second), second.next], [[2, 3], 3]);
+  await rename(3);
+  const third = await items.list(query, second);
+  assertEquals(JSON.parse(third.json).map(({ name }: { name: string }) => name), ["Hammer 2", "Saw"]);
+  await things.change(4, () => null);
+  await things.change(5, () => null);
+  assertEquals((await items.list(query, third)).next, undefined);
+});
+
+/** The collection of an earlier release, whose things had neither a state nor a note, and other labels. */
+const EARLIER = {
+  name: "things",
+  item: "Thing",
+  tag: THINGS.tag,
+  noun: ["a thing", "things"],
+  fields: { weight: THING_FIELDS.weight, name: THING_FIELDS.name, later: optional(text({ max: 9 })) },
+  filters: [],
+  examples: { item: { name: "Hammer", weight: 7 }, change: {} },
+} as const;
+
+Deno.test("Items reads fields that were added later as their defaults, in the declared order, and keeps unknown ones", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await new Collection(kv, resource(EARLIER)).add({ weight: 7, name: "Hammer", later: "shy" });
+  const things = thingsOn(kv);
+  const shown = '{"id":1,"name":"Hammer","weight":7,"state":"new","isSpare":false}';
+
+  assertEquals(await things.items.find(1), shown);
+  assertEquals((await things.items.list({ limit: 9 })).json, `[${shown}]`);
+  assertEquals((await things.items.listOwned(9)).map(({ item }) => JSON.stringify(item)), [shown]);
+  const changed = await things.change(1, (owned) => owned && { ...owned.item, state: "used" });
+
+  assertEquals(changed, { id: 1, name: "Hammer", weight: 7, state: "used", isSpare: false });
+  const text = '{"id":1,"name":"Hammer","weight":7,"state":"used","isSpare":false,"later":"shy"}\na';
+  assertEquals([...new Set((await rowsOf(kv)).values())], [text]);
+  assertEquals(idsIn(await things.items.list({ limit: 9, state: "used", isSpare: false })), [1]);
+});
+
+Deno.test("Items names rows by the collection, so collections neither share them nor depend on their order", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const others = resource({ ...EARLIER, name: "others", item: "Other" });
+  await new Collection(kv, others).add({ name: "Other", weight: 1 });
+  await thingsOn(kv).add(numbered(1));
+
+  assertEquals([...(await rowsOf(kv)).keys()].filter((name) => name.startsWith("items/")), [
+    "items/others/1",
+    "items/things/1",
+  ]);
+  assert((await kv.get(["ids", "others"])).versionstamp !== null);
+  assert((await kv.get(["versions", "things"])).versionstamp !== null);
+});

@@ -1,0 +1,33 @@
+// A small collection for tests.
+import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
+import { CONTROLS, nameText } from "../../src/web/name.ts";
+import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
+
+/** The fields of a thing. */
+export const THING_FIELDS = {
+  name: nameText(255, [CONTROLS], "The thing's name"),
+  weight: int64({ description: "Weight in grams" }),
+  state: optional(named("ThingState", oneOf(["new", "used", "lost"], { description: "State" })), "new"),
+  isSpare: optional(boolean({ description: "Whether there is another one" }), false),
+  labels: optional(list(text({ max: 20 }), 5, { description: "Words on it" })),
+};
+
+/** A thing. */
+export type Thing = ItemOf<typeof THING_FIELDS>;
+
+/** A collection with two filters, a field with a default, and one that can be removed. */
+export const THINGS: Resource<Thing> = resource({
+  name: "things",
+  item: "Thing",
+  tag: { name: "Things", description: "All things" },
+  noun: ["a thing", "things"],
+  fields: THING_FIELDS,
+  filters: ["state", "isSpare"],
+  examples: { item: { name: "Hammer", weight: 700 }, change: { state: "used" } },
+});
+
+/** A catalogue of things only. */
+export const OF_THINGS: Catalogue = { title: "Thing Store", resources: [THINGS] };
+
+/** A thing to add. */
+export const HAMMER = { name: "Hammer", weight: 700 } as const;

@@ -1,0 +1,149 @@
+// The tables of the guides, made from the declarations. As a program, it writes them.
+import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
+import { inputsOf } from "../src/web/openapi.ts";
+import type { DeclaredOperation } from "../src/web/operation.ts";
+import { CLIENT_TASKS, FILE_TASKS } from "../src/process/cli.ts";
+import { SETTINGS } from "../src/process/config.ts";
+import { usageOf } from "../src/operator/command_line.ts";
+import { Harness } from "./support/harness.ts";
+import { ALL } from "./support/operations.ts";
+
+/** Rows of cells, beginning with the header. */
+type Table = readonly (readonly string[])[];
+
+const ROOT = `${import.meta.dirname}/..`;
+/** Each table is in at least one of these files. */
+const DOCUMENTS = ["README.md", "src/operator/README.md"];
+
+/** A guide, as it is and with tables that match the declarations. */
+export interface Guide {
+  readonly path: string;
+  readonly text: string;
+  readonly current: string;
+}
+
+/**
+ * Reads the guides with tables.
+ *
+ * @throws {Error} if no guide has one of the tables.
+ */
+export async function readGuides(): Promise<readonly Guide[]> {
+  await using service = await Harness.open(ALL);
+  const tables = [
+    operationsTable(service.app.operations),
+    operatorsTable(service.app.operations),
+    plansTable(),
+    await commandsTable(),
+    settingsTable(),
+  ];
+  const missing = new Set(tables);
+  const guides: Guide[] = [];
+  for (const path of DOCUMENTS.map((name) => `${ROOT}/${name}`)) {
+    const text = await Deno.readTextFile(path);
+    const current = text.replaceAll(/(?:^\|.*\|\n)+/gm, (found) => {
+      const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
+      if (table === undefined) return found;
+      missing.delete(table);
+      return `${markdown(table)}\n`;
+    });
+    guides.push({ path, text, current });
+  }
+  const [[header = []] = []] = missing;
+  if (missing.size > 0) throw new Error(`No guide has the table: ${header.join(", ")}`);
+  return guides;
+}
+
+if (import.meta.main) {
+  for (const { path, text, current } of await readGuides()) {
+    if (current !== text) await Deno.writeTextFile(path, current);
+  }
+}
+
+function operationsTable(operations: readonly DeclaredOperation[]): Table {
+  const isForClients = ({ tag, access }: DeclaredOperation) => tag !== undefined && access !== "operator";
+  const rows = operations.filter(isForClients).map((operation) => {
+    const { summary, deprecated, isExtension, access } = operation;
+    const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension ? " \\*" : ""}`;
+    const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
+      .map(([status, { description }]) => `${status}: ${lower(description)}`);
+    return [name, requestOf(operation), responses.join("; "), access === "key" ? "yes" : "no"];
+  });
+  return [["operation", "request", "response", "key"], ...rows];
+}
+
+function operatorsTable(operations: readonly DeclaredOperation[]): Table {
+  const rows = operations.filter(({ access }) => access === "operator").map((operation) => {
+    const [[status = "200"] = []] = Object.entries(operation.answers);
+    return [operation.summary, requestOf(operation), status];
+  });
+  return [["operators' operation", "request", "response"], ...rows];
+}
+
+/** Method, path, query parameters, and fields of the body. A `?` marks optional fields. */
+function requestOf(operation: DeclaredOperation): string {
+  const { method, path, query, body } = operation;
+  const names = Object.keys(query);
+  const target = `\`${method} ${path}${names.length > 0 ? `?${names.join("&")}` : ""}\``;
+  if (body === undefined) return target;
+  const members = inputsOf(operation).filter(({ place }) => place === "body")
+    .map(({ name, isRequired }) => `"${name}"${isRequired ? "" : "?"}`);
+  return `${target} \`{${members.join(", ")}}\``;
+}
+
+function plansTable(): Table {
+  const rows = PLANS.map((plan) => {
+    if (plan === "enterprise") return [plan, "as agreed", "as agreed"];
+    const { minute, day } = PLAN_LIMITS[plan];
+    return [plan, minute.toLocaleString("en"), day.toLocaleString("en")];
+  });
+  return [["plan", "requests a minute", "requests a day"], ...rows];
+}
+
+function settingsTable(): Table {
+  const rows = Object.values(SETTINGS).map(({ name, defaultText, meaning }) => {
+    const text = defaultText(() => undefined);
+    return [`\`${name}\``, text && `\`${text}\``, meaning];
+  });
+  return [["variable", "default", "meaning"], ...rows];
+}
+
+/** The tasks of `deno.json` for operators. A task with commands has a row for each, with the first clause of its help. */
+async function commandsTable(): Promise<Table> {
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
+  const ofTask = (usage: string, name: string) =>
+    [usage, lower(tasks[name].description.replace(" (--help)", ""))] as const;
+  const ofClients = CLIENT_TASKS.flatMap((task) =>
+    "command" in task ? [] : Object.entries(task.commands).map(([name, command]) => {
+      const [clause = ""] = command.help.replaceAll(/\s+/g, " ").split(/[;.] /);
+      return [`${task.name} ${usageOf(name, command)}`, clause] as const;
+    })
+  );
+  const ofFiles = FILE_TASKS.flatMap((task) =>
+    "command" in task ? [ofTask(usageOf(task.name, task.command), task.name)] : []
+  );
+  return [
+    ["`deno task`", "what it does"],
+    ...[ofTask("start", "start"), ...ofClients, ...ofFiles].map((
+      [usage, text],
+    ) => [`\`${usage.replaceAll("|", "\\|")}\``, text]),
+  ];
+}
+
+/** Formats the table like `deno fmt`. */
+function markdown([header = [], ...rows]: Table): string {
+  const widths = header.map((_, column) =>
+    Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0))
+  );
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  return [header, widths.map((width) => "-".repeat(width)), ...rows].map(line).join("\n");
+}
+
+/** The names of a table's columns. */
+function headerOf(table: string): string {
+  return table.split("\n", 1).join().split("|").map((cell) => cell.trim()).join("|");
+}
+
+function lower(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}
