@@ -146,9 +146,9 @@ export function hasLimits({ matched, path }: Arrival): boolean {
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const suggest = createSuggester([{ method: "GET", path: "/v1/pets/{petId}", access: "key" }]);
- * assertEquals(suggest("/Pets/7/"), "/v1/pets/{petId}");
- * assertEquals(suggest("/v1/pet/7"), undefined);
+ * const suggest = createSuggester([{ method: "GET", path: "/v1/toys/{toyId}", access: "key" }]);
+ * assertEquals(suggest("/Toys/7/"), "/v1/toys/{toyId}");
+ * assertEquals(suggest("/v1/toy/7"), undefined);
  * ```
  */
 export function createSuggester(endpoints: readonly Endpoint[]): (path: string) => string | undefined {

@@ -16,7 +16,7 @@ import { type Columns, printableJson, startTable } from "./table.ts";
 
 const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
-/** Commands on the items of all collections, such as `items pets list`. */
+/** Commands on the items of all collections, such as `items toys list`. */
 export function itemCommands(resources: readonly Resource[]): CommandGroup<Client> {
   const commands = resources.flatMap((resource) => Object.entries(commandsOn(resource)));
   return { name: "items", commands: Object.fromEntries(commands) };

@@ -99,7 +99,7 @@ function faultsOf({ name, item, fields, filters, examples, schemas }: Resource):
   const bytes = maxBytes(schemas.item);
   const faults: readonly (readonly [isFault: boolean, fault: string])[] = [
     [!NAME.test(name), "must have a name of lower-case letters, digits and _"],
-    [!ITEM_NAME.test(item), `must have an item with a name such as Pet, not ${item}`],
+    [!ITEM_NAME.test(item), `must have an item with a name such as Toy, not ${item}`],
     [wrong !== undefined, `must not have a field with the name ${wrong}`],
     [new Set(filters).size < filters.length, "must not have the same filter twice"],
     [!isValid(schemas.creation, examples.item), "has an invalid example of an item"],

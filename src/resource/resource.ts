@@ -55,9 +55,9 @@ interface Extension {
 
 /** The declaration of a collection of items that accounts own. */
 export interface Declaration<Fields extends Members = Members> {
-  /** The end of its path, and the name of its rows: plural, in lower case, such as `pets`. */
+  /** The end of its path, and the name of its rows: plural, in lower case, such as `toys`. */
   readonly name: string;
-  /** The name of an item's schema, such as `Pet`. Other names follow from it, such as `createPet` and `petId`. */
+  /** The name of an item's schema, such as `Toy`. Other names follow from it, such as `createToy` and `toyId`. */
   readonly item: string;
   readonly tag: Tag;
   /** What texts call an item, with its article, and several. */
@@ -93,9 +93,9 @@ export interface Resource<out Value extends Item = Item> extends
   readonly path: string;
   /** What texts call an item, with its article and without, and several. */
   readonly nouns: { readonly an: string; readonly one: string; readonly many: string };
-  /** The plural of the item's name, such as `Pets`. */
+  /** The plural of the item's name, such as `Toys`. */
   readonly items: string;
-  /** The name of the id in paths, such as `petId`. */
+  /** The name of the id in paths, such as `toyId`. */
   readonly id: string;
   readonly rows: RowKeys;
   readonly schemas: {

@@ -17,9 +17,9 @@ export interface Target {
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * assertEquals(targetOf("http://localhost:8000/v1/pets?limit=1"), {
+ * assertEquals(targetOf("http://localhost:8000/v1/toys?limit=1"), {
  *   origin: "http://localhost:8000",
- *   path: "/v1/pets",
+ *   path: "/v1/toys",
  *   query: "?limit=1",
  * });
  * ```

@@ -49,16 +49,16 @@ const ASTERISK = "/*";
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const match = createMatcher([{ method: "GET", path: "/pets/{petId}", access: "key" }]);
- * const found = match("GET", "/pets/a%20b");
- * assertEquals(found.kind === "found" && found.params, { petId: "a b" });
- * assertEquals(match("POST", "/pets/1"), {
+ * const match = createMatcher([{ method: "GET", path: "/toys/{toyId}", access: "key" }]);
+ * const found = match("GET", "/toys/a%20b");
+ * assertEquals(found.kind === "found" && found.params, { toyId: "a b" });
+ * assertEquals(match("POST", "/toys/1"), {
  *   kind: "allow",
- *   pattern: "/pets/:petId",
+ *   pattern: "/toys/:toyId",
  *   access: "key",
  *   allow: "GET, HEAD, OPTIONS",
  * });
- * assertEquals(match("GET", "/pets/%zz"), { kind: "none", pattern: "" });
+ * assertEquals(match("GET", "/toys/%zz"), { kind: "none", pattern: "" });
  * ```
  */
 export function createMatcher<Row extends Endpoint>(

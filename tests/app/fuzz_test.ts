@@ -32,6 +32,7 @@ const INT64 = words(
   `${"1 7 8 -1 9223372036854775807 9007199254740993 ".repeat(12)}9223372036854775808 1.0 1e400 "1" null`,
 );
 const STATUSES = words(`${"available pending sold ".repeat(5)}Sold toString null MQ MTA OTk5`);
+const BOOLEANS = words(`${"true false ".repeat(15)}null 0 "true"`);
 const STRINGS = words(`${'"Rex" "Tom" "🐕" '.repeat(15)}"\\ud800" "a\\u0000" "" null "${"é".repeat(256)}"`);
 const MEMBERS = words('"id":7 "__proto__":{"name":"x"} "constructor":null "name":1 "a":[{"b":[]}]');
 const DOCUMENTS = words(
@@ -192,6 +193,7 @@ function randomBody(random: Random, inputs: readonly InputMember[]): string | Ui
 function randomValue(random: Random, { type, enum: values, items }: JsonSchema): string {
   if (values) return `"${random.pick(STATUSES)}"`;
   if (items) return `[${random.list(3, () => randomValue(random, items))}]`;
+  if (type === "boolean") return random.pick(BOOLEANS);
   return random.pick(type === "integer" ? INT64 : STRINGS);
 }
 

@@ -4,8 +4,15 @@ import { ServerProcess } from "../support/process.ts";
 /** Options of {@linkcode visit}: those of Playwright, and the reader's own. */
 export interface VisitOptions extends BrowserContextOptions {
   readonly browser?: "chromium" | "firefox";
+  /** Starts the service; by default that of the checkout. */
+  readonly start?: () => Promise<Started>;
   /** Size of the reader's type, in px. */
   readonly rootSize?: number;
+}
+
+/** A service that has been started. */
+export interface Started extends AsyncDisposable {
+  readonly origin: string;
 }
 
 /** A visitor of the page, with their own browser and service. */
@@ -17,11 +24,11 @@ export class Visitor implements AsyncDisposable {
   readonly noise: string[] = [];
   readonly #origins = new Set<string>();
   readonly #browser: Browser;
-  readonly #server: ServerProcess;
+  readonly #server: Started;
 
-  constructor(page: Page, browser: Browser, server: ServerProcess) {
+  constructor(page: Page, browser: Browser, server: Started) {
     this.page = page;
-    this.origin = `http://localhost:${server.port}`;
+    this.origin = server.origin.replace("127.0.0.1", "localhost");
     this.#browser = browser;
     this.#server = server;
     page.setDefaultTimeout(10_000);
@@ -46,11 +53,11 @@ export class Visitor implements AsyncDisposable {
 
 /** Starts a service and opens its page. */
 export async function visit(
-  { browser: name = "chromium", rootSize = 16, ...options }: VisitOptions = {},
+  { browser: name = "chromium", rootSize = 16, start, ...options }: VisitOptions = {},
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Visitor> {
   const [server, browser] = await Promise.all([
-    ServerProcess.start({ KV_PATH: ":memory:", ...variables }),
+    start ? start() : ServerProcess.start({ KV_PATH: ":memory:", ...variables }),
     name === "chromium" ? launchChromium(rootSize) : launchFirefox(rootSize, options.colorScheme === "dark"),
   ]);
   const page = await browser.newPage(name === "chromium" ? options : { ...options, colorScheme: null });

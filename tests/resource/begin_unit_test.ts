@@ -54,7 +54,7 @@ Deno.test.each<[string, readonly Resource[]]>([
     [resource({ ...DECLARATION, name: "Cups" })],
   ],
   [
-    "The resource cups must have an item with a name such as Pet, not cup.",
+    "The resource cups must have an item with a name such as Toy, not cup.",
     [resource({ ...DECLARATION, item: "cup" })],
   ],
   [

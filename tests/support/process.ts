@@ -18,6 +18,8 @@ export interface ProcessOptions {
   readonly runtime?: readonly string[];
   /** Command in place of `deno run`. */
   readonly program?: readonly string[];
+  /** Its folder; by default that of the checkout. */
+  readonly cwd?: string;
 }
 
 /** The end of a process, and its output. */
@@ -97,7 +99,8 @@ export class DenoProcess implements AsyncDisposable {
   constructor(
     args: readonly string[],
     variables: Variables,
-    { openFiles, fileSize, lifetime = LIFETIME, program = [Deno.execPath(), "run"] }: ProcessOptions = {},
+    { openFiles, fileSize, lifetime = LIFETIME, program = [Deno.execPath(), "run"], cwd = ROOT }:
+      ProcessOptions = {},
   ) {
     const inherited = Object.entries(Deno.env.toObject()).filter(([name]) =>
       !SERVICE_VARIABLES.includes(name)
@@ -109,7 +112,7 @@ export class DenoProcess implements AsyncDisposable {
     ];
     this.#child = new Deno.Command("bash", {
       args: ["-c", `${limits.join("")}exec "$0" "$@"`, ...program, ...args],
-      cwd: ROOT,
+      cwd,
       clearEnv: true,
       env: { ...Object.fromEntries(inherited), NO_COLOR: "1", DENO_KV_ACCESS_TOKEN: KV_TOKEN, ...variables },
       stdin: "null",

@@ -1,0 +1,74 @@
+// A copy of the checkout that serves toys in place of animals, made by the steps of src/README.md.
+import { DenoProcess, type Outcome, type Variables } from "../support/process.ts";
+
+const ROOT = `${import.meta.dirname}/../..`;
+
+/** Copies the service, and puts toys in place of animals. Resolves to the folder of the copy. */
+export async function makeToyShop(): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "toy_shop_" });
+  for (const name of ["main.ts", "deno.json", "deno.lock"]) {
+    await Deno.copyFile(`${ROOT}/${name}`, `${folder}/${name}`);
+  }
+  await copyFolder(`${ROOT}/src`, `${folder}/src`);
+  await Deno.remove(`${folder}/src/pets`, { recursive: true });
+  await Deno.mkdir(`${folder}/src/toys`);
+  const declaration = await Deno.readTextFile(`${import.meta.dirname}/toys.ts`);
+  await Deno.writeTextFile(`${folder}/src/toys/toys.ts`, declaration.replaceAll("../../src/", "../"));
+  const catalogue = `${folder}/src/catalogue.ts`;
+  const text = await Deno.readTextFile(catalogue);
+  await Deno.writeTextFile(
+    catalogue,
+    text.replace("./pets/pets.ts", "./toys/toys.ts").replaceAll("PETS", "TOYS")
+      .replace("Animal Store", "Toy Store").replace("animals.kv", "toys.kv"),
+  );
+  return folder;
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to);
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    await (isDirectory ? copyFolder : Deno.copyFile)(`${from}/${name}`, `${to}/${name}`);
+  }
+}
+
+/** A task of the copy, such as `["start"]` or `["items", "toys", "list"]`. */
+export class ToyTask extends DenoProcess {
+  constructor(folder: string, args: readonly string[], variables: Variables = {}) {
+    super(args, variables, { program: [Deno.execPath(), "task", "--quiet"], cwd: folder });
+  }
+}
+
+/** Runs a command of the copy. */
+export async function runToyTask(
+  folder: string,
+  args: readonly string[],
+  variables?: Variables,
+): Promise<Outcome> {
+  return await new ToyTask(folder, args, variables).ended();
+}
+
+/** The service of the copy, which `deno task start` starts. Its folder is removed with it. */
+export class ToyServer implements AsyncDisposable {
+  readonly folder: string;
+  readonly origin: string;
+  readonly process: ToyTask;
+
+  private constructor(folder: string, origin: string, process: ToyTask) {
+    this.folder = folder;
+    this.origin = origin;
+    this.process = process;
+  }
+
+  static async start(variables: Variables = {}): Promise<ToyServer> {
+    const folder = await makeToyShop();
+    const process = new ToyTask(folder, ["start"], { PORT: "0", HOST: "127.0.0.1", ...variables });
+    const origin = await process.wrote("stderr", /^Listening on (http:\/\/localhost:\d+)\//m);
+    return new ToyServer(folder, origin, process);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.process.signal("SIGTERM"); // The task passes it on.
+    await this.process.ended();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
