@@ -5,16 +5,24 @@ import { type AccountState, AccountStore } from "../accounts/account_store.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
+import { conflictIn } from "../web/openapi.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
-import { type Catalogue, itemOperations, Items, type Operation, sweepReplies } from "../resource/mod.ts";
+import {
+  type Catalogue,
+  itemOperations,
+  Items,
+  type Operation,
+  ResourceError,
+  sweepReplies,
+} from "../resource/mod.ts";
 import { documentOperations } from "./document.ts";
 import { healthOperations } from "./health.ts";
 import type { Store } from "../engine/store.ts";
-import { messageOperations } from "../messages/message_operations.ts";
-import { MessageStore } from "../messages/message_store.ts";
+import { MESSAGES } from "../messages/messages.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
-import { pageOperations } from "../page/page_operations.ts";
+import type { Part } from "../operator/part.ts";
+import { PAGE } from "../page/page_operations.ts";
 import { Transactions } from "../engine/transactions.ts";
 import { Versions } from "../engine/versions.ts";
 import type { Sweep } from "./sweeper.ts";
@@ -47,10 +55,17 @@ export interface Service {
   readonly sweeps: readonly Sweep[];
 }
 
+/** The parts that the service works without. To leave one out, remove its import, its name here, and its folder. */
+export const PARTS: readonly Part[] = [MESSAGES, PAGE];
+
 /** Maximum memory of the responses that all collections keep, in bytes. */
 const PAGE_BYTES = 32 * 1024 * 1024;
 
-/** Creates the service on a store. */
+/**
+ * Creates the service on a store.
+ *
+ * @throws {ResourceError} if two resources share a path or a schema, with each other or with the rest of the service.
+ */
 export function createService(options: ServiceOptions): Service {
   const { catalogue, store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
   const { title } = catalogue;
@@ -62,24 +77,24 @@ export function createService(options: ServiceOptions): Service {
   const admissions = new Admissions({ ...options, versions, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
   const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
-  const messages = new MessageStore(store);
+  const described = { ...options, version: VERSION, operations: () => operations };
   const usedBy = (state: AccountState) => admissions.usedBy(state);
   const isStopping = () => options.inFlight.isStopping;
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
-    ...messageOperations(messages),
+    ...PARTS.flatMap((part) => part.operations(described)),
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy }),
-    ...documentOperations({ ...options, operations: () => operations }),
-    ...pageOperations({ ...options, version: VERSION, operations: () => operations }),
+    ...documentOperations(described),
     ...healthOperations(store),
     ...(operatorTokens.length === 0
       ? []
-      : servedOperations({ accounts, items, messages, usedBy, isStopping }, { title, publicUrl })),
+      : servedOperations({ store, accounts, items, parts: PARTS, usedBy, isStopping }, { title, publicUrl })),
     ...(metricsTokens.length === 0
       ? []
-      : [metricsOperation({ ...options, title, version: VERSION, messages, permits })]),
+      : [metricsOperation({ ...options, title, version: VERSION, parts: PARTS, permits })]),
   ];
+  requireDistinct(operations);
   return {
     operations,
     fetch: createApp({
@@ -101,4 +116,12 @@ export function createService(options: ServiceOptions): Service {
       () => store.sweep(),
     ],
   };
+}
+
+function requireDistinct(operations: readonly Operation[]): void {
+  // Clients and operators have documents of their own.
+  for (const own of Map.groupBy(operations, ({ access }) => access === "operator").values()) {
+    const conflict = conflictIn(own);
+    if (conflict !== undefined) throw new ResourceError(`Two resources share ${conflict}.`);
+  }
 }

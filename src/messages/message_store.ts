@@ -99,34 +99,34 @@ export class MessageStore {
     };
   }
 
-  /**
-   * Extends the removal of an account: the same commit removes the account's count. `requireNone` gets the number of
-   * its queued messages, and throws if they prevent the removal.
-   */
-  forgetting<Result>(
-    accountId: string,
-    removal: Transaction<Result>,
-    requireNone: (waiting: number) => void,
-  ): Transaction<Result> {
-    const waiting = waitingKey(accountId);
-    return {
-      ...removal,
-      reads: [waiting, ...removal.reads ?? []],
-      decide(rows, write, now) {
-        const result = removal.decide(rows, write, now);
-        const count = rows.get(waiting);
-        requireNone(decodeCount(count));
-        if (count) write.delete(waiting);
-        return result;
-      },
-    };
-  }
-
   /** IDs sort by time: within a process, in order of creation. */
   #nextId(now: number): string {
     this.#last = Math.max(now * 1_000, this.#last + 1);
     return `msg_${this.#last.toString(36).padStart(11, "0")}${randomBase62(10)}`;
   }
+}
+
+/**
+ * Extends the removal of an account: the same commit removes the count of its messages. If some are queued, the removal
+ * throws the ApiError `messages_waiting`.
+ */
+export function forgetting<Result>(accountId: string, removal: Transaction<Result>): Transaction<Result> {
+  const key = waitingKey(accountId);
+  return {
+    ...removal,
+    reads: [key, ...removal.reads ?? []],
+    decide(rows, write, now) {
+      const result = removal.decide(rows, write, now);
+      const row = rows.get(key);
+      const waiting = decodeCount(row);
+      if (waiting > 0) {
+        const message = `The account still has messages waiting (${waiting}); take them first.`;
+        throw new ApiError(ERRORS.messages_waiting, message);
+      }
+      if (row) write.delete(key);
+      return result;
+    },
+  };
 }
 
 function messageKey(id: string): Deno.KvKey {

@@ -45,13 +45,14 @@ import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
 import { OutOfTime } from "../web/in_flight.ts";
 import { createResponse } from "../web/response.ts";
 import { StoreUnavailable } from "../engine/deadline.ts";
-import type { MessageStore } from "../messages/message_store.ts";
+import type { Part } from "./part.ts";
 import { type Transaction, Unresolved } from "../engine/transaction.ts";
 
 /** What operators' operations on accounts work on. */
 export interface AccountStores {
   readonly accounts: AccountStore;
-  readonly messages: MessageStore;
+  /** The parts of the service, whose rows of an account are removed with it. */
+  readonly parts: readonly Part[];
   /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
   /** Whether the process is stopping, so that no key should be issued any more. */
@@ -200,7 +201,7 @@ const ACCOUNT_ID: Schema<string> = {
 const ID = { id: ACCOUNT_ID };
 
 /** Operations on accounts. */
-export function accountOperations({ accounts, messages, usedBy, isStopping }: AccountStores): Operation[] {
+export function accountOperations({ accounts, parts, usedBy, isStopping }: AccountStores): Operation[] {
   const common = { access: "operator", tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
   const ofAccount = { ...common, params: ID, errors: [ERRORS.account_not_found] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
@@ -376,6 +377,7 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
     (id, call) => change(id, () => ({ closedAt: call.now }), call),
   );
 
+  const removals = parts.flatMap(({ removal }) => removal ?? []);
   const remove = operation({
     ...ofAccount,
     id: "deleteAccount",
@@ -386,18 +388,16 @@ export function accountOperations({ accounts, messages, usedBy, isStopping }: Ac
       "Deletes a closed account and its data, after its messages have been removed. Its items stay, and " +
       `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
     answers: { 204: { description: "The account was deleted" } },
-    errors: [ERRORS.account_not_found, ERRORS.account_open, ERRORS.messages_waiting],
+    errors: [ERRORS.account_not_found, ERRORS.account_open, ...removals.flatMap(({ errors }) => errors)],
   }, async ({ params: { id } }, call: Call) => {
     await find(id, call);
     const removal = accounts.removing(id, ({ account }) => {
       if (account.closedAt !== null) return true;
       throw new ApiError(ERRORS.account_open, `Account ${id} is open; close it first.`);
     });
-    const removed = await call.transact(messages.forgetting(id, removal, (waiting) => {
-      if (waiting === 0) return;
-      const message = `The account still has messages waiting (${waiting}); take them first.`;
-      throw new ApiError(ERRORS.messages_waiting, message);
-    }));
+    const removed = await call.transact(
+      removals.reduce((extended, { extend }) => extend(id, extended), removal),
+    );
     if (removed === null) throw notFound(id);
     return createResponse(null, { status: 204 });
   });

@@ -2,10 +2,8 @@ import { operation } from "../web/operation.ts";
 import type { Operation } from "../resource/mod.ts";
 import type { InFlight } from "../web/in_flight.ts";
 import { createResponse, NO_STORE } from "../web/response.ts";
-import { withDeadline } from "../engine/deadline.ts";
-import { CorruptRow } from "../engine/row.ts";
 import type { Store } from "../engine/store.ts";
-import type { MessageStore } from "../messages/message_store.ts";
+import type { Part } from "./part.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { gauge } from "../base/prometheus.ts";
 
@@ -18,24 +16,20 @@ export interface MetricsOptions {
   readonly store: Store;
   /** The metrics of this process. */
   readonly metrics: Metrics;
-  readonly messages: MessageStore;
+  readonly parts: readonly Part[];
   readonly inFlight: Pick<InFlight, "size">;
   /** Counts the leases of this process, and the permits left in them. */
   readonly permits: { count(): { readonly leases: number; readonly permits: number } };
 }
 
-/**
- * Maximum wait for the queue of messages, in ms: shorter than a request's budget, so that other metrics are still sent.
- */
-const QUEUE_DEADLINE = 2_000;
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * The operation that Prometheus scrapes: metrics of this process and, if KV responds, of the queue of messages. Their names
+ * The operation that Prometheus scrapes: metrics of this process and of the parts of the service. Their names
  * begin with that of the service.
  */
 export function metricsOperation(
-  { title, version, store, metrics, messages, inFlight, permits }: MetricsOptions,
+  { title, version, store, metrics, parts, inFlight, permits }: MetricsOptions,
 ): Operation {
   const prefix = `${title.toLowerCase().replaceAll(/\W+/g, "_")}_`;
   return operation({
@@ -45,7 +39,7 @@ export function metricsOperation(
     access: "metrics",
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
-    const queue = await queueGauges(messages, prefix, now);
+    const ofParts = await Promise.all(parts.map(({ gauges }) => gauges?.(store, prefix, now) ?? []));
     const bytes = store.fileSize;
     const held = permits.count();
     const text = [
@@ -63,31 +57,11 @@ export function metricsOperation(
       gauge(`${prefix}requests_in_flight`, "Requests in flight.", inFlight.size),
       gauge(`${prefix}leases`, "Leases held.", held.leases),
       gauge(`${prefix}leased_places`, "Permits left in those leases.", held.permits),
-      ...queue,
+      ...ofParts.flat(),
       ...(bytes === undefined
         ? []
         : [gauge(`${prefix}kv_file_bytes`, "Size of the KV's file, with its write-ahead log.", bytes)]),
     ];
     return createResponse(text.join(""), { headers: { "content-type": TYPE, ...NO_STORE } });
   });
-}
-
-/**
- * Metrics of the queue of messages; none if KV fails.
- *
- * @throws {CorruptRow}
- */
-async function queueGauges(messages: MessageStore, prefix: string, now: number): Promise<string[]> {
-  try {
-    const reads = Promise.all([messages.countWaiting(), messages.list(1).next()]);
-    const [waiting, { value: oldest }] = await withDeadline(reads, QUEUE_DEADLINE);
-    const age = oldest ? Math.max(0, now - Date.parse(oldest.createdAt)) / 1_000 : 0;
-    return [
-      gauge(`${prefix}messages_waiting`, "Messages waiting to be taken, across all processes.", waiting),
-      gauge(`${prefix}oldest_message_age_seconds`, "How long the oldest message has waited.", age),
-    ];
-  } catch (error) {
-    if (error instanceof Error && error.cause instanceof CorruptRow) throw error.cause;
-    return [];
-  }
 }

@@ -1,15 +1,16 @@
 import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { operation } from "../web/operation.ts";
 import type { Items, Operation } from "../resource/mod.ts";
+import type { Store } from "../engine/mod.ts";
 import type { BodyRules } from "../web/body.ts";
 import { ConcurrencyLimit } from "../web/concurrency.ts";
 import { jsonResponse, NO_STORE } from "../web/response.ts";
 import { accountOperations, type AccountStores } from "./account_operations.ts";
-import { messageOperations } from "./message_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
 
 /** What operators' operations work on. */
 export interface OperatorStores extends AccountStores {
+  readonly store: Store;
   /** All collections. */
   readonly items: readonly Items[];
 }
@@ -19,7 +20,7 @@ export function interfaceForOperators(title: string): Interface {
   return {
     path: "/operator/v1",
     title: `${title} for operators`,
-    summary: "Accounts, plans, usage, messages and items of the service.",
+    summary: "Accounts, plans, usage and items of the service.",
     description:
       `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
 Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. A change takes effect with the
@@ -39,7 +40,7 @@ const REQUESTS_AT_ONCE = 8;
 export function operatorOperations(stores: OperatorStores): Operation[] {
   return [
     ...accountOperations(stores),
-    ...messageOperations(stores.messages),
+    ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap(ownedItemOperations),
   ];
 }

@@ -1,11 +1,15 @@
 import { createHash } from "node:crypto";
+import type { Part } from "../operator/part.ts";
 import type { Operation } from "../resource/mod.ts";
 import { operation } from "../web/operation.ts";
 import { CompressedText, Representation } from "../web/representation.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
+/** The page. */
+export const PAGE: Part = { operations: pageOperations };
+
 /** Public operations of the page: the page itself, and its icon. */
-export function pageOperations(options: PageOptions): Operation[] {
+function pageOperations(options: PageOptions): Operation[] {
   const common = { method: "GET", access: "public" } as const;
   const icon = new Representation(ICON, {
     type: "image/svg+xml",

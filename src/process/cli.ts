@@ -2,7 +2,7 @@ import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { isUrl, MEMORY, OpenError, openStore } from "../engine/open.ts";
-import { MessageStore } from "../messages/message_store.ts";
+import { PARTS } from "../app/service.ts";
 import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
 import { backUp, restore } from "../operator/backup.ts";
 import { Client, remoteFetch } from "../operator/client.ts";
@@ -14,7 +14,6 @@ import {
   type Work,
 } from "../operator/command_line.ts";
 import { localFetch } from "../operator/local.ts";
-import { MESSAGE_COMMANDS } from "../operator/message_commands.ts";
 import { operatorOperations } from "../operator/operations.ts";
 import { itemCommands } from "../operator/item_commands.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
@@ -33,7 +32,7 @@ interface StoreFile extends CopyOptions {
 export const CLIENT_TASKS: readonly Task<Client>[] = [
   ACCOUNT_COMMANDS,
   itemCommands(CATALOGUE.resources),
-  MESSAGE_COMMANDS,
+  ...PARTS.flatMap(({ commands }) => commands ?? []),
 ];
 
 /** Commands on the store's file. They need neither the service nor the network. */
@@ -106,7 +105,8 @@ async function runLocally(
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
       items: CATALOGUE.resources.map((resource) => new Items(resource, { store, transactions, versions })),
-      messages: new MessageStore(store),
+      store,
+      parts: PARTS,
       usedBy: ({ usage }) => usage,
       isStopping: () => false,
     });

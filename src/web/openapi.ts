@@ -300,6 +300,25 @@ function referenceTo(header: string): string {
   return `#/components/headers/${header}`;
 }
 
+/** A name that two of these operations use differently, such as `the path GET /v1/toys`; undefined if there is none. */
+export function conflictIn(operations: readonly DeclaredOperation[]): string | undefined {
+  const meanings = new Map<string, unknown>();
+  for (const operation of operations) {
+    const { id, method, path } = operation;
+    const schemas = schemasOf(operation).flatMap(({ definitions }) => Object.entries(definitions));
+    const names: readonly (readonly [name: string, meaning: unknown])[] = [
+      [`the path ${method} ${path}`, operation],
+      [`the operation ${id}`, operation],
+      ...schemas.map(([name, json]) => [`the schema ${name}`, JSON.stringify(json)] as const),
+    ];
+    for (const [name, meaning] of names) {
+      if (meanings.has(name) && meanings.get(name) !== meaning) return name;
+      meanings.set(name, meaning);
+    }
+  }
+  return undefined;
+}
+
 function schemasOf(operation: DeclaredOperation): Schema[] {
   const { body, answers } = operation;
   const bodies = [body, ...Object.values(answers).map(({ body }) => body)];

@@ -7,7 +7,7 @@ import { assertConsistent } from "../support/stored_rows.ts";
 import { seededRandom } from "../support/time.ts";
 
 const REQUESTS = 10_000;
-const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301205");
+const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301206");
 const AFTER_SUNSET = Date.UTC(2031, 0, 1);
 
 /** Samples that change neither the account nor its key, so requests stay admitted. */

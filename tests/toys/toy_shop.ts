@@ -1,34 +1,21 @@
 // A copy of the checkout that serves toys in place of animals, made by the steps of src/README.md.
+import { copyService, rewrite } from "../support/checkout.ts";
 import { DenoProcess, type Outcome, type Variables } from "../support/process.ts";
-
-const ROOT = `${import.meta.dirname}/../..`;
 
 /** Copies the service, and puts toys in place of animals. Resolves to the folder of the copy. */
 export async function makeToyShop(): Promise<string> {
-  const folder = await Deno.makeTempDir({ prefix: "toy_shop_" });
-  for (const name of ["main.ts", "deno.json", "deno.lock"]) {
-    await Deno.copyFile(`${ROOT}/${name}`, `${folder}/${name}`);
-  }
-  await copyFolder(`${ROOT}/src`, `${folder}/src`);
+  const folder = await copyService();
   await Deno.remove(`${folder}/src/pets`, { recursive: true });
   await Deno.mkdir(`${folder}/src/toys`);
-  const declaration = await Deno.readTextFile(`${import.meta.dirname}/toys.ts`);
-  await Deno.writeTextFile(`${folder}/src/toys/toys.ts`, declaration.replaceAll("../../src/", "../"));
-  const catalogue = `${folder}/src/catalogue.ts`;
-  const text = await Deno.readTextFile(catalogue);
-  await Deno.writeTextFile(
-    catalogue,
-    text.replace("./pets/pets.ts", "./toys/toys.ts").replaceAll("PETS", "TOYS")
-      .replace("Animal Store", "Toy Store").replace("animals.kv", "toys.kv"),
+  await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${folder}/src/toys/toys.ts`);
+  await rewrite(`${folder}/src/toys/toys.ts`, (text) => text.replaceAll("../../src/", "../"));
+  await rewrite(
+    `${folder}/src/catalogue.ts`,
+    (text) =>
+      text.replace("./pets/pets.ts", "./toys/toys.ts").replaceAll("PETS", "TOYS")
+        .replace("Animal Store", "Toy Store").replace("animals.kv", "toys.kv"),
   );
   return folder;
-}
-
-async function copyFolder(from: string, to: string): Promise<void> {
-  await Deno.mkdir(to);
-  for await (const { name, isDirectory } of Deno.readDir(from)) {
-    await (isDirectory ? copyFolder : Deno.copyFile)(`${from}/${name}`, `${to}/${name}`);
-  }
 }
 
 /** A task of the copy, such as `["start"]` or `["items", "toys", "list"]`. */

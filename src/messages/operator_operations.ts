@@ -3,8 +3,8 @@ import { operation } from "../web/operation.ts";
 import type { Call, Operation } from "../resource/mod.ts";
 import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../web/schema.ts";
 import { createResponse } from "../web/response.ts";
-import { MESSAGES_TAG } from "../messages/message_operations.ts";
-import type { MessageStore } from "../messages/message_store.ts";
+import type { MessageStore } from "./message_store.ts";
+import { MESSAGES_TAG } from "./message_operations.ts";
 
 /** Path of the queue of messages. */
 export const MESSAGES_PATH = "/operator/v1/messages";
@@ -28,8 +28,8 @@ export const MESSAGES = named(
   ),
 );
 
-/** Operations on queued messages. */
-export function messageOperations(messages: MessageStore): Operation[] {
+/** Operators' operations on queued messages. */
+export function operatorMessageOperations(messages: MessageStore): Operation[] {
   const common = { access: "operator", tag: MESSAGES_TAG, timeoutMs: 30_000 } as const;
 
   const listMessages = operation({

@@ -1,0 +1,41 @@
+import { CorruptRow, type Store, withDeadline } from "../engine/mod.ts";
+import { gauge } from "../base/mod.ts";
+import type { Part } from "../operator/part.ts";
+import { ERRORS } from "../web/error.ts";
+import { MESSAGE_COMMANDS } from "./message_commands.ts";
+import { messageOperations } from "./message_operations.ts";
+import { forgetting, MessageStore } from "./message_store.ts";
+import { operatorMessageOperations } from "./operator_operations.ts";
+
+/** The queue of messages. */
+export const MESSAGES: Part = {
+  operations: ({ store }) => messageOperations(new MessageStore(store)),
+  operatorOperations: (store) => operatorMessageOperations(new MessageStore(store)),
+  commands: MESSAGE_COMMANDS,
+  gauges: queueGauges,
+  removal: { errors: [ERRORS.messages_waiting], extend: forgetting },
+};
+
+/** Maximum wait for the queue, in ms: shorter than a request's budget, so that other metrics are still sent. */
+const QUEUE_DEADLINE = 2_000;
+
+/**
+ * Metrics of the queue; none if KV fails.
+ *
+ * @throws {CorruptRow}
+ */
+async function queueGauges(store: Store, prefix: string, now: number): Promise<string[]> {
+  const messages = new MessageStore(store);
+  try {
+    const reads = Promise.all([messages.countWaiting(), messages.list(1).next()]);
+    const [waiting, { value: oldest }] = await withDeadline(reads, QUEUE_DEADLINE);
+    const age = oldest ? Math.max(0, now - Date.parse(oldest.createdAt)) / 1_000 : 0;
+    return [
+      gauge(`${prefix}messages_waiting`, "Messages waiting to be taken, across all processes.", waiting),
+      gauge(`${prefix}oldest_message_age_seconds`, "How long the oldest message has waited.", age),
+    ];
+  } catch (error) {
+    if (error instanceof Error && error.cause instanceof CorruptRow) throw error.cause;
+    return [];
+  }
+}

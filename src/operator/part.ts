@@ -1,0 +1,44 @@
+import type { Environment } from "../accounts/api_key.ts";
+import type { Store, Transaction } from "../engine/mod.ts";
+import type { Catalogue, Operation } from "../resource/mod.ts";
+import type { ErrorKind } from "../web/error.ts";
+import type { Client } from "./client.ts";
+import type { CommandGroup } from "./command_line.ts";
+
+/** What a part of the service is made for. */
+export interface PartOptions {
+  readonly store: Store;
+  readonly catalogue: Catalogue;
+  readonly environment: Environment;
+  /** Prefix of the service's URLs; undefined for relative ones. */
+  readonly publicUrl: string | undefined;
+  /** Version of the service. */
+  readonly version: string;
+  /** Whether clients may create accounts. */
+  readonly signUpIsOpen: boolean;
+  /** URI of the security contact; undefined if there is none. */
+  readonly securityContact: string | undefined;
+  /** Returns all operations of the service. */
+  readonly operations: () => readonly Operation[];
+}
+
+/** A part that the service works without. Everything about it is in one folder. */
+export interface Part {
+  /** Operations for clients. */
+  readonly operations: (options: PartOptions) => Operation[];
+  /** Operations for operators. */
+  readonly operatorOperations?: (store: Store) => Operation[];
+  /** Commands, which are clients of these operations. */
+  readonly commands?: CommandGroup<Client>;
+  /** Metrics at `now` (ms since the epoch), in the Prometheus text format. Their names begin with `prefix`. */
+  readonly gauges?: (store: Store, prefix: string, now: number) => Promise<string[]>;
+  readonly removal?: Removal;
+}
+
+/** What a part does when an account is removed. */
+export interface Removal {
+  /** Errors of `extend`. */
+  readonly errors: readonly ErrorKind[];
+  /** Extends the transaction that removes an account, or makes it throw an ApiError. */
+  readonly extend: <Result>(accountId: string, removal: Transaction<Result>) => Transaction<Result>;
+}

@@ -1,0 +1,45 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { type Declaration, type Resource, resource, ResourceError } from "../../src/resource/mod.ts";
+import { nameText } from "../../src/web/name.ts";
+import { named, oneOf, text } from "../../src/web/schema.ts";
+import { Harness } from "../support/harness.ts";
+import { THINGS } from "../support/things.ts";
+
+const FIELDS = { name: nameText(9, [], "Its name"), kind: named("Kind", oneOf(["a", "b"])) };
+const CUPS: Declaration<typeof FIELDS> = {
+  name: "cups",
+  item: "Cup",
+  tag: { name: "Cups", description: "All cups" },
+  noun: ["a cup", "cups"],
+  fields: FIELDS,
+  filters: [],
+  examples: { item: { name: "Big", kind: "a" }, change: {} },
+};
+
+/** A collection whose field has another schema of the same name. */
+const JUGS = resource({
+  ...CUPS,
+  name: "jugs",
+  item: "Jug",
+  fields: { kind: named("Kind", text({ max: 9 })) },
+  filters: [],
+  examples: { item: { kind: "a" }, change: {} },
+});
+
+Deno.test.each<[string, readonly Resource[]]>([
+  ["the path GET /v1/things", [THINGS]],
+  ["the schema Thing", [resource({ ...CUPS, item: "Thing" })]],
+  ["the path GET /v1/account", [resource({ ...CUPS, name: "account" })]],
+  ["the operation createAccount", [resource({ ...CUPS, item: "Account" })]],
+  ["the schema Cup", [resource({ ...CUPS, name: "cup" })]],
+  ["the schema Kind", [resource(CUPS), JUGS]],
+])("createService() refuses resources that share %s", async (shared, others) => {
+  using kv = await Deno.openKv(":memory:");
+
+  const error = assertThrows(
+    () => new Harness(kv, { catalogue: { title: "Things", resources: [THINGS, ...others] } }),
+    ResourceError,
+  );
+
+  assertEquals(error.message, `Two resources share ${shared}.`);
+});
