@@ -1,7 +1,9 @@
-// The tables of the guides, made from the declarations. As a program, it writes them.
+// The tables of the guides, and the names of the service in them, from the declarations. As a program, it writes them.
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
+import { slugOf } from "../src/app/service.ts";
+import { CATALOGUE } from "../src/catalogue.ts";
 import { CLIENT_TASKS, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
@@ -13,9 +15,9 @@ type Table = readonly (readonly string[])[];
 
 const ROOT = `${import.meta.dirname}/..`;
 /** Each table is in at least one of these files. */
-const DOCUMENTS = ["README.md", "src/operator/README.md"];
+const DOCUMENTS = ["README.md", "src/operator/README.md", "src/operator/alerts.yml"];
 
-/** A guide, as it is and with tables that match the declarations. */
+/** A guide, as it is and with tables and names that match the declarations. */
 export interface Guide {
   readonly path: string;
   readonly text: string;
@@ -37,10 +39,12 @@ export async function readGuides(): Promise<readonly Guide[]> {
     settingsTable(),
   ];
   const missing = new Set(tables);
+  const alerts = await Deno.readTextFile(`${ROOT}/src/operator/alerts.yml`);
+  const [, named = ""] = /^ {2}- name: (.+)$/m.exec(alerts) ?? [];
   const guides: Guide[] = [];
   for (const path of DOCUMENTS.map((name) => `${ROOT}/${name}`)) {
     const text = await Deno.readTextFile(path);
-    const current = text.replaceAll(/(?:^\|.*\|\n)+/gm, (found) => {
+    const current = withName(text, named, CATALOGUE.title).replaceAll(/(?:^\|.*\|\n)+/gm, (found) => {
       const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
       if (table === undefined) return found;
       missing.delete(table);
@@ -57,6 +61,12 @@ if (import.meta.main) {
   for (const { path, text, current } of await readGuides()) {
     if (current !== text) await Deno.writeTextFile(path, current);
   }
+}
+
+/** A text in which names of the service, such as `animal-store` and `animal_store_`, follow its title. */
+function withName(text: string, before: string, title: string): string {
+  return text.replaceAll(before, slugOf(title, "-"))
+    .replaceAll(before.replaceAll("-", "_"), slugOf(title, "_"));
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {

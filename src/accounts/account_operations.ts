@@ -42,6 +42,8 @@ export interface AccountOperationsOptions {
   readonly accounts: AccountStore;
   /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
+  /** The name of the service in challenges. */
+  readonly realm: string;
 }
 
 /** Account fields in every response. */
@@ -139,7 +141,7 @@ const USAGE_DAYS = named(
 );
 
 /** A client's operations on its own account. */
-export function accountOperations({ store, accounts, usedBy }: AccountOperationsOptions): Operation[] {
+export function accountOperations({ store, accounts, usedBy, realm }: AccountOperationsOptions): Operation[] {
   const common = { access: "key", tag: ACCOUNT_TAG, isExtension: true } as const;
 
   const getAccount = operation({
@@ -161,7 +163,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
     answers: { 204: { description: "The account was closed" } },
   }, async (_input, { accountId, now, transact }: Call) => {
     const closed = await transact(accounts.changing(accountId, () => ({ closedAt: now })));
-    if (closed === null) throw invalidApiKey();
+    if (closed === null) throw invalidApiKey(realm);
     return createResponse(null, { status: 204 });
   });
 
@@ -185,7 +187,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const issued = await transact(accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key)));
-    if (issued === null) throw invalidApiKey();
+    if (issued === null) throw invalidApiKey(realm);
     const previousKeyExpiresAt = previousKeyExpiry(issued.account, now);
     return shown<typeof ROTATED_KEY>({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
   });
@@ -212,7 +214,7 @@ export function accountOperations({ store, accounts, usedBy }: AccountOperations
 
   async function find({ accountId }: Call): Promise<AccountState> {
     const state = await accounts.find(accountId);
-    if (state === null) throw invalidApiKey();
+    if (state === null) throw invalidApiKey(realm);
     return { ...state, usage: usedBy(state) };
   }
 

@@ -2,12 +2,14 @@ import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { ApiError, ERRORS } from "../web/error.ts";
 
-/** The challenge in a 401 (RFC 6750 section 3). */
-export const CHALLENGE = 'Bearer realm="animal-store"';
+/** The challenge in a 401 of this realm (RFC 6750 section 3). */
+export function challengeOf(realm: string): string {
+  return `Bearer realm="${realm}"`;
+}
 
 /** The error for an invalid key. The default message does not say why it is invalid. */
-export function invalidApiKey(message: string = "The API key is not valid."): ApiError {
-  const headers = { "www-authenticate": `${CHALLENGE}, error="invalid_token"` };
+export function invalidApiKey(realm: string, message: string = "The API key is not valid."): ApiError {
+  const headers = { "www-authenticate": `${challengeOf(realm)}, error="invalid_token"` };
   return new ApiError(ERRORS.invalid_api_key, message, headers);
 }
 

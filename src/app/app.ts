@@ -1,8 +1,7 @@
-import { SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
+import { type Realm, SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
 import type { Admission, Admissions, Caller } from "./admission.ts";
 import { uncharged } from "../limits/mod.ts";
 import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
-import type { Environment } from "../accounts/api_key.ts";
 import { deprecationHeaders } from "../web/deprecation.ts";
 import { BASE_PATH } from "../web/openapi.ts";
 import type { Call, Operation } from "../resource/mod.ts";
@@ -36,13 +35,11 @@ import type { Transactions } from "../engine/transactions.ts";
 import { Outdated } from "../engine/versions.ts";
 
 /** Options of {@linkcode createApp}. */
-export interface AppOptions extends ArrivalsOptions {
+export interface AppOptions extends ArrivalsOptions, Realm {
   readonly admissions: Admissions;
   readonly transactions: Transactions;
   /** Whether an Authorization header has a token for operations with this access. */
   readonly hasToken: Readonly<Record<OperatorAccess, (authorization: string | null) => boolean>>;
-  /** Only API keys of this environment are valid. */
-  readonly environment: Environment;
   /** Whether the service runs on Deno Deploy, where chunked bodies may pause. */
   readonly onDeploy: boolean;
   readonly log: Log;
@@ -75,7 +72,7 @@ export function createApp(options: AppOptions): App {
   const { operations, admissions, transactions, hasToken, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const suggest = createSuggester(operations);
-  const unauthorized = unauthorizedIn(options.environment);
+  const unauthorized = unauthorizedIn(options);
   const bodyRules = { ...BODY_RULES, ...(options.onDeploy && { stallMs: Infinity }) };
   const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
 
@@ -135,7 +132,9 @@ export function createApp(options: AppOptions): App {
         if (operation.access === "key" && admission?.account === undefined) {
           return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
         }
-        if (needsToken(operation.access) && admission) return wrongOperatorToken(operation.access);
+        if (needsToken(operation.access) && admission) {
+          return wrongOperatorToken(operation.access, options.realm);
+        }
         const accountId = admission?.account?.id ?? "";
         const { transact, readBody, note, ifLate } = callOf(arrival, budget);
         return operation.answer({

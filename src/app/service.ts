@@ -30,7 +30,7 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken"> {
+  extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm"> {
   readonly catalogue: Catalogue;
   readonly store: Store;
   /** Maximum age of cached accounts and items, in ms. */
@@ -69,6 +69,7 @@ const PAGE_BYTES = 32 * 1024 * 1024;
 export function createService(options: ServiceOptions): Service {
   const { catalogue, store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
   const { title } = catalogue;
+  const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
   const versions = new Versions(store, options);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
@@ -84,7 +85,7 @@ export function createService(options: ServiceOptions): Service {
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
     ...PARTS.flatMap((part) => part.operations(described)),
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
-    ...accountOperations({ store, accounts, usedBy }),
+    ...accountOperations({ store, accounts, usedBy, realm }),
     ...documentOperations(described),
     ...healthOperations(store),
     ...(operatorTokens.length === 0
@@ -92,13 +93,14 @@ export function createService(options: ServiceOptions): Service {
       : servedOperations({ store, accounts, items, parts: PARTS, usedBy, isStopping }, { title, publicUrl })),
     ...(metricsTokens.length === 0
       ? []
-      : [metricsOperation({ ...options, title, version: VERSION, parts: PARTS, permits })]),
+      : [metricsOperation({ ...options, prefix, version: VERSION, parts: PARTS, permits })]),
   ];
   requireDistinct(operations);
   return {
     operations,
     fetch: createApp({
       ...options,
+      realm,
       operations,
       admissions,
       transactions,
@@ -116,6 +118,11 @@ export function createService(options: ServiceOptions): Service {
       () => store.sweep(),
     ],
   };
+}
+
+/** A title in lower case, with this text in place of spaces. */
+export function slugOf(title: string, space: string): string {
+  return title.toLowerCase().replaceAll(/\W+/g, space);
 }
 
 function requireDistinct(operations: readonly Operation[]): void {

@@ -9,8 +9,8 @@ import { gauge } from "../base/prometheus.ts";
 
 /** Options of {@linkcode metricsOperation}. */
 export interface MetricsOptions {
-  /** What the service is called. */
-  readonly title: string;
+  /** The beginning of the names of the service's own metrics. */
+  readonly prefix: string;
   /** Version of the service. */
   readonly version: string;
   readonly store: Store;
@@ -29,9 +29,8 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
  * begin with that of the service.
  */
 export function metricsOperation(
-  { title, version, store, metrics, parts, inFlight, permits }: MetricsOptions,
+  { prefix, version, store, metrics, parts, inFlight, permits }: MetricsOptions,
 ): Operation {
-  const prefix = `${title.toLowerCase().replaceAll(/\W+/g, "_")}_`;
   return operation({
     id: "getMetrics",
     method: "GET",

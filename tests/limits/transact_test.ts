@@ -56,6 +56,7 @@ Deno.test("transact() includes the check only in a handler's first commit, so no
     }),
     transactions,
     metrics: service.metrics,
+    realm: "tests",
     hasToken: { operator: () => false, metrics: () => false },
     environment: "staging",
     publicUrl: undefined,

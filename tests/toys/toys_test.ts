@@ -126,6 +126,8 @@ Deno.test("toys take the place of animals by the steps of the guide", async (tes
     const metrics = await (await fetch(requestTo(origin, "GET /metrics", { key: OPERATOR_TOKEN }))).text();
     const { info, paths, tags, components } = JSON.parse(document);
 
+    const { headers } = await send("GET /v1/toys");
+    assertEquals(headers.get("www-authenticate"), 'Bearer realm="toy-store"');
     assertEquals(info.title, "Toy Store");
     assertEquals(info.summary, "A catalogue of toys, with API keys, plans and exact rate limits.");
     assertEquals(Object.keys(paths).slice(0, 2), ["/toys", "/toys/{toyId}"]);
