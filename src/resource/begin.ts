@@ -37,11 +37,11 @@ export async function beginCollections(
   { create }: BeginOptions,
 ): Promise<void> {
   requireValid(resources);
-  for (const resource of resources) {
-    // The commit is refused if another process has begun the collection in the meantime.
+  await Promise.all(resources.map(async (resource) => {
     const isBegun = await hasFilters(store, resource);
+    // The commit is refused if another process has begun the collection in the meantime.
     if (!isBegun && create && !await begin(store, resource)) await hasFilters(store, resource);
-  }
+  }));
 }
 
 /** Whether the store says which filters the collection has. @throws {ResourceError} if those are not the declared ones. */

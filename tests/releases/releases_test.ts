@@ -1,6 +1,9 @@
-import { assertEquals } from "@std/assert";
-import { openStore } from "../../src/engine/open.ts";
+import { assertEquals, assertRejects } from "@std/assert";
+import { CATALOGUE } from "../../src/catalogue.ts";
+import { encodeJson, openStore } from "../../src/engine/mod.ts";
 import { MessageStore } from "../../src/messages/message_store.ts";
+import { PETS } from "../../src/pets/pets.ts";
+import { beginCollections, ResourceError } from "../../src/resource/mod.ts";
 import { Harness } from "../support/harness.ts";
 import { REX } from "../support/pets.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
@@ -21,6 +24,14 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
     await kv.set(key, value);
   }
   const store = await openStore(path, { clock: () => written.now, create: false });
+  const others = [{ ...PETS, filters: [] }] as const;
+  await assertRejects(
+    () => beginCollections(store, others, { create: true }),
+    ResourceError,
+    "filtered by status",
+  );
+  await beginCollections(store, CATALOGUE.resources, { create: true });
+  assertEquals((await kv.get(["resources", "pets"])).value, encodeJson({ filters: ["status"] }));
   {
     await using service = new Harness(kv, { store });
     service.now = written.now;

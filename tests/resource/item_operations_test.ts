@@ -1,0 +1,93 @@
+import { assertEquals } from "@std/assert";
+import { assertError } from "../support/assertions.ts";
+import { nextTarget } from "../support/client.ts";
+import { HAMMER } from "../support/things.ts";
+import { Workshop } from "../support/workshop.ts";
+
+const OPERATOR_TOKEN = "the-operators-token-in-the-tests";
+const STORED = { ...HAMMER, state: "new", isSpare: false };
+
+Deno.test("operations of a resource refuse unknown names, even without Prefer", async () => {
+  await using workshop = await Workshop.open();
+  await workshop.add({});
+
+  for (
+    const [target, json] of [
+      ["GET /v1/things?stat=new", undefined],
+      ["GET /v1/things/1?x=1", undefined],
+      ["POST /v1/things", { ...HAMMER, colour: "red" }],
+      ["PATCH /v1/things/1", { colour: "red" }],
+    ] as const
+  ) {
+    const response = await workshop.call(target, {
+      ...(json && { json }),
+      headers: { prefer: "handling=lenient" },
+    });
+    await assertError(response, 400, "invalid_request", /^unknown (query parameter|member) /);
+  }
+});
+
+Deno.test("update removes an optional field with null, but no other field", async () => {
+  await using workshop = await Workshop.open();
+  await workshop.add({ labels: ["mine"] });
+
+  const removed = await workshop.call("PATCH /v1/things/1", { json: { labels: null } });
+  const again = await workshop.call("GET /v1/things/1");
+
+  assertEquals([removed.status, await removed.json()], [200, { id: 1, ...STORED }]);
+  assertEquals(again.headers.get("etag"), removed.headers.get("etag"));
+  for (const name of ["name", "weight", "state", "isSpare"]) {
+    const refused = await workshop.call("PATCH /v1/things/1", { json: { [name]: null } });
+    await assertError(
+      refused,
+      400,
+      "invalid_request",
+      new RegExp(`^${name} must not be null: leave it out\\.$`),
+    );
+  }
+});
+
+Deno.test("list combines filters in pages that are full, with links that keep them", async () => {
+  await using workshop = await Workshop.open();
+  for (let count = 0; count < 4; count++) {
+    await workshop.add({ state: "used", isSpare: true }, { state: "used" }, { isSpare: true });
+  }
+
+  const seen: number[] = [];
+  let target: string | undefined = "GET /v1/things?isSpare=true&limit=2&state=used";
+  while (target !== undefined) {
+    const page = await workshop.call(target);
+    const things: { id: number }[] = await page.json();
+    assertEquals(things.length, 2);
+    seen.push(...things.map(({ id }) => id));
+    target = nextTarget(page);
+    if (target) {
+      assertEquals(target.replace(/cursor=.*/, ""), "GET /v1/things?limit=2&state=used&isSpare=true&");
+    }
+  }
+
+  assertEquals(seen, [1, 4, 7, 10]);
+  assertEquals(await workshop.ids("?isSpare=false&state=new"), []);
+  assertEquals(await workshop.ids("?isSpare=false"), [2, 5, 8, 11]);
+});
+
+Deno.test("operators list, change and delete items of any account", async () => {
+  await using workshop = await Workshop.open({ operatorToken: OPERATOR_TOKEN });
+  await workshop.add({ labels: ["mine"] }, {}, {});
+  const call = (target: string, json?: object) =>
+    workshop.fetch(target, { key: OPERATOR_TOKEN, ...(json && { json }) });
+
+  const page = await call("GET /operator/v1/things?limit=2");
+  const changed = await call("PATCH /operator/v1/things/1", { labels: null, isSpare: true });
+  const removed = await call("DELETE /operator/v1/things/2");
+
+  const owned: { id: number; accountId: string }[] = await page.json();
+  assertEquals(owned.map(({ id }) => id), [1, 2]);
+  assertEquals(nextTarget(page), "GET /operator/v1/things?limit=2&cursor=2");
+  const accountId = owned[0]?.accountId;
+  assertEquals(await changed.json(), { id: 1, ...STORED, isSpare: true, accountId });
+  assertEquals(removed.status, 204);
+  assertEquals(await workshop.ids(), [1, 3]);
+  assertEquals(await workshop.ids("?isSpare=true"), [1]);
+  await assertError(await call("DELETE /operator/v1/things/2"), 404, "thing_not_found");
+});
