@@ -58,10 +58,10 @@ Deno.test("VersionedCache.get() makes a value again for a new version, even whil
   const early = fixture.get("a");
   watched.version = "4";
   const late = fixture.get("a");
-  calls[2]?.resolve("third");
   calls[3]?.resolve("fourth");
+  calls[2]?.resolve("third");
 
-  assertEquals([await early, await late], ["third", "fourth"]);
+  assertEquals([await late, await early], ["fourth", "third"]);
   assertEquals([fixture.get("a"), calls.length], ["fourth", 4]);
 });
 
