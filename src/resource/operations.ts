@@ -111,7 +111,6 @@ export function itemOperations(
     {
       ...ofItem,
       ...lenient,
-      ...resource.get?.isExtension && { isExtension: true },
       ...deprecated && {
         deprecated,
         description: `Deprecated, and will be removed on ${

@@ -77,7 +77,7 @@ export interface Declaration<Fields extends Members = Members> {
   };
   /** Whether list, create and get ignore unknown fields and query parameters. */
   readonly isLenient?: true;
-  readonly get?: Extension & { readonly deprecated?: Pick<Deprecation, "since" | "sunset" | "advice"> };
+  readonly get?: { readonly deprecated?: Pick<Deprecation, "since" | "sunset" | "advice"> };
   readonly update?: Extension;
   readonly delete?: Extension;
   /** The keys of its rows, if an earlier release named them otherwise. */
