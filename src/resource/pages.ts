@@ -7,7 +7,7 @@ import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
 /** How many bases a page has responses for, because clients can make up any number of hosts. */
 const MAX_BASES = 4;
-/** Memory of a kept response without its text, in bytes. */
+/** Memory of a kept response without its text, in bytes. A string has up to two bytes for each character, a body three. */
 const OVERHEAD = 2_000;
 
 /** The id of the last item before the page. Its text is opaque, so that clients do not rely on its content. */
@@ -52,7 +52,11 @@ export class Pages {
     this.#itemHeaders = itemHeaders;
     this.#first = new VersionedCache(items.version, maxBytes / 2, ({ size }) => size);
     this.#others = new VersionedCache(items.version, maxBytes / 4, ({ size }) => size);
-    this.#single = new VersionedCache(items.version, maxBytes / 4, (single) => sizeOf(single?.length ?? 0));
+    this.#single = new VersionedCache(
+      items.version,
+      maxBytes / 4,
+      (single) => OVERHEAD + 5 * (single?.length ?? 0),
+    );
   }
 
   /** A page of the collection. */
@@ -110,7 +114,7 @@ export class Page {
 
   constructor(read: ItemPage, place: Place) {
     this.read = read;
-    this.size = sizeOf(read.bytes, MAX_BASES);
+    this.size = OVERHEAD + (2 + MAX_BASES) * read.bytes;
     this.#place = place;
     // Includes the link to the next page, which can change although the items are the same.
     this.#etag = etagOf([place.name, place.next, read.json].join("\n"));
@@ -133,11 +137,6 @@ export class Page {
     if (this.#representations.size < MAX_BASES) this.#representations.set(base, made);
     return made;
   }
-}
-
-/** Maximum memory of a text with this number of bytes or characters: a string, and a body for each base. */
-function sizeOf(length: number, bases: number = 1): number {
-  return OVERHEAD + (2 + 3 * bases) * length;
 }
 
 function encodeCursor(id: number): string {
