@@ -37,8 +37,8 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *
  *     applied   Each caller gets the result of its transaction.
  *     refused   A read shows which rows have changed. The jobs decide on these rows, immediately: those that lost a
- *               race share a commit only with jobs on their rows, all others share one. If the rows are contested, they
- *               are read at the same time as the commit, so that losing a race costs one round trip and not two.
+ *               race share a commit only with jobs on their rows, all others share one. If KV is distant, the rows of
+ *               leases are read while they are committed, so that losing a race costs one round trip and not two.
  *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
  *               (`commit.ts`). If they cannot be read while a caller waits, callers get `Unresolved`.
  *
@@ -113,7 +113,7 @@ interface Bounds {
   readonly lanes: number;
   /** Maximum number of rows that one commit checks for several jobs. KV has a limit, too. */
   readonly checks: number;
-  /** Whether rows that have to be read are contested, because they are read if other processes are writing them. */
+  /** Whether other processes are likely to write the same rows. They are then read at the same time as each commit. */
   readonly isContested: boolean;
 }
 
@@ -277,13 +277,11 @@ class Line {
     const jobs = round.decisions.map(({ job }) => job);
     this.#metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
     const started = performance.now();
-    const isContested = this.#bounds.isContested &&
-      jobs.some(({ snapshot = NO_ROWS }) => snapshot.began > -Infinity);
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
       round.build(operation);
-    }, { checks: round.checks, isContested });
+    }, { checks: round.checks, isContested: this.#bounds.isContested });
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {
       round.resolve(result.versionstamp, started);

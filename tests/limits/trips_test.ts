@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce } from "../support/client.ts";
@@ -115,6 +115,33 @@ Deno.test("service needs one more round trip for a read after another account ch
   assertEquals(await service.trips(apiKey, LIST), "200 after 2");
   await other.accounts.rotate(account.id, 0, service.now);
   assertEquals(await service.trips(apiKey, ADD, REX), "201 after 4");
+});
+
+Deno.test("service responds to a key's first read within three trips after a pause, and five if others read, too", async () => {
+  await using one = new FarService();
+  await using two = one.farBeside();
+  await using three = one.farBeside();
+  const { time } = one;
+  const services = [one, two, three];
+  const { apiKey } = await create(one);
+  for (const service of services) await service.warmUp(apiKey);
+  const trips: number[] = [];
+  const read = async (service: FarService) => {
+    trips.push(Number((await service.trips(apiKey, LIST)).replace("200 after ", "")));
+  };
+
+  for (let round = 0; round < 6; round++) {
+    await time.advance(6_000);
+    for (const service of services) await read(service);
+    assert(Math.max(...trips.splice(0)) <= 3);
+    await time.advance(6_000);
+    const reads = services.map(async (service, index) => {
+      await pause(index * round * 20);
+      await read(service);
+    });
+    await time.until(Promise.all(reads), 10_000);
+    assert(Math.max(...trips.splice(0)) <= 5);
+  }
 });
 
 Deno.test("service needs one more round trip if another process takes a permit at the same time", async () => {
