@@ -1,6 +1,6 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { ACCOUNTS } from "../../src/accounts/account.ts";
-import { decodeState, stateKeys } from "../../src/limits/holder.ts";
+import { decodeState, stateKeys, unstored } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
@@ -29,4 +29,25 @@ Deno.test("Permits admit exactly the limit in two processes that settle between 
 
   assertEquals(refused.filter((isRefused) => !isRefused).length, 10);
   assertEquals((await service.accounts.find(account.id))?.usage.used, 10);
+});
+
+Deno.test("Permits.of() returns the allowance of an account that is active, however many others are learnt", async () => {
+  await using service = await Harness.open();
+  const { store } = service;
+  const clock = () => service.now;
+  const holders = unstored(() => ({ minute: 1_000, day: 9_000 }));
+  const permits = new Permits({ store, transactions: new Transactions(store, { clock }), holders, clock });
+  await permits.admit("first");
+  const first = permits.of("first");
+
+  for (let count = 0; count < 20_000; count++) {
+    const state = decodeState(holders, `${count}`, [null]);
+    if (state) permits.learn(state, 0);
+  }
+
+  assert(first);
+  assertStrictEquals(permits.of("first"), first);
+  await permits.settle();
+  assertEquals(await permits.admit("0").then((decision) => decision?.minute.remaining), 999);
+  await permits.settle();
 });
