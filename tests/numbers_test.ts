@@ -56,7 +56,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `Only the ${LIMIT} requests a minute of an address`,
     `four processes admit up to ${4 * LIMIT} of them`,
     `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in total`,
-    `For up to ${MAX_LEASE_AGE / 1_000} s, `,
+    `within ${MAX_LEASE_AGE / 1_000} s once it no longer serves the account`,
     `may wait up to ${PATIENCE / 1_000} s`,
     `within ${duration(STOP_TIMEOUT)}`,
   ]],

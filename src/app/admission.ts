@@ -56,6 +56,12 @@ export interface AdmissionsOptions extends ApiKeysOptions {
 /**
  * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
  * the client address is charged.
+ *
+ * An admission is certain if the account was in the state that decided on it at some time since the request arrived: its
+ * rows were read or checked by a commit since then, or memory was and a version check has shown that no account has
+ * changed. Only a write with a lent permit is admitted before that is certain. Its first commit checks the accounts'
+ * version. If it commits nothing, the version is checked before the response is sent. A lent permit ends with its
+ * request: it is used, or it is free again if nothing was written.
  */
 export class Admissions {
   readonly #keys: ApiKeys;
@@ -79,8 +85,8 @@ export class Admissions {
   }
 
   /**
-   * Begins to admit a request, and to check the versions if that is necessary. When `ready` has resolved, `work` serves
-   * the request. Everything that can happen to a request is told here, in this order.
+   * Begins to admit a request and, if necessary, to check the versions. When `ready` has resolved, `work` serves the
+   * request. All that can happen to a request is listed here, in the order in which it is tried.
    *
    * @throws {StoreUnavailable}
    */

@@ -58,15 +58,14 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
 /**
  * Returns the whole service as a function of a request. A request passes these functions in order:
  *
- *     fetch                 matches the route, checks the versions if necessary, and charges the request
- *     admitted              records the account and its limits
- *     answerProvisionally   for a write with a leased permit: responds, then confirms the permit or starts over
- *     answerFor             returns the refusal, the operation's response, or an error
- *     finish                adds limit headers and CORS; writes metrics and the access log
+ *     arrive      matches the route
+ *     callerOf    determines what the request is charged to
+ *     admit       charges it, after a version check if memory must be current (`admission.ts`)
+ *     answerFor   returns the refusal, the operation's response, or an error
+ *     finish      adds limit headers and CORS; writes metrics and the access log
  *
- * A read runs after a version check has shown that memory is current. A write with a permit from memory does not wait
- * for a version check. Instead, its first commit checks the accounts' version, or a version check does so before the
- * response is sent. If the version has changed, the request is admitted again.
+ * If an account changes after a write was admitted from memory, nothing is written: `admit` charges the request again
+ * and then calls `answerFor` again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, admissions, transactions, hasToken, log, metrics, inFlight } = options;

@@ -9,7 +9,6 @@ import {
   StoreUnavailable,
   type Transactions,
   Unresolved,
-  versionstampOf,
   type Write,
 } from "../engine/mod.ts";
 import {
@@ -25,11 +24,11 @@ import {
   withRefused,
 } from "./lease.ts";
 import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
+import { firstSeen, isLeaseOf, isSameLimits, type Known, mayComeBack, nameOfState, seen } from "./known.ts";
 import {
   type Decision,
   decisionOn,
   encodeUsage,
-  type FullWindow,
   fullWindow,
   type Limits,
   minuteEnd,
@@ -39,7 +38,6 @@ import {
   settle,
   type Usage,
   usageKey,
-  windowEnd,
 } from "./usage.ts";
 import { dayTotalKey, pastDay } from "./usage_days.ts";
 
@@ -78,8 +76,6 @@ export const MAX_LEASE_AGE = 2_000;
 export const PATIENCE = MAX_LEASE_AGE + 1_000;
 /** For this long after the first refusal of a minute, in ms, a client might not know about it. */
 export const UNAWARE: number = SECOND;
-/** How long a row counts as shared after another process has written it, in ms. */
-const SHARED_FOR = 10_000;
 /** Pause after a failure before the next run that no request is waiting for, in ms. */
 const PAUSE = 2_000;
 
@@ -117,27 +113,6 @@ export interface Permit {
 /** A request that is waiting for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, Asking {}
 
-/** What is known of the rows. Times are on the `performance.now()` clock. */
-interface Known<Of extends Holder> {
-  readonly state: HolderState<Of>;
-  /** When the rows were last seen; -Infinity if they must be read. */
-  readonly seenAt: number;
-  /** The rows were so at this time or later. */
-  readonly asOf: number;
-  /** Until when the row counts as shared. */
-  readonly sharedUntil: number;
-  /** When each window was first seen full. */
-  readonly full: Readonly<Partial<Record<FullWindow, Full>>>;
-}
-
-/** A window that was full. */
-interface Full {
-  /** When it ends, in ms since the epoch. */
-  readonly end: number;
-  /** When this process first saw it full, on the `performance.now()` clock. */
-  readonly at: number;
-}
-
 /** One account's permits in one process. */
 export class Allowance<Of extends Holder> {
   readonly #shared: Shared<Of>;
@@ -160,8 +135,7 @@ export class Allowance<Of extends Holder> {
   /** The state was read at `asOf` or later, on the `performance.now()` clock. */
   constructor(shared: Shared<Of>, state: HolderState<Of>, asOf: number) {
     this.#shared = shared;
-    const full = fullIn(state, {});
-    this.#known = { state, seenAt: performance.now(), asOf, sharedUntil: -Infinity, full };
+    this.#known = firstSeen(state, asOf);
   }
 
   /** The account, as last seen. */
@@ -254,9 +228,7 @@ export class Allowance<Of extends Holder> {
    * process has written it.
    */
   learn(state: HolderState<Of>, asOf: number): void {
-    const { state: { usageRow }, sharedUntil } = this.#known;
-    const isNews = isLater(state.usageRow, usageRow) && this.isKnown;
-    this.#keepNewer(state, asOf, isNews ? performance.now() + SHARED_FOR : sharedUntil);
+    this.#known = seen(this.#known, state, asOf, false);
   }
 
   /** The usage in this row or a newer known one, without permits that this process holds. */
@@ -293,7 +265,7 @@ export class Allowance<Of extends Holder> {
     const lease = this.#lease;
     if (lease === undefined || lease.left === 0) return undefined;
     const isOld = performance.now() - lease.takenAt > MAX_LEASE_AGE;
-    return isOld || !isOf(lease, this.#known.state, now) ? undefined : lease;
+    return isOld || !isLeaseOf(lease, this.#known.state, now) ? undefined : lease;
   }
 
   #take(lease: Lease, now: number): Decision {
@@ -334,7 +306,7 @@ export class Allowance<Of extends Holder> {
       const most = unwritten.reduce((sum, more) => sum + more, usage.strikes);
       if (strikes > 0 && most >= limits.minute) return undefined; // A transaction starts the ban.
       this.#debt = withRefused(this.#debt, {
-        of: nameOf(state),
+        of: nameOfState(state),
         count: 1,
         strikes,
         since: performance.now(),
@@ -347,15 +319,13 @@ export class Allowance<Of extends Holder> {
 
   /** Why a request is refused, if only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
-    const { state: { usage, holder: { limits } }, asOf, full } = this.#known;
+    const { state: { usage, holder: { limits } }, asOf } = this.#known;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
     const holds = this.#lease !== undefined || this.#onTheirWay > 0 || this.#onItsWay.returned.length > 0;
     if (holds || current !== usage) return undefined;
     const window = fullWindow(usage, limits);
-    return window && leasedIn(usage, window) > 0 && !isOverdue(full, usage, window, asOf)
-      ? undefined
-      : window;
+    return window && mayComeBack(this.#known, usage, window, asOf, PATIENCE) ? undefined : window;
   }
 
   /** Whether a refusal counts toward a ban, because its request arrived after others of the minute had been refused. */
@@ -387,7 +357,7 @@ export class Allowance<Of extends Holder> {
 
   #isOver(lease: Lease, state: HolderState<Of>, now: number): boolean {
     return this.#shared.isSettling || performance.now() - lease.takenAt > this.#life ||
-      !isOf(lease, state, now);
+      !isLeaseOf(lease, state, now);
   }
 
   #start(): void {
@@ -457,12 +427,11 @@ export class Allowance<Of extends Holder> {
     const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
     const planned = plan(usage, holder.limits, {
       debt: this.#sent,
-      of: nameOf(state),
+      of: nameOfState(state),
       requests,
       served: performance.now() - since > 2 * this.#life ? 0 : served,
       left: takes ? this.left : undefined,
-      mayWait: (usage, window) =>
-        leasedIn(usage, window) > 0 && !isOverdue(this.#known.full, usage, window, performance.now()),
+      mayWait: (usage, window) => mayComeBack(this.#known, usage, window, performance.now(), PATIENCE),
       isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
     }, now);
     if (planned.isChange) {
@@ -483,7 +452,7 @@ export class Allowance<Of extends Holder> {
     const lease = this.#lease;
     if (lease === undefined) return;
     const { isSettling } = this.#shared;
-    const isInUse = lease.used > 0 && isOf(lease, state, now) && state.usage.noLeasesUntil <= now &&
+    const isInUse = lease.used > 0 && isLeaseOf(lease, state, now) && state.usage.noLeasesUntil <= now &&
       !isSettling;
     if (isWaitedFor || (this.#isOver(lease, state, now) && !isInUse)) {
       this.#sent = owing(this.#sent, detach(lease));
@@ -502,7 +471,7 @@ export class Allowance<Of extends Holder> {
     this.#sent = NO_DEBT;
     this.learn(state, started);
     const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
-    if (after) this.#keepNewer(after, started, this.#known.sharedUntil);
+    if (after) this.#known = seen(this.#known, after, started, true);
     if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned();
     this.#extendLease(usage, limits, ahead);
     this.#lately = { served: granted.length, since: performance.now() };
@@ -545,7 +514,7 @@ export class Allowance<Of extends Holder> {
   #extendLease({ epoch, minute }: Usage, limits: Limits, ahead: number): void {
     const takenAt = performance.now();
     const lease = this.#lease;
-    if (lease && lease.epoch === epoch && lease.minute === minute && isSame(lease.limits, limits)) {
+    if (lease && lease.epoch === epoch && lease.minute === minute && isSameLimits(lease.limits, limits)) {
       lease.size += ahead;
       lease.left += ahead;
       // If no more can be leased, it is not renewed again before it is over.
@@ -556,20 +525,6 @@ export class Allowance<Of extends Holder> {
       const low = Math.floor(ahead / 2);
       this.#lease = { epoch, minute, limits, size: ahead, left: ahead, used: 0, low, takenAt };
     }
-  }
-
-  #keepNewer(state: HolderState<Of>, asOf: number, sharedUntil: number): void {
-    const { state: known, full } = this.#known;
-    const { holder, holderRow } = isLater(state.holderRow, known.holderRow) ? state : known;
-    const { usage, usageRow } = isLater(state.usageRow, known.usageRow) ? state : known;
-    const kept = { holder, holderRow, usage, usageRow };
-    this.#known = {
-      state: kept,
-      seenAt: performance.now(),
-      asOf: Math.max(asOf, this.#known.asOf),
-      sharedUntil,
-      full: fullIn(kept, holderRow === known.holderRow && usage.epoch === known.usage.epoch ? full : {}),
-    };
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
@@ -594,45 +549,4 @@ interface Run<Of extends Holder> extends Plan<Waiting> {
   readonly state: HolderState<Of>;
   /** Requests whose credential does not open the account. */
   readonly unknown: readonly Waiting[];
-}
-
-/** Names the state that refusals are counted in: the version of the account's row, the epoch and the minute. */
-function nameOf({ holderRow, usage }: HolderState<Holder>): string {
-  return `${versionstampOf(holderRow)} ${usage.epoch} ${usage.minute}`;
-}
-
-/** Whether a lease was taken under the limits, in the epoch and in the minute of a state, which are current at `now`. */
-function isOf(lease: Lease, { usage, holder }: HolderState<Holder>, now: number): boolean {
-  return lease.epoch === usage.epoch && lease.minute === usage.minute && roll(usage, now) === usage &&
-    isSame(lease.limits, holder.limits);
-}
-
-/** Since when each window is full, given when it was first seen full before. A window that was full stays listed. */
-function fullIn(
-  { usage, holder: { limits } }: HolderState<Holder>,
-  before: Known<Holder>["full"],
-): Known<Holder>["full"] {
-  const full = { ...before };
-  const note = (window: FullWindow, isFull: boolean) => {
-    const end = windowEnd(usage, window);
-    if (isFull && full[window]?.end !== end) full[window] = { end, at: performance.now() };
-  };
-  note("minute", usage.used >= limits.minute);
-  note("day", usage.usedToday >= limits.day);
-  return full;
-}
-
-/** Number of permits of a window that might be given back. */
-function leasedIn(usage: Usage, window: FullWindow): number {
-  return window === "day" ? usage.leasedToday : usage.leased;
-}
-
-/** Whether a window was first seen full so long before `time` that no permits of it will be given back. */
-function isOverdue(full: Known<Holder>["full"], usage: Usage, window: FullWindow, time: number): boolean {
-  const known = full[window];
-  return known !== undefined && known.end === windowEnd(usage, window) && time >= known.at + PATIENCE;
-}
-
-function isSame(one: Limits, other: Limits): boolean {
-  return one.minute === other.minute && one.day === other.day;
 }

@@ -12,7 +12,7 @@ const NOWHERE = "GET /v1/nowhere";
 /** Tables with the rows of an account. */
 const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"];
 
-Deno.test("Gate needs one check of versions and one commit per request at a low rate", async () => {
+Deno.test("service needs one check of versions and one commit per request at a low rate", async () => {
   await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
@@ -26,7 +26,7 @@ Deno.test("Gate needs one check of versions and one commit per request at a low 
   }
 });
 
-Deno.test("Gate commits a charge while the versions are checked", async () => {
+Deno.test("service commits a charge while the versions are checked", async () => {
   await using service = await RecordingService.open();
   const { time } = service;
   const { apiKey } = await service.createAccount("free");
@@ -40,7 +40,7 @@ Deno.test("Gate commits a charge while the versions are checked", async () => {
   assertLessOrEqual(time.now - before, 20);
 });
 
-Deno.test("Gate reads no rows of an account for requests with an expired key", async () => {
+Deno.test("service reads no rows of an account for requests with an expired key", async () => {
   await using service = await RecordingService.open();
   const { account: { id }, apiKey } = await service.createAccount();
   const renewed = await service.accounts.rotate(id, 1_000);
@@ -56,7 +56,7 @@ Deno.test("Gate reads no rows of an account for requests with an expired key", a
 });
 
 for (const requests of [1, 500]) {
-  Deno.test(`Gate reads an account once if its first ${requests} requests arrive at once`, async () => {
+  Deno.test(`service reads an account once if its first ${requests} requests arrive at once`, async () => {
     await using service = await RecordingService.open();
     const { apiKey } = await service.createAccount();
     service.forget();
@@ -67,7 +67,7 @@ for (const requests of [1, 500]) {
     service.assertCost({ reads: 3, commits: 1 });
   });
 
-  Deno.test(`Gate needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
+  Deno.test(`service needs one check of versions and one commit for ${requests} requests of a known account at once`, async () => {
     await using service = await RecordingService.open();
     const { apiKey } = await service.createAccount();
     await call(service, apiKey, NOWHERE);
@@ -81,7 +81,7 @@ for (const requests of [1, 500]) {
   });
 }
 
-Deno.test("Gate needs few commits at a high rate", async () => {
+Deno.test("service needs few commits at a high rate", async () => {
   await using service = await RecordingService.open();
   const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -97,7 +97,7 @@ Deno.test("Gate needs few commits at a high rate", async () => {
   assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
-Deno.test("Gate gives its leases back in one commit when it settles", async () => {
+Deno.test("service gives its leases back in one commit when it settles", async () => {
   await using service = await RecordingService.open();
   const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
@@ -114,7 +114,7 @@ Deno.test("Gate gives its leases back in one commit when it settles", async () =
   assertEquals([usage.used, usage.leased], [100, 0]);
 });
 
-Deno.test("Gate keeps no lease of a commit that ends while it settles", async () => {
+Deno.test("service keeps no lease of a commit that ends while it settles", async () => {
   const service = await RecordingService.open();
   using time = service.time;
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 9_000 });
@@ -135,7 +135,7 @@ Deno.test("Gate keeps no lease of a commit that ends while it settles", async ()
   assertEquals((await service.accounts.find(id))?.usage.leased, 0);
 });
 
-Deno.test("Gate needs one check of versions and no commit if a window is full", async () => {
+Deno.test("service needs one check of versions and no commit if a window is full", async () => {
   await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount("free");
   await callAtOnce(60, [service], apiKey);
@@ -148,7 +148,7 @@ Deno.test("Gate needs one check of versions and no commit if a window is full", 
   service.assertCost({ reads: 10, commits: 0 });
 });
 
-Deno.test("Gate reads and writes no rows of banned and closed accounts while others send requests", async () => {
+Deno.test("service reads and writes no rows of banned and closed accounts while others send requests", async () => {
   await using service = await RecordingService.open();
   const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
   assert(active && banned && closed);
@@ -170,7 +170,7 @@ Deno.test("Gate reads and writes no rows of banned and closed accounts while oth
   }
 });
 
-Deno.test("Gate reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
+Deno.test("service reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
   await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
@@ -184,7 +184,7 @@ Deno.test("Gate reads nothing for a mistyped key, a key for the other environmen
   service.assertCost({ reads: 0, commits: 0 });
 });
 
-Deno.test("Gate does not cache a header that is longer than necessary", async () => {
+Deno.test("service does not cache a header that is longer than necessary", async () => {
   await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   service.forget();
@@ -205,7 +205,7 @@ for (
     [100, 1],
   ] as const
 ) {
-  Deno.test(`Gate charges several accounts in a commit if KV allows ${maxChecks} checks`, async () => {
+  Deno.test(`service charges several accounts in a commit if KV allows ${maxChecks} checks`, async () => {
     await using service = await RecordingService.open({ maxChecks });
     const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
     service.forget();
@@ -218,7 +218,7 @@ for (
   });
 }
 
-Deno.test("Gate charges requests in one commit if they arrive within a few turns of the event loop", async () => {
+Deno.test("service charges requests in one commit if they arrive within a few turns of the event loop", async () => {
   await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount("free");
   await call(service, apiKey, NOWHERE);
@@ -236,7 +236,7 @@ Deno.test("Gate charges requests in one commit if they arrive within a few turns
   service.assertCost({ reads: 1, commits: 1 });
 });
 
-Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accounts each", async () => {
+Deno.test("service sends up to twelve commits at a time to a far KV, for two accounts each", async () => {
   await using service = await RecordingService.open({ maxChecks: 10 });
   const { time } = service;
   const issued = await Array.fromAsync(upTo(34), () => service.createAccount("free"));
@@ -260,7 +260,7 @@ Deno.test("Gate sends up to twelve commits at a time to a far KV, for two accoun
   for (const { checks } of service.commits) assertLessOrEqual(checks, 5);
 });
 
-Deno.test("Gate excludes from a commit only the accounts whose rows another process has written", async () => {
+Deno.test("service excludes from a commit only the accounts whose rows another process has written", async () => {
   await using service = await RecordingService.open();
   await using other = service.beside();
   const { time } = service;

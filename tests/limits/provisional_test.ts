@@ -172,7 +172,7 @@ const COSTS: Readonly<Record<string, { reads: number; versionReads: number; comm
   "queues a message": { reads: 1, versionReads: 1, commits: 1 },
 };
 
-Deno.test("Gate adds no separate check of versions to a write while its account has a lease", async (t) => {
+Deno.test("service adds no separate check of versions to a write while its account has a lease", async (t) => {
   for (const [what, target, request] of REQUESTS.filter(([what]) => what in COSTS)) {
     await t.step(what, async () => {
       await using fixture = await Fixture.open();

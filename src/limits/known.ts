@@ -1,0 +1,111 @@
+import { versionstampOf } from "../engine/mod.ts";
+import { type Holder, type HolderState, isLater } from "./holder.ts";
+import type { Lease } from "./lease.ts";
+import { type FullWindow, type Limits, roll, type Usage, windowEnd } from "./usage.ts";
+
+/** After another process has written a row, it counts as shared for this long, in ms. */
+const SHARED_FOR = 10_000;
+
+/** What a process knows of a holder's rows. Times are on the `performance.now()` clock. */
+export interface Known<Of extends Holder> {
+  readonly state: HolderState<Of>;
+  /** When the rows were last seen; -Infinity if they must be read. */
+  readonly seenAt: number;
+  /** The rows were so at this time or later. */
+  readonly asOf: number;
+  /** Until when the usage row counts as shared, because another process has written it. */
+  readonly sharedUntil: number;
+  /** When each window was first seen full. */
+  readonly full: FirstFull;
+}
+
+type FirstFull = Readonly<Partial<Record<FullWindow, Full>>>;
+
+/** A window that was full. */
+interface Full {
+  /** When it ends, in ms since the epoch. */
+  readonly end: number;
+  /** When this process first saw it full, on the `performance.now()` clock. */
+  readonly at: number;
+}
+
+/** What is known of rows that have just been seen for the first time. They were read at `asOf` or later. */
+export function firstSeen<Of extends Holder>(state: HolderState<Of>, asOf: number): Known<Of> {
+  const time = performance.now();
+  return { state, seenAt: time, asOf, sharedUntil: -Infinity, full: fullIn(state, {}, time) };
+}
+
+/**
+ * What is known after rows were seen that were read at `asOf` or later. Later rows replace earlier ones, never the other
+ * way round. If the usage row is news, another process has written it, unless `isOwn`.
+ */
+export function seen<Of extends Holder>(
+  known: Known<Of>,
+  state: HolderState<Of>,
+  asOf: number,
+  isOwn: boolean,
+): Known<Of> {
+  const time = performance.now();
+  const before = known.state;
+  const isUsageLater = isLater(state.usageRow, before.usageRow);
+  const { holder, holderRow } = isLater(state.holderRow, before.holderRow) ? state : before;
+  const { usage, usageRow } = isUsageLater ? state : before;
+  const after = { holder, holderRow, usage, usageRow };
+  const isSameHolder = holderRow === before.holderRow && usage.epoch === before.usage.epoch;
+  const isNews = isUsageLater && !isOwn && known.seenAt > -Infinity;
+  return {
+    state: after,
+    seenAt: time,
+    asOf: Math.max(asOf, known.asOf),
+    sharedUntil: isNews ? time + SHARED_FOR : known.sharedUntil,
+    full: fullIn(after, isSameHolder ? known.full : {}, time),
+  };
+}
+
+/**
+ * Whether permits of a full window might still be given back, for all that is known at `time` (on the `performance.now()`
+ * clock): some are leased, and it has not been full for longer than `patience` (ms).
+ */
+export function mayComeBack(
+  { full }: Known<Holder>,
+  usage: Usage,
+  window: FullWindow,
+  time: number,
+  patience: number,
+): boolean {
+  if ((window === "day" ? usage.leasedToday : usage.leased) === 0) return false;
+  const first = full[window];
+  return first?.end !== windowEnd(usage, window) || time < first.at + patience;
+}
+
+/** Names the state that refusals are counted in: the version of the holder's row, the epoch and the minute. */
+export function nameOfState({ holderRow, usage }: HolderState<Holder>): string {
+  return `${versionstampOf(holderRow)} ${usage.epoch} ${usage.minute}`;
+}
+
+/** Whether a lease was taken under the limits, in the epoch and in the minute of a state, which are current at `now`. */
+export function isLeaseOf(lease: Lease, { usage, holder }: HolderState<Holder>, now: number): boolean {
+  return lease.epoch === usage.epoch && lease.minute === usage.minute && roll(usage, now) === usage &&
+    isSameLimits(lease.limits, holder.limits);
+}
+
+/** Whether limits are the same. */
+export function isSameLimits(one: Limits, other: Limits): boolean {
+  return one.minute === other.minute && one.day === other.day;
+}
+
+/** When each window was first seen full. One that was full stays listed, so that nobody waits for it again. */
+function fullIn(
+  { usage, holder: { limits } }: HolderState<Holder>,
+  before: FirstFull,
+  time: number,
+): FirstFull {
+  const full = { ...before };
+  const note = (window: FullWindow, isFull: boolean) => {
+    const end = windowEnd(usage, window);
+    if (isFull && full[window]?.end !== end) full[window] = { end, at: time };
+  };
+  note("minute", usage.used >= limits.minute);
+  note("day", usage.usedToday >= limits.day);
+  return full;
+}
