@@ -43,8 +43,16 @@ export interface Admission {
 /** Responds to a charged request. It is called again if an account has changed since the request was admitted. */
 export type Serve = (admission: Admission, budget: Budget) => Response | Promise<Response>;
 
-/** How an attempt to charge a request has ended: AGAIN if the next one will do better. */
-type Charged = Admission & { readonly permit?: Permit } | typeof AGAIN;
+/** An admission, and the permit of a request that was admitted without a version check. */
+interface Lent extends Admission {
+  readonly permit?: Permit;
+}
+
+/** How an attempt to charge a request has ended. AGAIN if it must be admitted again. */
+type Charged = Lent | typeof AGAIN;
+
+/** An admission that is under way. */
+type Begun = Pick<Task<Response, Response>, "ready" | "work">;
 
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {
@@ -90,19 +98,11 @@ export class Admissions {
    *
    * @throws {StoreUnavailable}
    */
-  admit(caller: Caller, serve: Serve): Pick<Task<Response, Response>, "ready" | "work"> {
+  admit(caller: Caller, serve: Serve): Begun {
     const { authorization, now, isRead } = caller;
-    const begin = (charged: Charged | Promise<Charged>, ready?: Promise<void>) => {
-      if (charged instanceof Promise) charged.catch(() => {}); // Not awaited if the check fails.
-      const work = (budget: Budget) =>
-        whenReady(charged, (done) => this.#answer(done, caller, budget, serve));
-      return { ready, work };
-    };
-    // Content that a read shows from memory must be current, whatever decides on the request.
-    const look = () => isRead ? this.#versions.check() : undefined;
 
     // No key: the address is charged.
-    if (authorization === null) return begin(this.#chargeAddress(caller));
+    if (authorization === null) return this.#begun(this.#chargeAddress(caller), caller, serve);
 
     // A key that is not in memory, or an account that has changed: they are read. What is read now is certain.
     const allowance = this.#keys.recall(authorization);
@@ -110,24 +110,34 @@ export class Admissions {
       const charged = this.#keys.knows(authorization)
         ? this.#charge(caller)
         : this.#lookUp(authorization, caller);
-      return begin(charged, charged instanceof Promise ? look() : undefined);
+      return this.#begun(charged, caller, serve);
     }
 
     if (this.#keys.opens(allowance, authorization, now)) {
       // The lease lends a permit to a write. Its first commit, or a version check, confirms that no account has changed.
+      // If one has, the request is admitted again.
       const permit = isRead ? undefined : allowance.lend();
       if (permit) {
-        return begin({ account: allowance.holder, decision: permit.decision, check: this.#check(), permit });
+        const { decision } = permit;
+        return this.#begun(
+          { account: allowance.holder, decision, check: this.#check(), permit },
+          caller,
+          serve,
+        );
       }
 
       // Only a transaction can decide. It checks that the account has not changed.
-      if (allowance.needsTransaction()) return begin(this.#request(authorization, allowance, caller), look());
+      if (allowance.needsTransaction()) {
+        return this.#begun(this.#request(authorization, allowance, caller), caller, serve);
+      }
     }
 
     // Memory decides: a leased permit for a read, or a refusal. First, a version check shows that it is current.
+    const ready = this.#versions.check();
     return {
-      ready: this.#versions.check(),
-      work: (budget) => whenReady(this.#charge(caller), (done) => this.#answer(done, caller, budget, serve)),
+      ready,
+      work: (budget) =>
+        whenReady(this.#charge(caller), (charged) => this.#answer(charged, caller, budget, serve)),
     };
   }
 
@@ -141,23 +151,26 @@ export class Admissions {
     return this.#permits.of(account.id)?.usageWithoutLease(usage, usageRow) ?? usage;
   }
 
+  /** The rest of an admission that is under way. A read also shows content from memory, which must be current. */
+  #begun(charged: Charged | Promise<Charged>, caller: Caller, serve: Serve): Begun {
+    const isUnderWay = charged instanceof Promise;
+    if (isUnderWay) charged.catch(() => {}); // Not awaited if the check fails.
+    return {
+      ready: isUnderWay && caller.isRead ? this.#versions.check() : undefined,
+      work: (budget) => whenReady(charged, (done) => this.#answer(done, caller, budget, serve)),
+    };
+  }
+
   #answer(charged: Charged, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
     if (charged === AGAIN) return this.#admitAgain(caller, budget, serve);
-    const { permit, ...admission } = charged;
-    if (!caller.isRead) return this.#answerWrite(admission, permit, caller, budget, serve);
-    this.#count(admission);
-    return serve(admission, budget);
+    if (!caller.isRead) return this.#answerWrite(charged, caller, budget, serve);
+    this.#count(charged);
+    return serve(charged, budget);
   }
 
   /** Serves a write. Its permit is given back if an account has changed, or if the service is too busy. */
-  async #answerWrite(
-    admission: Admission,
-    permit: Permit | undefined,
-    caller: Caller,
-    budget: Budget,
-    serve: Serve,
-  ): Promise<Response> {
-    const { check, decision } = admission;
+  async #answerWrite(admission: Lent, caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
+    const { permit, check, decision } = admission;
     try {
       const response = await withRefusals(() => serve(admission, budget));
       if (check) await this.#versions.confirm(check, caller.arrived);

@@ -249,6 +249,12 @@ export class Allowance<Of extends Holder> {
     return joined(this.#sent, this.#debt);
   }
 
+  /** Strikes of the minute, written or not. */
+  get #strikes(): number {
+    const unwritten = [this.#sent, this.#debt].map(({ refused }) => refused?.strikes ?? 0);
+    return unwritten.reduce((sum, more) => sum + more, this.#known.state.usage.strikes);
+  }
+
   get #isShared(): boolean {
     return performance.now() < this.#known.sharedUntil;
   }
@@ -298,19 +304,11 @@ export class Allowance<Of extends Holder> {
   #refuse(now: number, arrived: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
-    const { state } = this.#known;
-    const { usage, holder: { limits } } = state;
+    const { state: { usage, holder: { limits } }, name } = this.#known;
     if (refusal !== "ban") {
       const strikes = this.#isStrike(arrived, usage) ? 1 : 0;
-      const unwritten = [this.#sent, this.#debt].map(({ refused }) => refused?.strikes ?? 0);
-      const most = unwritten.reduce((sum, more) => sum + more, usage.strikes);
-      if (strikes > 0 && most >= limits.minute) return undefined; // A transaction starts the ban.
-      this.#debt = withRefused(this.#debt, {
-        of: nameOfState(state),
-        count: 1,
-        strikes,
-        since: performance.now(),
-      });
+      if (strikes > 0 && this.#strikes >= limits.minute) return undefined; // A transaction starts the ban.
+      this.#debt = withRefused(this.#debt, { of: name, count: 1, strikes, since: performance.now() });
       this.#shared.keep(this);
       this.#tell(usage);
     }

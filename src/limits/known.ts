@@ -9,6 +9,8 @@ const SHARED_FOR = 10_000;
 /** What a process knows of a holder's rows. Times are on the `performance.now()` clock. */
 export interface Known<Of extends Holder> {
   readonly state: HolderState<Of>;
+  /** The name of the state, as `nameOfState()` returns it. */
+  readonly name: string;
   /** When the rows were last seen; -Infinity if they must be read. */
   readonly seenAt: number;
   /** The rows were so at this time or later. */
@@ -32,7 +34,8 @@ interface Full {
 /** What is known of rows that have just been seen for the first time. They were read at `asOf` or later. */
 export function firstSeen<Of extends Holder>(state: HolderState<Of>, asOf: number): Known<Of> {
   const time = performance.now();
-  return { state, seenAt: time, asOf, sharedUntil: -Infinity, full: fullIn(state, {}, time) };
+  const name = nameOfState(state);
+  return { state, name, seenAt: time, asOf, sharedUntil: -Infinity, full: fullIn(state, {}, time) };
 }
 
 /**
@@ -55,6 +58,7 @@ export function seen<Of extends Holder>(
   const isNews = isUsageLater && !isOwn && known.seenAt > -Infinity;
   return {
     state: after,
+    name: nameOfState(after),
     seenAt: time,
     asOf: Math.max(asOf, known.asOf),
     sharedUntil: isNews ? time + SHARED_FOR : known.sharedUntil,
