@@ -45,6 +45,7 @@ class Tenancy implements Disposable {
   readonly fake: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
   now = NOON;
+  readonly transactions: Transactions;
   readonly permits: Permits<Tenant>;
   readonly #store: Store;
   #allowance: Allowance<Tenant> | undefined;
@@ -55,7 +56,8 @@ class Tenancy implements Disposable {
       maxChecks: 100,
       clock,
     });
-    const transactions = new Transactions(this.#store, { clock });
+    this.transactions = new Transactions(this.#store, { clock });
+    const { transactions } = this;
     this.permits = new Permits({ store: this.#store, transactions, holders: TENANTS, clock });
   }
 
@@ -498,12 +500,23 @@ Deno.test("Allowance grants nothing to a credential that no longer opens its acc
 });
 
 Deno.test("Allowance learns the row as its commit left it, with the changes of other transactions", async () => {
-  using tenancy = await Tenancy.open(SMALL);
-  const transactions = [tenancy.ask(1), tenancy.ask(1)];
-  await tenancy.time.until(Promise.all(transactions), 1_000);
+  using tenancy = await Tenancy.open({ minute: 60, day: 99 });
+  const { usageRow } = tenancy.state;
+  const key = usageKey(ID);
+  const own = tenancy.ask(1);
+  const other = tenancy.transactions.run({
+    queue: "leases",
+    reads: [{ key, entry: usageRow }],
+    decide(rows, write) {
+      const row = rows.get(key);
+      assert(row);
+      write.set(key, encodeUsage({ ...decodeUsage(row), used: 59 }));
+    },
+  });
+  await tenancy.time.until(Promise.all([own, other]), 1_000);
 
-  assertEquals(tenancy.decide(), "minute");
-  assertEquals(tenancy.allowance.usageWithoutLease(UNUSED, null), tenancy.usage);
+  assertEquals(tenancy.usage.used, 59);
+  assertEquals(tenancy.allowance.usageWithoutLease(UNUSED, null).used, 59);
 });
 
 for (

@@ -135,6 +135,29 @@ for (const [near, far] of [[0, 300], [20, 400]] as const) {
   });
 }
 
+for (const [what, ms] of [["at once", 0], ["every 5 ms", 5], ["every 40 ms", 40]] as const) {
+  Deno.test(`service admits 60 of the first 90 requests that three processes get ${what}`, async () => {
+    await using one = await RecordingService.open();
+    await using two = one.beside();
+    await using three = one.beside();
+    const services = [one, two, three];
+    const { time } = one;
+    const { account: { id }, apiKey } = await one.createAccount("free");
+
+    const replies = upTo(90).map(async (index) => {
+      await pause(ms * index);
+      const [service = one] = services.slice(index % 3);
+      return await call(service, apiKey);
+    });
+
+    const outcomes = tally(await time.until(Promise.all(replies), 20_000));
+    assertEquals(outcomes, { 200: 60, "429 rate_limit_minute": 30 });
+    await time.advance(4_000);
+    const { used, leased } = await one.accounts.usage(id);
+    assertEquals([used, leased], [60, 0]);
+  });
+}
+
 Deno.test("service lets requests wait for another process's permits even if it returns more of its own", async () => {
   await using holder = await RecordingService.open();
   await using other = holder.beside();
