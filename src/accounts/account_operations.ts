@@ -204,7 +204,8 @@ export function accountOperations({ store, accounts, usedBy, realm }: AccountOpe
       200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
     },
   }, async ({ query: { days } }, call: Call) => {
-    const totals = await readDayTotals(store, await find(call), days, call.now);
+    const { account: { id }, usage } = await find(call);
+    const totals = await readDayTotals(store, { id, usage }, days, call.now);
     return shown<typeof USAGE_DAYS>(totals.map(({ admitted, refused }, ago) => ({
       date: iso(call.now - ago * DAY).slice(0, 10),
       admitted,

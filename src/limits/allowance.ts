@@ -42,7 +42,7 @@ import {
 import { dayTotalKey, pastDay } from "./usage_days.ts";
 
 /*
- * An allowance is everything that one process knows about one account: the rows as last seen, the permits that it holds
+ * An allowance is everything that one process knows about one holder: the rows as last seen, the permits that it holds
  * (`lease.ts`), what the rows do not know yet, and the requests that wait. A permit is counted in the usage row before
  * it is used, so a crash never lets more requests in than the limit allows.
  *
@@ -81,7 +81,7 @@ const PAUSE = 2_000;
 
 /** A request's credential, and its time. */
 export interface Asking {
-  /** What opens the account, such as the hash of its key. */
+  /** What opens the holder, such as the hash of its key. */
   readonly credential: string;
   /** When the request arrived, in ms since the epoch. */
   readonly now: number;
@@ -113,7 +113,7 @@ export interface Permit {
 /** A request that is waiting for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, Asking {}
 
-/** One account's permits in one process. */
+/** One holder's permits in one process. */
 export class Allowance<Of extends Holder> {
   readonly #shared: Shared<Of>;
   #known: Known<Of>;
@@ -138,12 +138,12 @@ export class Allowance<Of extends Holder> {
     this.#known = firstSeen(state, asOf);
   }
 
-  /** The account, as last seen. */
+  /** The holder, as last seen. */
   get holder(): Of {
     return this.#known.state.holder;
   }
 
-  /** False after a failure, or if the account no longer exists: it must be read again. */
+  /** False after a failure, or if the holder no longer exists: it must be read again. */
   get isKnown(): boolean {
     return this.#known.seenAt > -Infinity;
   }
@@ -409,7 +409,7 @@ export class Allowance<Of extends Holder> {
     return keys.map((key, index) => ({ key, entry: entries[index] ?? null }));
   }
 
-  /** Decides what a run writes; undefined if the account no longer exists. */
+  /** Decides what a run writes; undefined if the holder no longer exists. */
   #decide(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
     batch.push(...this.#queue.splice(0));
     const { holders } = this.#shared;
@@ -501,7 +501,7 @@ export class Allowance<Of extends Holder> {
     if (this.#shared.isSettling) this.#drop([]);
   }
 
-  /** Drops everything, because the account no longer exists, or nothing can be written any more. */
+  /** Drops everything, because the holder no longer exists, or nothing can be written any more. */
   #drop(batch: readonly Waiting[]): void {
     this.#lease = undefined;
     this.#debt = this.#sent = NO_DEBT;
@@ -545,6 +545,6 @@ interface Run<Of extends Holder> extends Plan<Waiting> {
   readonly now: number;
   /** The rows that it has decided on. */
   readonly state: HolderState<Of>;
-  /** Requests whose credential does not open the account. */
+  /** Requests whose credential does not open the holder. */
   readonly unknown: readonly Waiting[];
 }

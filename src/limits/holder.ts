@@ -25,7 +25,8 @@ export interface Holders<Of extends Holder> {
 }
 
 /**
- * Holders that are not stored: any text is one. Its limits must stay the same.
+ * Holders that are not stored: any text is one. Its limits must stay the same. The row of its usage stays until you
+ * delete it.
  *
  * @example
  * ```ts

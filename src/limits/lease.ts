@@ -14,7 +14,7 @@ import {
 } from "./usage.ts";
 
 /*
- * What a process holds of an account's permits, and what the account's row does not know about them yet. Everything
+ * What a process holds of a holder's permits, and what the holder's row does not know about them yet. Everything
  * here is a function of its arguments; `allowance.ts` has the state.
  *
  * A permit is always counted in the row before a process can hand it out. It is in one of these places:
@@ -44,9 +44,9 @@ export interface Lease {
   takenAt: number;
 }
 
-/** Refusals in one state of the account's row and one minute. */
+/** Refusals in one state of the holder's row and one minute. */
 export interface RefusedIn extends Refused {
-  /** The version of the account's row, the epoch and the minute. Refusals count only while these are the same. */
+  /** The version of the holder's row, the epoch and the minute. Refusals count only while these are the same. */
   readonly of: string;
   /** Time of the first refusal, on the `performance.now()` clock. */
   readonly since: number;
@@ -128,7 +128,7 @@ export interface RefusedRequest<Request> {
   readonly refusal: Refusal;
 }
 
-/** What a transaction does about an account's usage and waiting requests. */
+/** What a transaction does about a holder's usage and waiting requests. */
 export interface Plan<Request> {
   /** The usage without the debt. */
   readonly settled: Usage;

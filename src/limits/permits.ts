@@ -19,12 +19,12 @@ export interface PermitsOptions<Of extends Holder> {
   readonly metrics?: Metrics;
 }
 
-/** The allowances of a process: one for each account that it knows. */
+/** The allowances of a process: one for each holder that it knows. */
 export class Permits<Of extends Holder> {
   readonly #shared: Shared<Of> & { isSettling: boolean };
-  /** The latest, by account ID. */
+  /** The latest, by holder ID. */
   readonly #known: BoundedMap<string, Allowance<Of>> = new BoundedMap(MAX_KNOWN);
-  /** Those with something to write or to wait for, by account ID. */
+  /** Those with something to write or to wait for, by holder ID. */
   readonly #active: Map<string, Allowance<Of>> = new Map();
   readonly #load: (id: string) => Promise<Allowance<Of> | undefined>;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -46,7 +46,7 @@ export class Permits<Of extends Holder> {
     });
   }
 
-  /** An account's allowance, if it is in memory. */
+  /** A holder's allowance, if it is in memory. */
   of(id: string): Allowance<Of> | undefined {
     return this.#known.get(id) ?? this.#active.get(id);
   }

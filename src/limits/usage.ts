@@ -14,7 +14,7 @@ export const LONGEST_BAN: number = DAY;
 /** A time that is further in the future than this, in ms, was written by a clock that was ahead. */
 const AHEAD = 5 * MINUTE;
 
-/** An account's usage, as stored in its row. Times are in ms since the epoch. */
+/** A holder's usage, as stored in its row. Times are in ms since the epoch. */
 export interface Usage {
   /** Increased by a reset, or when windows move back. Leases from an earlier epoch are void. */
   readonly epoch: number;
@@ -46,7 +46,7 @@ export interface Usage {
   readonly surplus?: readonly unknown[];
 }
 
-/** Usage of an account that has sent no requests. Rows store the numbers in this order, so add new ones at the end. */
+/** Usage of a holder that has sent no requests. Rows store the numbers in this order, so add new ones at the end. */
 export const UNUSED: Usage = {
   epoch: 0,
   minute: 0,
@@ -161,7 +161,7 @@ export interface Refused {
 }
 
 /**
- * Counts refused requests. An account that gets more strikes within a minute than its limit per minute is banned. Each
+ * Counts refused requests. A holder that gets more strikes within a minute than its limit per minute is banned. Each
  * further ban within a day of the end of the last one is twice as long. A current ban is not extended, because another
  * process might have just started it.
  */
@@ -207,7 +207,7 @@ export function reset(usage: Usage, now: number): Usage {
   return { ...usage, ...UNUSED, minute, epoch: usage.epoch + 1, bannedUntil, bans };
 }
 
-/** Whether the account has ever sent a request. */
+/** Whether the holder has ever sent a request. */
 export function hasCalled({ minute }: Usage): boolean {
   return minute > 0;
 }
@@ -237,13 +237,13 @@ export interface Decision {
   readonly minute: Window;
   /** Undefined for anonymous requests, which have no daily limit. */
   readonly day: Window | undefined;
-  /** Epoch of the account's usage; 0 for anonymous requests. */
+  /** Epoch of the holder's usage; 0 for anonymous requests. */
   readonly epoch: number;
   /** Time of the decision, in ms since the epoch. */
   readonly now: number;
 }
 
-/** The decision on an account's request. `left` is the number of leased permits that have not been handed out. */
+/** The decision on a holder's request. `left` is the number of leased permits that have not been handed out. */
 export function decisionOn(
   usage: Usage,
   limits: Limits,
@@ -297,9 +297,9 @@ export function windowEnd(usage: Usage, window: FullWindow): number {
   return window === "day" ? dayEnd(usage) : minuteEnd(usage);
 }
 
-/** Key of the row with an account's usage. */
-export function usageKey(accountId: string): Deno.KvKey {
-  return ["usage", accountId];
+/** Key of the row with a holder's usage. */
+export function usageKey(id: string): Deno.KvKey {
+  return ["usage", id];
 }
 
 const NAMES = Object.keys(UNUSED);

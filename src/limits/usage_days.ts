@@ -2,7 +2,7 @@ import { dayOf } from "../base/mod.ts";
 import { decodeJson, type Store } from "../engine/mod.ts";
 import { hasCalled, type Usage } from "./usage.ts";
 
-/** An account's request totals for a day. */
+/** A holder's request totals for a day. */
 export interface DayTotal {
   /** Never too low: it includes permits that were leased but not used at the end of the day. */
   readonly admitted: number;
@@ -23,9 +23,9 @@ export function pastDay(before: Usage, after: Usage): PastDay | undefined {
   return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };
 }
 
-/** Key of the row with an account's totals for a day. */
-export function dayTotalKey(day: number, accountId: string): Deno.KvKey {
-  return ["usage_days", day, accountId];
+/** Key of the row with a holder's totals for a day. */
+export function dayTotalKey(day: number, id: string): Deno.KvKey {
+  return ["usage_days", day, id];
 }
 
 /** For how many days totals are kept. */
@@ -34,12 +34,12 @@ export const DAYS_KEPT = 90;
 /** Reads the totals for the last `count` days, starting with today. */
 export async function readDayTotals(
   store: Store,
-  { account, usage }: { readonly account: { readonly id: string }; readonly usage: Usage },
+  { id, usage }: { readonly id: string; readonly usage: Usage },
   count: number,
   now: number,
 ): Promise<DayTotal[]> {
   const days = Array.from({ length: count }, (_, ago) => dayOf(now) - ago);
-  const entries = await store.getMany(days.map((day) => dayTotalKey(day, account.id)));
+  const entries = await store.getMany(days.map((day) => dayTotalKey(day, id)));
   return days.map((day, index) => {
     if (day === dayOf(usage.minute)) return { admitted: usage.usedToday, refused: usage.refusedToday };
     const entry = entries[index];
