@@ -20,7 +20,7 @@ import {
   owing,
   type Plan,
   plan,
-  spend,
+  spent,
   withRefused,
 } from "./lease.ts";
 import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
@@ -42,32 +42,37 @@ import {
 import { dayTotalKey, pastDay } from "./usage_days.ts";
 
 /*
- * An allowance is everything that one process knows about one holder: the rows as last seen, the permits that it holds
- * (`lease.ts`), what the rows do not know yet, and the requests that wait. A permit is counted in the usage row before
- * it is used, so a crash never lets more requests in than the limit allows.
+ * An allowance is everything that one process knows about one holder: the rows as last seen (`known.ts`), the permits
+ * that it holds and those that it has to give back (`lease.ts`), refusals that it has to write, and waiting requests. The
+ * usage row counts a permit before it is used, so no crash lets more requests in than the limit allows.
  *
- *     lend(), decide()   hand out a permit of the lease from memory, or refuse if that is certain
- *     request()          waits for the next run, because memory cannot decide
- *     end()              returns a permit when its request ends, used or not
+ *     decide()    decides on a request from memory: a permit of the lease, or a refusal that is certain
+ *     lend()      hands out a permit of the lease. Until `end()`, it is on its way; then it is used, or free again.
+ *     request()   waits for the next run, because only a transaction can decide
  *
- * A run is one transaction, and an allowance has one run at a time. These are the states of what a run takes along:
+ * A run carries out one transaction, and an allowance has at most one run at a time. What a run works on moves like this:
  *
- *     #queue, #lease, #debt   →  batch, #sent    each time the run decides. If it decides again, it adds what is new.
- *     batch, #sent            →  done            its commit applied: requests get their answers, #sent is forgotten,
- *                                                and new permits go to the lease
- *                             →  #queue          requests that may still get a permit; and those that arrived after the
- *                                                run began, if it commits nothing, because it may have read older rows
- *                             →  #debt           its commit did not apply: it is written later; requests get the error
- *                             →  forgotten       it is unknown whether its commit applied. The permits stay counted, so
- *                                                no limit is ever exceeded; requests get the error.
+ *     #queue              →  batch    whenever the run decides. If it decides again, it adds what has arrived since.
+ *     #lease and #debt    →  #sent    at the same moments: all debts, and the used permits of the lease; the others, too,
+ *                                     if the lease ends
  *
- * Why nothing is lost or counted twice: `decide` changes nothing but the places of these, permits in `#sent` are handed
- * out to nobody, and each way out of a run empties `#sent` once. A lease that ends hands out nothing; a permit of it that
- * is still on its way becomes a debt when its request ends.
+ * How a run can end, and where its batch and #sent go:
  *
- * Why a refusal is right: a window is certainly full only if neither this process nor another one might give a permit
- * back. Otherwise requests wait. Because nothing is leased from a full window, every other process has given its permits
- * back three seconds after this one first read that the window is full, or never will.
+ *     applied       Requests get their permit or their refusal, or wait in #queue for permits of other processes. #sent
+ *                   is in the row. New permits go to the lease.
+ *     no commit     Nothing had to be written. Its rows might be older than a request that arrived after the run began,
+ *                   so such a request is not refused: it returns to #queue.
+ *     not applied   Requests get the error. #sent returns to #debt, and is written later.
+ *     unknown       Requests get the error. #sent is forgotten: the row counts its permits until the day ends, rather
+ *                   than giving them back twice.
+ *     no row        The holder no longer exists. Everything is forgotten, and requests must be recognized again.
+ *
+ * Why nothing is counted twice: a permit is in one of these places at a time, and those in #sent and #debt are handed out
+ * to nobody. When a lease ends, permits on their way stay leased in the row, and become debts one by one.
+ *
+ * Why no refusal is wrong: memory refuses a request only if neither this process nor another one might still give a
+ * permit back. Otherwise it waits for a run. No permits are leased from a full window. So three seconds after this
+ * process first saw a window full, other processes have given theirs back, unless they crashed.
  */
 
 /** Maximum age of a lease from which permits are handed out, in ms. */
@@ -455,7 +460,10 @@ export class Allowance<Of extends Holder> {
     if (isWaitedFor || (this.#isOver(lease, state, now) && !isInUse)) {
       this.#sent = owing(this.#sent, detach(lease));
       this.#lease = undefined;
-    } else this.#sent = owing(this.#sent, spend(lease));
+    } else {
+      this.#sent = owing(this.#sent, spent(lease));
+      lease.used = 0;
+    }
   }
 
   /** Adopts the result of a run that is done, and the rows as they are after it. */
@@ -513,7 +521,6 @@ export class Allowance<Of extends Holder> {
     const takenAt = performance.now();
     const lease = this.#lease;
     if (lease && lease.epoch === epoch && lease.minute === minute && isSameLimits(lease.limits, limits)) {
-      lease.size += ahead;
       lease.left += ahead;
       // If no more can be leased, it is not renewed again before it is over.
       lease.low = ahead > 0 ? Math.floor(lease.left / 2) : 0;
@@ -521,7 +528,7 @@ export class Allowance<Of extends Holder> {
     } else if (ahead > 0) {
       if (lease) this.#owe(detach(lease));
       const low = Math.floor(ahead / 2);
-      this.#lease = { epoch, minute, limits, size: ahead, left: ahead, used: 0, low, takenAt };
+      this.#lease = { epoch, minute, limits, left: ahead, used: 0, low, takenAt };
     }
   }
 

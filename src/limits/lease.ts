@@ -14,16 +14,16 @@ import {
 } from "./usage.ts";
 
 /*
- * What a process holds of a holder's permits, and what the holder's row does not know about them yet. Everything
- * here is a function of its arguments; `allowance.ts` has the state.
+ * The arithmetic of leases: pure functions. `allowance.ts` has the state, `usage.ts` the arithmetic of the row.
  *
- * A permit is always counted in the row before a process can hand it out. It is in one of these places:
+ * The row counts a permit before a process hands it out. A permit is in one of these states:
  *
- *     in the row      free, or used
- *     lease.left      held by this process; the row counts it as leased
- *     on its way      with a request that has not ended yet; the row counts it as leased
- *     lease.used      used by a request; the row still counts it as leased
- *     a debt          used or unused, until a transaction has told the row: it is no longer leased, or free again
+ *     free         in the row
+ *     left         in a lease. The row counts it as used and as leased.
+ *     on its way   with a request that has not ended. The row still counts it as leased.
+ *     used         by a request that has ended. The row still counts it as leased.
+ *     in a debt    used, or free again. The next transaction tells the row, which then no longer counts it as leased.
+ *     used         in the row, for the rest of the minute and the day
  */
 
 /** Permits that a process holds in advance. */
@@ -32,8 +32,6 @@ export interface Lease {
   readonly minute: number;
   /** The limits when it was taken. */
   readonly limits: Limits;
-  /** Number of permits that the row counts as leased because of it. Those that are neither left nor used are on their way. */
-  size: number;
   /** Number of permits not handed out. */
   left: number;
   /** Number of permits used. */
@@ -90,11 +88,8 @@ export function detach({ epoch, minute, left, used }: Lease): Returned {
   return { epoch, minute, size: left + used, left };
 }
 
-/** The permits that a lease has used. The row no longer counts them as leased. */
-export function spend(lease: Lease): Returned {
-  const { epoch, minute, used } = lease;
-  lease.size -= used;
-  lease.used = 0;
+/** The permits that a lease has used. They are no longer leased. */
+export function spent({ epoch, minute, used }: Lease): Returned {
   return { epoch, minute, size: used, left: 0 };
 }
 

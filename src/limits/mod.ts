@@ -1,14 +1,15 @@
 /**
- * Exact limits per minute and per day, for accounts or for any other holder of them, shared by many processes.
+ * Exact limits per minute and per day, for accounts or any other holder of limits, shared by many processes. What it
+ * promises:
  *
- * - No limit is ever exceeded by a single request, under any crash, clock, lost response or late commit.
+ * - A limit is never exceeded, not by a single request: under any crash, clock, lost response or late commit.
  * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
- * - Holders that go on after a refusal are banned for a while. A burst never leads to a ban.
- * - Most requests are decided in memory. A process leases permits in advance, and gives unused ones back.
+ * - A holder that goes on after a refusal is banned for a while. A burst never leads to a ban.
  *
- * What it costs: a row of about 60 bytes for each holder; a commit of it for the first request after a pause, and one
- * to give the lease back; then one commit for about a hundredth of the limit per minute. Each request costs about a
- * microsecond. The last requests of a window may wait up to three seconds for permits that other processes hold.
+ * What it costs: a row of about 100 bytes for each holder, and a commit for its first request after a pause. After that,
+ * most requests are decided in memory: a process leases permits in advance, about a hundredth of those that are free,
+ * and gives unused ones back in another commit. The last requests of a window may wait up to three seconds for permits
+ * that other processes hold.
  *
  * @example
  * ```ts

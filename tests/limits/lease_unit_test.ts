@@ -9,7 +9,7 @@ import {
   NO_DEBT,
   owing,
   plan,
-  spend,
+  spent,
   withRefused,
 } from "../../src/limits/lease.ts";
 import { UNUSED, type Usage } from "../../src/limits/usage.ts";
@@ -24,7 +24,6 @@ function leaseOf(counts: Partial<Lease>): Lease {
     epoch: 0,
     minute: NOON,
     limits: LIMITS,
-    size: 10,
     left: 10,
     used: 0,
     low: 5,
@@ -79,11 +78,8 @@ Deno.test("detach() returns what is left and used, but not what is on its way", 
   assertEquals(detach(leaseOf({ left: 4, used: 3 })), returned(7, 4));
 });
 
-Deno.test("spend() returns the used permits once", () => {
-  const lease = leaseOf({ left: 4, used: 3 });
-
-  assertEquals([spend(lease), spend(lease)], [returned(3, 0), returned(0, 0)]);
-  assertEquals([lease.size, lease.left], [7, 4]);
+Deno.test("spent() returns the used permits, and none that are left", () => {
+  assertEquals(spent(leaseOf({ left: 4, used: 3 })), returned(3, 0));
 });
 
 Deno.test("nextSize() doubles what was served, and is at least a hundredth of what is free", () => {
