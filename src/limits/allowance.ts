@@ -409,7 +409,7 @@ export class Allowance<Of extends Holder> {
     const { state: { holder: { id }, holderRow, usageRow }, seenAt } = this.#known;
     const keys = stateKeys(this.#shared.holders, id);
     const isOld = performance.now() - seenAt > this.#shared.commits.ms / 2;
-    if (!this.isKnown || (this.#isShared && isOld)) return keys;
+    if (this.#isShared && isOld) return keys;
     const entries = keys.length > 1 ? [holderRow, usageRow] : [usageRow];
     return keys.map((key, index) => ({ key, entry: entries[index] ?? null }));
   }

@@ -44,6 +44,8 @@ class Tenancy implements Disposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly fake: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
+  /** Called when rows have been read, before they arrive. */
+  afterRead: () => Promise<void> | void = () => {};
   now = NOON;
   readonly transactions: Transactions;
   readonly permits: Permits<Tenant>;
@@ -52,7 +54,15 @@ class Tenancy implements Disposable {
 
   constructor() {
     const clock = () => this.now;
-    this.#store = new Store(new Connection([this.fake.connect(this.network)], { deadline: 5_000 }), {
+    const kv = this.fake.connect(this.network);
+    const getMany = kv.getMany.bind(kv);
+    const read = async (keys: Deno.KvKey[]) => {
+      const rows = await getMany(keys);
+      await this.afterRead();
+      return rows;
+    };
+    const connection = new Connection([Object.assign(kv, { getMany: read })], { deadline: 5_000 });
+    this.#store = new Store(connection, {
       maxChecks: 100,
       clock,
     });
@@ -444,20 +454,32 @@ Deno.test("Allowance tries again every 50 ms for waiting requests, and at once i
   assertEquals(await tenancy.outcomes(requests, 0), ["ok", "ok", "ok"]);
 });
 
-Deno.test("Allowance answers again requests that arrived after a read on which it refuses without a commit", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, bannedUntil: LATER });
-  const late: Promise<(Decision | typeof AGAIN)[]>[] = [];
-  let reads = 0;
-  tenancy.network.read = async () => {
-    if (reads++ > 0) return;
-    await Promise.resolve();
-    late.push(tenancy.ask(1));
-    await tenancy.changeUsage({ bannedUntil: 0, used: 0, usedToday: 0 });
+Deno.test("Allowance refuses no request without a commit that arrived after its rows were read", async () => {
+  using tenancy = await Tenancy.open(SMALL, { bannedUntil: LATER });
+  const { promise, resolve } = Promise.withResolvers<(Decision | typeof AGAIN)[]>();
+  tenancy.afterRead = async () => {
+    tenancy.afterRead = () => {};
+    await tenancy.changeUsage({ bannedUntil: 0 });
+    resolve(tenancy.ask(1));
   };
 
-  const [first] = await tenancy.outcomes(tenancy.ask(1));
+  const outcomes = [await tenancy.outcomes(tenancy.ask(1)), await tenancy.outcomes(promise)];
 
-  assertEquals([first, ...await tenancy.outcomes(Promise.all(late).then((all) => all.flat()))], ["ok", "ok"]);
+  assertEquals(outcomes, [["ban"], ["ok"]]);
+});
+
+Deno.test("Allowance counts a refusal as told only once its commit has applied", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  atNextCommit(tenancy.network, async (apply) => {
+    await tenancy.changeUsage({ used: 1 });
+    return apply();
+  });
+  assertEquals(await tenancy.outcomes(tenancy.ask(1)), ["ok"]);
+  await tenancy.time.advance(5_000);
+
+  assertEquals(await tenancy.outcomes(tenancy.ask(3)), ["minute", "minute", "minute"]);
+
+  assertEquals([tenancy.usage.refused, tenancy.usage.strikes], [3, 0]);
 });
 
 Deno.test("Allowance.learn() ignores older rows, so that a change stays known", async () => {
@@ -555,7 +577,7 @@ Deno.test("Allowance.lend() lends nothing of a lease that is older than two seco
   assertEquals([inTime, tenancy.decide()], ["ok", undefined]);
 });
 
-Deno.test("Allowance reads its rows only if another process has written them, or a run has failed", async () => {
+Deno.test("Allowance reads its rows only if another process has written them lately", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 9 });
   let reads = 0;
   tenancy.network.read = () => (reads++, Promise.resolve());
