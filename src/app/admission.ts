@@ -57,7 +57,6 @@ type Begun = Pick<Task<Response, Response>, "ready" | "work">;
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {
   readonly versions: Versions;
-  readonly permits: Permits<Account>;
   readonly metrics: Metrics;
 }
 
