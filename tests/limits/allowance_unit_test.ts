@@ -423,6 +423,16 @@ for (
   });
 }
 
+Deno.test("Allowance.decide() refuses nobody on rows read before other processes had to give permits back", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
+  await tenancy.time.advance(2 * PATIENCE);
+
+  assertEquals(tenancy.decide(), undefined);
+  assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["ok", "minute"]);
+  assertEquals(tenancy.decide(), "minute");
+});
+
 Deno.test("Allowance lets nobody wait longer for a window, whatever its counts do", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
   await tenancy.time.advance(2_000);
