@@ -130,8 +130,8 @@ export class Allowance<Of extends Holder> {
   #sent: Debt = NO_DEBT;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  /** Number of requests served since the last run, or granted by it, and its time on the `performance.now()` clock. */
-  #lately = { served: 0, since: -Infinity };
+  /** The last run's time, on the `performance.now()` clock; the permits that it granted, and those handed out since. */
+  #lately = { since: -Infinity, granted: 0, handedOut: 0 };
   /** The minute (its end, in ms since the epoch) in which a client was first refused, and when that was. */
   #told = { minute: 0, at: 0 };
   /** Until this time, on the `performance.now()` clock, no run begins unless a request is waiting. */
@@ -281,7 +281,7 @@ export class Allowance<Of extends Holder> {
 
   #take(lease: Lease, now: number): Decision {
     lease.left--;
-    this.#lately.served++;
+    this.#lately.handedOut++;
     this.#shared.keep(this);
     if (lease.left < lease.low) this.#start();
     const { holder, usage } = this.#known.state;
@@ -425,14 +425,14 @@ export class Allowance<Of extends Holder> {
     this.#giveUp(state, batch.length > 0, now);
     const { usage, holder } = state;
     const isOpen = ({ credential, now }: Waiting) => holders.isOpenedBy(holder, credential, now);
-    const { served, since } = this.#lately;
+    const { since, granted, handedOut } = this.#lately;
     const requests = batch.filter(isOpen);
     const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
     const planned = plan(usage, holder.limits, {
       debt: this.#sent,
       of: nameOfState(state),
       requests,
-      served: performance.now() - since > 2 * this.#life ? 0 : served,
+      served: performance.now() - since > 2 * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
       mayWait: (usage, window) => mayComeBack(this.#known, usage, window, performance.now(), PATIENCE),
       isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
@@ -455,7 +455,8 @@ export class Allowance<Of extends Holder> {
     const lease = this.#lease;
     if (lease === undefined) return;
     const { isSettling } = this.#shared;
-    const isInUse = lease.used > 0 && isLeaseOf(lease, state, now) && state.usage.noLeasesUntil <= now &&
+    const isInUse = this.#lately.handedOut > 0 && isLeaseOf(lease, state, now) &&
+      state.usage.noLeasesUntil <= now &&
       !isSettling;
     if (isWaitedFor || (this.#isOver(lease, state, now) && !isInUse)) {
       this.#sent = owing(this.#sent, detach(lease));
@@ -480,7 +481,7 @@ export class Allowance<Of extends Holder> {
     if (after) this.#known = seen(this.#known, after, started, true);
     if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned();
     this.#extendLease(usage, limits, ahead);
-    this.#lately = { served: granted.length, since: performance.now() };
+    this.#lately = { since: performance.now(), granted: granted.length, handedOut: 0 };
     const { left } = this;
     granted.forEach(({ resolve }, index) =>
       resolve(this.#decision(usage, limits, left + granted.length - 1 - index, undefined, now))

@@ -276,6 +276,19 @@ Deno.test("Allowance keeps a lease while it is in use, and gives it back once it
   assertEquals(tenancy.state.usageRow?.versionstamp, version);
 });
 
+Deno.test("Allowance keeps a lease in use, even if it loses a race when it renews it", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  tenancy.decide();
+  await tenancy.changeUsage({ used: tenancy.usage.used + 100 });
+
+  await tenancy.time.advance(400);
+
+  assertEquals(tenancy.allowance.isLeased, true);
+  await tenancy.time.advance(5_000);
+  assertEquals(tenancy.counts, [102, 0]);
+});
+
 Deno.test("Allowance gives a lease in use back if a window has become full", async () => {
   using tenancy = await Tenancy.open();
   await tenancy.lease();
