@@ -178,6 +178,7 @@ Deno.test.each([
   const [decision] = await tenancy.time.until(tenancy.ask(2), 1_000);
   assert(decision && decision !== AGAIN);
   await tenancy.changeUsage(change);
+  tenancy.learn();
 
   tenancy.allowance.giveBack(decision);
 
